@@ -1,8 +1,8 @@
 import { type App, createApp, createMetrics, type Logger } from '@domains-and-files/http'
-import compress from '@fastify/compress'
 import fastifyStatic from '@fastify/static'
 import type { FastifyReply } from 'fastify'
 import packageJson from '../package.json' with { type: 'json' }
+import { compressOnce } from './compression.ts'
 import type { Config } from './config.ts'
 import { contentSecurityPolicy } from './content-security-policy.ts'
 import { litFolder, type Page, readPage, webFolder } from './page.ts'
@@ -23,11 +23,13 @@ export async function buildApp(config: Config, log: Logger): Promise<App> {
       servesRoot: false,
     },
     async (app) => {
-      await app.register(compress, { threshold: 512 })
       const page = readPage()
-      servePage(app, page, contentSecurityPolicy(config))
-      await serveAssets(app, page)
-      serveConfig(app, config, page)
+      await app.register(async (routes: App) => {
+        routes.addHook('onSend', compressOnce())
+        servePage(routes, page, contentSecurityPolicy(config))
+        await serveAssets(routes, page)
+        serveConfig(routes, config, page)
+      })
     },
   )
 }

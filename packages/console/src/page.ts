@@ -14,7 +14,7 @@ export interface Page {
   html: string
   /** Of index.html, one after the other. */
   styles: string
-  /** What each view imports beyond the first load, itself included, by its module without the ending. */
+  /** What each module that the shell loads when it is needed imports beyond the first load, itself included. */
   modules: Record<string, string[]>
   /** Of lit-html, which are the only ones to be served of it. */
   litModules: string[]
@@ -30,9 +30,9 @@ export function readPage(): Page {
     .map(([, name = '']) => readFileSync(join(webFolder, name), 'utf8'))
     .join('\n')
   const first = findModules('shell/app-shell.js', findModules('app.js'))
-  const routes = readModule('shell/routes.js').matchAll(/'([\w-]+(?:\/[\w-]+)+)'/g)
+  const names = readModule('shell/app-shell.js').matchAll(/'([\w-]+(?:\/[\w-]+)+)'/g)
   const modules = Object.fromEntries(
-    [...routes].map(([, view = '']) => [
+    [...names].map(([, view = '']) => [
       view,
       [...findModules(`${view}.js`)].filter((module) => !first.has(module)),
     ]),

@@ -1,5 +1,6 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { startConsole } from './support/console.ts'
+import { download, startConsole } from './support/console.ts'
 
 const policy = [
   "default-src 'none'",
@@ -37,15 +38,45 @@ describe('the page', () => {
     const responses = await Promise.all(paths.map((path) => fetch(`${url}/${path}`)))
     const sources = await Promise.all(responses.map((response) => response.text()))
 
-    expect(paths.length).toBeGreaterThan(20)
+    expect(paths.length).toBeGreaterThan(10)
     expect(paths.filter((path) => path?.endsWith('.css'))).toHaveLength(1)
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]))
     const caching = responses.map(({ headers }) => headers.get('cache-control'))
     expect(new Set(caching)).toEqual(new Set(['public, max-age=31536000, immutable']))
     const shell = responses.find((response) => response.url.endsWith('app-shell.js'))
     expect(shell?.headers.get('content-type')).toMatch(/javascript/)
-    expect(shell?.headers.get('content-encoding')).toMatch(/^(?:br|zstd|gzip)$/)
+    expect(shell?.headers.get('content-encoding')).toMatch(/^(?:br|gzip)$/)
     expect(sources.some((source) => source.includes('class AppShell'))).toBe(true)
+  })
+
+  test('loads the login page and the first list with few requests and bytes', async () => {
+    const url = await startConsole()
+    const html = await (await fetch(url)).text()
+    const { modules } = JSON.parse(await (await fetch(`${url}/config.json`)).text())
+    const [, version] = /"assets\/([0-9a-f]+)\//.exec(html) ?? []
+    const list = modules['domains/domain-list'].map((each: string) => `assets/${version}/${each}`)
+    const linked = [...html.matchAll(/(?:src|href)="(assets\/[^"]+)"/g)].map(
+      ([, path = '']) => path,
+    )
+
+    const paths = [...new Set(['', 'config.json', ...linked, ...list])]
+    const found = await Promise.all(paths.map((path) => download(`${url}/${path}`, 'br')))
+
+    expect(paths.length).toBeLessThanOrEqual(19) // Beside 6 requests to the services.
+    expect(found.reduce((sum, { body }) => sum + body.length, 0)).toBeLessThan(38 * 1024)
+  })
+
+  test('comes in a coding that the browser accepts, the same each time', async () => {
+    const url = await startConsole()
+    const accepted = ['gzip, br', 'br', 'gzip, br;q=0', 'identity']
+
+    const found = await Promise.all(accepted.map((codings) => download(url, codings)))
+    const [brotli, again, zip, plain] = found.map(({ body }) => body)
+
+    expect(found.map(({ coding }) => coding)).toEqual(['br', 'br', 'gzip', undefined])
+    expect(String(plain)).toContain('<app-shell>')
+    for (const each of [brotli, again]) expect(brotliDecompressSync(each ?? '')).toEqual(plain)
+    expect(gunzipSync(zip ?? '')).toEqual(plain)
   })
 
   test('serves lit-html from the installed package, and nothing but scripts, styles and images', async () => {

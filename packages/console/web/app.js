@@ -1,11 +1,11 @@
-import { html, render } from './core/html.js'
-import { loadServices } from './core/services.js'
+import { loadServices } from './api/transport.js'
+import { html, render } from './core/view.js'
 
 // The configuration comes first: it says which services there are.
 try {
   await loadServices()
   if (location.search) {
-    const { finishSingleSignOn } = await import('./login/single-sign-on.js')
+    const { finishSingleSignOn } = await import('./login/login-form.js')
     await finishSingleSignOn()
   }
   await import('./shell/app-shell.js')

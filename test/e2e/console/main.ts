@@ -27,7 +27,8 @@ import { measureFirstLoad, showViews } from './views.ts'
 const pictures = process.env.PICTURES ?? mkdtempSync(join(tmpdir(), 'console-pictures-'))
 mkdirSync(pictures, { recursive: true })
 const words = process.argv.slice(2).filter((word) => !word.startsWith('--'))
-const maxBytes = 150 * 1024
+const maxBytes = 60 * 1024
+const maxRequests = 25
 
 installChromium()
 await using everything = await startWithProvider()
@@ -63,9 +64,10 @@ try {
     process.stdout.write(`✓ ${name}\n`)
   }
   if (words.length === 0) {
-    const bytes = await measureFirstLoad(browser, everything)
-    process.stdout.write(`✓ login page and first list: ${Math.round(bytes / 1024)} KiB\n`)
-    assert.ok(bytes <= maxBytes, `${bytes} bytes over the wire`)
+    const { bytes, requests } = await measureFirstLoad(browser, everything)
+    const label = `login page and first list: ${Math.round(bytes / 1024)} KiB, ${requests} requests`
+    assert.ok(bytes <= maxBytes && requests <= maxRequests, label)
+    process.stdout.write(`✓ ${label}\n`)
     await showViews(browser, everything, pictures)
     process.stdout.write('✓ every view in both schemes at three widths\n')
     if (process.argv.includes('--readme')) copyReadmePictures()

@@ -1,3 +1,5 @@
+import { get, type IncomingMessage } from 'node:http'
+import { buffer } from 'node:stream/consumers'
 import { createLogger } from '@domains-and-files/http'
 import { onTestFinished } from 'vitest'
 import { buildApp } from '../../src/app.ts'
@@ -16,4 +18,13 @@ export async function startConsole(env: Record<string, string> = {}) {
   const app = await buildApp({ ...config, connections }, log)
   onTestFinished(() => app.close())
   return app.listen({ host: '127.0.0.1', port: 0 })
+}
+
+/** What is sent, as it is on the wire. */
+export async function download(url: string, codings: string) {
+  const headers = { 'accept-encoding': codings }
+  const response = await new Promise<IncomingMessage>((resolve, reject) =>
+    get(url, { headers }, resolve).on('error', reject),
+  )
+  return { coding: response.headers['content-encoding'], body: await buffer(response) }
 }

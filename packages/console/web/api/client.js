@@ -1,17 +1,136 @@
-import { session } from '../core/session.js'
-import { ApiError } from './problem.js'
-import { call } from './transport.js'
+import { ApiError, call } from './transport.js'
+
+/** @import { Answer, CallOptions } from './transport.js' */
+
+/** @typedef {{ token: string, username: string, role: string, expiresAt: number }} Login */
 
 /**
- * @import { ServiceName } from '../core/services.js'
- * @import { Answer, CallOptions } from './transport.js'
- * @import { Body, Method, Options, PathOf } from './schema.d.ts'
+ * Who is logged in where. Tokens are in `sessionStorage` too: they outlive a reload, and end with the tab.
+ * Dispatches `change` after a login or logout, and `renew` when a service wants a new login.
  */
+class Session extends EventTarget {
+  /** @type {Map<Api.ServiceName, Login>} */
+  #logins = new Map(readStored())
+  /** @type {Map<Api.ServiceName, PromiseWithResolvers<boolean>>} */
+  #renewals = new Map()
+
+  /** @type {unknown} why single sign-on failed */
+  refusal
+
+  /** @param {Api.ServiceName} service */
+  loginOf(service) {
+    return this.#logins.get(service)
+  }
+
+  get isEmpty() {
+    return this.#logins.size === 0
+  }
+
+  /**
+   * Logs in at each service at once and announces the outcome once, when all have answered.
+   * @param {readonly Api.ServiceName[]} services
+   * @param {string} username
+   * @param {string} password
+   * @returns {Promise<unknown[]>} why services refused; as many as `services`: none accepted
+   */
+  async logIn(services, username, password) {
+    const outcomes = await Promise.allSettled(
+      services.map((service) => this.#logInAt(service, username, password)),
+    )
+    const refusals = outcomes.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
+    if (refusals.length < services.length) this.dispatchEvent(new Event('change'))
+    return refusals
+  }
+
+  /** @param {Api.ServiceName} service @param {string} username @param {string} password */
+  async #logInAt(service, username, password) {
+    const { body } = await call(service, '/api/auth/login', {
+      method: 'POST',
+      json: { username, password },
+    })
+    this.accept(service, /** @type {Api.LoginAnswer} */ (body))
+  }
+
+  /** @param {Api.ServiceName} service @param {Api.LoginAnswer} answer of a login */
+  accept(service, answer) {
+    this.#logins.set(service, {
+      token: answer.access_token,
+      username: answer.user.username,
+      role: answer.user.role,
+      expiresAt: Date.now() + answer.expires_in * 1000,
+    })
+    sessionStorage.setItem(storedName, JSON.stringify([...this.#logins]))
+    this.settle(service, true)
+  }
+
+  /** Ends the logins here at once, and at each service that can be reached. */
+  logOut() {
+    for (const [service, { token }] of this.#logins) {
+      const headers = { authorization: `Bearer ${token}` }
+      call(service, '/api/auth/logout', { method: 'POST', headers }).catch(() => {}) // It ends by itself.
+    }
+    this.#logins.clear()
+    sessionStorage.removeItem(storedName)
+    for (const service of [...this.#renewals.keys()]) this.settle(service)
+    this.dispatchEvent(new Event('change'))
+  }
+
+  /**
+   * Asks for a new login over the present view, once however many requests wait for it.
+   * @param {Api.ServiceName} service
+   * @returns {Promise<boolean>} false: the person gave up
+   */
+  renew(service) {
+    const running = this.#renewals.get(service)
+    if (running) return running.promise
+    /** @type {PromiseWithResolvers<boolean>} */
+    const renewal = Promise.withResolvers()
+    this.#renewals.set(service, renewal)
+    this.dispatchEvent(new Event('renew'))
+    return renewal.promise
+  }
+
+  /** @returns {Api.ServiceName[]} the services that wait for a new login */
+  get renewing() {
+    return [...this.#renewals.keys()]
+  }
+
+  /** Ends the waiting for a login. @param {Api.ServiceName} service @param {boolean} [isRenewed] */
+  settle(service, isRenewed = false) {
+    this.#renewals.get(service)?.resolve(isRenewed)
+    this.#renewals.delete(service)
+  }
+}
+
+const storedName = 'logins'
+
+/** Where `sessionStorage` has changes that are not applied yet. */
+export const draftsName = 'drafts'
+
+/** @returns {[Api.ServiceName, Login][]} */
+function readStored() {
+  /** @type {[Api.ServiceName, Login][]} */
+  const stored = JSON.parse(sessionStorage.getItem(storedName) ?? '[]')
+  return stored.filter(([, { expiresAt }]) => expiresAt > Date.now())
+}
+
+export const session = new Session()
+
+/** The zones that were read since the login, each with the time at which the registrar was asked. @type {Map<string, { zone: Api.Zone, readAt: number }>} by domain */
+export const readZones = new Map()
+
+session.addEventListener('change', () => session.isEmpty && readZones.clear())
+
+/** @param {Api.ServiceName} service */
+export const mayEdit = (service) => (session.loginOf(service)?.role ?? 'viewer') !== 'viewer'
+
+/** @param {Api.ServiceName} service */
+export const isAdmin = (service) => session.loginOf(service)?.role === 'admin'
 
 /**
  * One request with the caller's token. When the token is refused, the person logs in again over the present view, and
  * the request is sent once more: nothing that was typed is lost.
- * @param {ServiceName} service
+ * @param {Api.ServiceName} service
  * @param {string} path
  * @param {CallOptions} [options]
  * @returns {Promise<Answer>}
@@ -25,7 +144,7 @@ export const request = (service, path, options = {}) =>
 /**
  * Sends something with the caller's `Authorization`, again after each new login.
  * @template Result
- * @param {ServiceName} service
+ * @param {Api.ServiceName} service
  * @param {(authorization: string) => Promise<Result>} send
  */
 export async function withLogin(service, send) {
@@ -41,30 +160,30 @@ export async function withLogin(service, send) {
 
 /**
  * The body of a GET, by the service's own description of its API.
- * @template {ServiceName} Service
- * @template {PathOf<Service>} Path
+ * @template {Api.ServiceName} Service
+ * @template {Api.PathOf<Service>} Path
  * @param {Service} service
  * @param {Path} path
- * @param {Options<Path>} [options]
- * @returns {Promise<Body<Service, Path, 'get'>>}
+ * @param {Api.Options<Path>} [options]
+ * @returns {Promise<Api.Body<Service, Path, 'get'>>}
  */
 export const get = (service, path, options) => send(service, 'get', path, options)
 
 /**
- * @template {ServiceName} Service
- * @template {Method} Verb
- * @template {PathOf<Service>} Path
+ * @template {Api.ServiceName} Service
+ * @template {Api.Method} Verb
+ * @template {Api.PathOf<Service>} Path
  * @param {Service} service
  * @param {Verb} method
  * @param {Path} path
- * @param {Options<Path>} [options]
- * @returns {Promise<Body<Service, Path, Verb>>}
+ * @param {Api.Options<Path>} [options]
+ * @returns {Promise<Api.Body<Service, Path, Verb>>}
  */
 export async function send(service, method, path, options = {}) {
-  const { params, ...rest } = /** @type {Options<string>} */ (options)
+  const { params, ...rest } = /** @type {Api.Options<string>} */ (options)
   const filled = path.replace(/\{(\w+)\}/g, (_, name) => encodePath(String(params?.[name])))
   const { body } = await request(service, filled, { ...rest, method: method.toUpperCase() })
-  return /** @type {Body<Service, Path, Verb>} */ (body)
+  return /** @type {Api.Body<Service, Path, Verb>} */ (body)
 }
 
 /** Each segment by itself: slashes stay. @param {string} path */

@@ -1,4 +1,5 @@
-// The JSON of both services, from their generated API types. Only types: the page loads nothing of the client.
+// The JSON of both services, from their generated API types, as `Api.Zone` everywhere in this page. Only types: the page
+// loads nothing of the client.
 
 import type {
   paths as DomainPaths,
@@ -10,8 +11,11 @@ import type {
   paths as StaticPaths,
   components as StaticService,
 } from '../../../client/generated/static-service.d.ts'
-import type { ServiceName } from '../core/services.js'
 import type { CallOptions } from './transport.js'
+
+export as namespace Api
+
+export type ServiceName = 'domains' | 'files'
 
 interface Paths {
   domains: DomainPaths

@@ -1,14 +1,13 @@
-import { html, nothing } from '../core/html.js'
-import { formatCount } from '../ui/format.js'
+import { html, nothing } from '../core/view.js'
+import { formatCount, formatTtl } from '../ui/format.js'
 import { age } from '../ui/table.js'
-import { diffList, emailTypeLine, summarizeDiff } from '../zone/review/diff-list.js'
+import { recordValue } from '../zone/records/record-table.js'
+import { emailTypes } from '../zone/records/record-types.js'
 import { pairChanges } from '../zone/zone-diff.js'
 
-/**
- * One change of records, alike in Changes, in a history and among events.
- * @import { HistoryEntry, LedgerChange } from '../api/schema.d.ts'
- * @import { Changes } from '../zone/draft.js'
- */
+/** @import { Changes } from '../zone/draft.js' @import { ZoneDiff } from '../zone/zone-diff.js' */
+
+/** One change of records, alike in Changes, in a history and among events. */
 
 /** @type {Map<number, Changes>} */
 const queued = new Map()
@@ -16,7 +15,7 @@ const queued = new Map()
 /** Keeps what a change that was queued here will do: the service works that out when it sends it. @param {number} id @param {Changes} changes */
 export const rememberQueued = (id, changes) => queued.set(id, changes)
 
-/** @param {HistoryEntry | LedgerChange} change @returns {Changes | undefined} */
+/** @param {Api.HistoryEntry | Api.LedgerChange} change @returns {Changes | undefined} */
 export const contentOf = ({ id, changes }) => changes ?? queued.get(id)
 
 /** What each state means, in words, where it is not plainly done. @type {Record<string, [words: string, tone: string]>} */
@@ -42,10 +41,7 @@ const reasons = {
 /** What was changed at the registrar, not here, has nobody's name. @param {{ by: string | null }} entry */
 export const whoOf = ({ by }) => by ?? 'Somebody outside'
 
-/**
- * @param {HistoryEntry | LedgerChange} change
- * @param {{ title?: unknown, actions?: unknown }} [around]
- */
+/** @param {Api.HistoryEntry | Api.LedgerChange} change @param {{ title?: unknown, actions?: unknown }} [around] */
 export function changeItem(change, { title, actions } = {}) {
   const content = contentOf(change)
   const { added = 0, removed = 0 } = change.changes?.omitted ?? {}
@@ -82,3 +78,55 @@ function records(diff) {
 
 /** @type {[string, string]} */
 const heldState = ['Held after a restore', 'warn']
+
+/** Added, removed and changed records, one line each, with signs and words beside the colours. @param {ZoneDiff} diff */
+export const diffList = ({ added, removed, changed }) => html`
+  <ul class="diff">
+    ${removed.map((record) => line('removed', '−', 'Removed', record))}
+    ${changed.map(({ before, after }) => changedLine(before, after))}
+    ${added.map((record) => line('added', '+', 'Added', record))}
+  </ul>`
+
+/** "2 added · 1 removed". @param {ZoneDiff} diff */
+export function summarizeDiff({ added, removed, changed }) {
+  const parts = [
+    [added.length, 'added'],
+    [changed.length, 'changed'],
+    [removed.length, 'removed'],
+  ]
+  return (
+    parts.flatMap(([count, word]) => (count ? [`${count} ${word}`] : [])).join(' · ') || 'nothing'
+  )
+}
+
+/** How the handling of mail changes, where it does. @param {string | null} before @param {string | null} after */
+export const emailTypeLine = (before, after) =>
+  before === after
+    ? nothing
+    : html`<p class="mail-change">Mail handling: ${nameOf(before)} → <strong>${nameOf(after)}</strong></p>`
+
+/** @param {string | null} type */
+const nameOf = (type) => new Map(Object.entries(emailTypes)).get(type ?? '') ?? type ?? 'unknown'
+
+/** @param {'added' | 'removed'} tone @param {string} sign @param {string} word @param {Api.HostRecord} record */
+const line = (tone, sign, word, record) => html`
+  <li class=${tone}>
+    <span class="sign" aria-hidden="true">${sign}</span><span class="sr-only">${word}:</span>
+    <span class="diff-name">${record.name}</span><span class="type-tag">${record.type}</span>
+    <span class="diff-value">${recordValue(record)}</span><span class="muted">${formatTtl(record.ttl)}</span>
+  </li>`
+
+/** @param {Api.HostRecord} before @param {Api.HostRecord} after */
+const changedLine = (before, after) => html`
+  <li class="changed">
+    <span class="sign" aria-hidden="true">~</span><span class="sr-only">Changed:</span>
+    <span class="diff-name">${after.name}</span><span class="type-tag">${after.type}</span>
+    <span class="diff-value">
+      ${isSameValue(before, after) ? recordValue(after) : html`<del>${recordValue(before)}</del> → <ins>${recordValue(after)}</ins>`}
+    </span>
+    <span class="muted">${before.ttl === after.ttl ? formatTtl(after.ttl) : html`<del>${formatTtl(before.ttl)}</del> → <ins>${formatTtl(after.ttl)}</ins>`}</span>
+  </li>`
+
+/** @param {Api.HostRecord} before @param {Api.HostRecord} after */
+const isSameValue = (before, after) =>
+  before.address === after.address && before.mx_pref === after.mx_pref

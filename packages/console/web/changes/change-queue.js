@@ -1,19 +1,14 @@
-import { get, send } from '../api/client.js'
-import { html, nothing } from '../core/html.js'
-import { poll } from '../core/poll.js'
+import { get, isAdmin, mayEdit, send, session } from '../api/client.js'
+import { ApiError } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
-import { isAdmin, mayEdit, session } from '../core/session.js'
-import { Resource, RouteView } from '../core/view.js'
-import { confirmDialog } from '../ui/dialog.js'
-import { inputHandler, optionsOf } from '../ui/form.js'
-import { pager } from '../ui/pager.js'
-import { empty, notice, show } from '../ui/states.js'
-import { filterChips } from '../ui/table.js'
-import { toUnicode } from '../ui/unicode.js'
-import { changeItem, states } from './change-item.js'
-import { openProposal } from './proposal-dialog.js'
-
-/** @import { LedgerChange, LedgerChanges } from '../api/schema.d.ts' */
+import { html, nothing, Resource, RouteView } from '../core/view.js'
+import { confirmDialog, openDialog } from '../ui/dialog.js'
+import { formField, inputHandler, optionsOf } from '../ui/form.js'
+import { toUnicode } from '../ui/format.js'
+import { empty, errorNotice, notice, page, show, toast } from '../ui/states.js'
+import { filterChips, pager } from '../ui/table.js'
+import { pairChanges } from '../zone/zone-diff.js'
+import { changeItem, diffList, states, summarizeDiff } from './change-item.js'
 
 /** Changes of all domains with their state, live. Queued ones can be cancelled, proposed ones approved or rejected. */
 class ChangeQueue extends RouteView {
@@ -24,15 +19,7 @@ class ChangeQueue extends RouteView {
 
   opened() {
     super.opened()
-    poll(
-      () => this.#changes.reload(),
-      () => (this.#isMoving() ? 2000 : 15_000),
-      this.signal,
-    )
-  }
-
-  reload() {
-    return this.#changes.reload()
+    this.poll(() => (this.#isMoving() ? 2000 : 15_000))
   }
 
   #isMoving() {
@@ -45,29 +32,24 @@ class ChangeQueue extends RouteView {
     const { status = '' } = this.values('status')
     /** @type {[string, string][]} */
     const options = Object.entries(states).map(([value, [words]]) => [value, words])
-    return html`
-      <div class="view">
-        <header class="view-header">
-          <h1>Changes</h1>
-          <div class="toolbar">
-            ${filterChips(this, ['domain', 'by'])}
-            <select class="short" aria-label="State" .value=${status} @change=${inputHandler((value) => this.open({ status: value || undefined }))}>
-              ${optionsOf([['', 'All states'], ...options], status)}
-            </select>
-          </div>
-        </header>
-        ${show(this.#changes, (value) => this.#list(value), 8)}
-      </div>`
+    return page(
+      'Changes',
+      html`${filterChips(this, ['domain', 'by'])}
+        <select class="short" aria-label="State" .value=${status} @change=${inputHandler((value) => this.open({ status: value || undefined }))}>
+          ${optionsOf([['', 'All states'], ...options], status)}
+        </select>`,
+      show(this.#changes, (value) => this.#list(value), 8),
+    )
   }
 
-  /** @param {LedgerChanges} list */
+  /** @param {Api.LedgerChanges} list */
   #list({ changes, pagination }) {
     if (changes.length === 0) {
-      return empty({
-        icon: 'queue',
-        title: 'No changes here',
-        text: 'Changes of records appear here with their state, from the queue to the registrar’s confirmation.',
-      })
+      return empty(
+        'queue',
+        'No changes here',
+        'Changes of records appear here with their state, from the queue to the registrar’s confirmation.',
+      )
     }
     return html`
       ${changes.some(({ held }) => held) ? this.#held() : nothing}
@@ -106,26 +88,21 @@ class ChangeQueue extends RouteView {
           ? send('domains', 'post', '/api/changes/held/release')
           : send('domains', 'delete', '/api/changes/held'),
     })
-    await this.#changes.reload()
+    await this.reload()
   }
 
-  /** @param {LedgerChange} change */
+  /** @param {Api.LedgerChange} change */
   #actions(change) {
     if (!mayEdit('domains')) return nothing
     if (change.status === 'queued')
       return html`<button class="button" @click=${() => this.#cancel(change)}>Cancel</button>`
     const isOwn = change.by === session.loginOf('domains')?.username
     return change.status === 'proposed' && !isOwn
-      ? html`<button class="button primary" @click=${() => this.#decide(change)}>Review</button>`
+      ? html`<button class="button primary" @click=${() => this.reloadAfter(openProposal(change))}>Review</button>`
       : nothing
   }
 
-  /** @param {LedgerChange} change */
-  async #decide(change) {
-    if (await openProposal(change)) await this.#changes.reload()
-  }
-
-  /** @param {LedgerChange} change */
+  /** @param {Api.LedgerChange} change */
   async #cancel({ id, domain }) {
     await confirmDialog({
       title: 'Cancel this change?',
@@ -134,12 +111,60 @@ class ChangeQueue extends RouteView {
       danger: true,
       action: () => send('domains', 'delete', '/api/changes/{id}', { params: { id } }),
     })
-    await this.#changes.reload()
+    await this.reload()
   }
 }
 
-/** @param {LedgerChange} change */
+/** @param {Api.LedgerChange} change */
 const titleOf = ({ domain }) =>
   html`<a href=${hrefTo(['domains', domain], { tab: 'history' })}>${toUnicode(domain)}</a>`
 
 customElements.define('change-queue', ChangeQueue)
+
+/**
+ * Shows what somebody proposes, to be approved or rejected by another person.
+ * @param {Api.LedgerChange} change
+ * @returns {Promise<boolean>} whether it was decided
+ */
+async function openProposal({ id, by, domain, changes }) {
+  let shown = changes
+  const form = { reason: '' }
+  let isBusy = false
+  /** @type {unknown} */
+  let error
+  const isDone = await openDialog({
+    title: `${by} proposes a change of ${domain}`,
+    isLocked: () => isBusy,
+    draw: ({ close, update }) => {
+      /** @param {'approve' | 'reject'} decision */
+      const decide = async (decision) => {
+        isBusy = true
+        error = undefined
+        update()
+        const json = decision === 'reject' && form.reason ? form : undefined
+        try {
+          await send('domains', 'post', `/api/changes/{id}/${decision}`, { params: { id }, json })
+          toast(decision === 'approve' ? 'Approved: it is queued' : 'Rejected')
+          close(true)
+        } catch (failure) {
+          error = failure
+          if (failure instanceof ApiError && failure.body.changes) shown = failure.body.changes
+        }
+        isBusy = false
+        update()
+      }
+      const diff = pairChanges(shown ?? { added: [], removed: [] })
+      return html`
+        <div class="dialog-body">
+          <p class="summary"><strong>${summarizeDiff(diff)}</strong></p>
+          ${diffList(diff)} ${formField(form, 'reason', 'Reason, if you reject it')} ${errorNotice(error)}
+        </div>
+        <footer class="dialog-footer">
+          <button class="button" @click=${() => close()}>Cancel</button>
+          <button class="button danger" ?disabled=${isBusy} @click=${() => decide('reject')}>Reject</button>
+          <button class="button primary" ?disabled=${isBusy} @click=${() => decide('approve')}>${isBusy ? 'Working…' : 'Approve'}</button>
+        </footer>`
+    },
+  })
+  return isDone === true
+}

@@ -1,5 +1,7 @@
-import { render } from './html.js'
+import { render } from '../vendor/lit-html.js'
 import { currentRoute, navigate, routeChanges } from './router.js'
+
+export { html, nothing, render, svg } from '../vendor/lit-html.js'
 
 const typingMs = 150
 
@@ -8,6 +10,8 @@ const typingMs = 150
  * microtask however often it is called. `signal` aborts when the element leaves the page.
  */
 export class View extends HTMLElement {
+  /** @type {Resource<any>[]} */
+  resources = []
   #isPending = false
   #leaving = new AbortController()
 
@@ -34,6 +38,35 @@ export class View extends HTMLElement {
   /** @returns {unknown} */
   template() {
     return undefined
+  }
+
+  /**
+   * Loads everything again and again, `delay()` milliseconds after it was loaded, while the page is visible and the element
+   * is in it.
+   * @param {() => number} delay
+   */
+  poll(delay) {
+    const { signal } = this
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer
+    const run = async () => {
+      clearTimeout(timer)
+      if (document.visibilityState === 'visible') await this.reload()
+      if (!signal.aborted) timer = setTimeout(() => void run(), delay())
+    }
+    document.addEventListener('visibilitychange', () => void run(), { signal })
+    signal.addEventListener('abort', () => clearTimeout(timer))
+    void run()
+  }
+
+  /** Loads what it shows. @returns {unknown} */
+  reload() {
+    return Promise.all(this.resources.map((each) => each.reload()))
+  }
+
+  /** Loads again what it shows, where something was done. @param {Promise<unknown>} done */
+  async reloadAfter(done) {
+    if (await done) await this.reload()
   }
 
   update() {
@@ -73,7 +106,7 @@ export class RouteView extends View {
     if (address === this.#address) return
     this.#address = address
     this.entered()
-    this.reload()
+    void this.reload()
   }
 
   /** As much of the address as says what is loaded. */
@@ -84,11 +117,6 @@ export class RouteView extends View {
 
   /** Called before what another address wants is loaded. */
   entered() {}
-
-  /** Loads what the address wants. @returns {unknown} */
-  reload() {
-    return undefined
-  }
 
   get query() {
     return currentRoute().query
@@ -137,13 +165,17 @@ export class Resource {
   /** @type {AbortController | undefined} */
   #running
 
-  /**
-   * @param {View} view re-rendered at each change
-   * @param {(signal: AbortSignal) => Promise<Value>} load
-   */
+  /** @param {View} view re-rendered at each change @param {(signal: AbortSignal) => Promise<Value>} load */
   constructor(view, load) {
     this.#view = view
     this.#load = load
+    view.resources.push(this)
+  }
+
+  /** Loads another value in place of this one. */
+  restart() {
+    this.value = undefined
+    queueMicrotask(() => void this.reload())
   }
 
   /** Loads the value; an earlier load that is still running is aborted and its outcome ignored. */

@@ -1,19 +1,13 @@
-import { get } from '../api/client.js'
-import { html, nothing } from '../core/html.js'
+import { get, readZones } from '../api/client.js'
+import { call } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
-import { Resource, RouteView } from '../core/view.js'
-import { searchBox } from '../ui/form.js'
-import { daysUntil, formatCount } from '../ui/format.js'
-import { icon } from '../ui/icons.js'
-import { pager } from '../ui/pager.js'
-import { empty, show } from '../ui/states.js'
-import { sortHeader, table } from '../ui/table.js'
-import { toUnicode } from '../ui/unicode.js'
-import { expiryBar } from './expiry.js'
-import '../ui/meter-bar.js'
+import { html, nothing, Resource, RouteView } from '../core/view.js'
+import { searchBox, segments } from '../ui/form.js'
+import { daysUntil, formatAge, formatCount, matchesRecord, toUnicode } from '../ui/format.js'
+import { empty, icon, page, show } from '../ui/states.js'
+import { expiryBar, pager, sortButton, table } from '../ui/table.js'
 
-/** @import { DomainEntry, DomainList } from '../api/schema.d.ts' */
-
+const maxFound = 100
 const lists = { ALL: 'All', EXPIRING: 'Expiring', EXPIRED: 'Expired' }
 
 /** The domains of the account: search, sort, expiry, lock, renewal, nameservers. Its state is in the address. */
@@ -27,47 +21,40 @@ class DomainListView extends RouteView {
     const query = { sort_by, list_type, ...more, page_size: 50 }
     return get('domains', '/api/domains', { query, signal })
   })
-  #health = new Resource(this, (signal) => get('domains', '/health', { signal }))
-
-  reload() {
-    void this.#health.reload()
-    return this.#list.reload()
-  }
+  // Without the login: then the browser needs no preflight.
+  #health = new Resource(this, async (signal) => {
+    const { body } = await call('domains', '/health', { signal })
+    return /** @type {Api.Health} */ (body)
+  })
 
   template() {
     const { search = '', list = 'ALL' } = this.values('search', 'list')
     const isSandbox = this.#health.value?.checks.registrar?.registrar === 'sandbox'
-    return html`
-      <div class="view">
-        <header class="view-header">
-          <div class="toolbar">
-            <h1>Domains</h1>
-            ${isSandbox ? html`<span class="chip warn" title="No real registrar: nothing that is changed here has an effect">sandbox</span>` : nothing}
-          </div>
-          <div class="toolbar">
-            ${searchBox({ label: 'Search domains', value: search, onInput: this.search })}
-            <div class="segments" role="group" aria-label="Which domains">
-              ${Object.entries(lists).map(
-                ([value, label]) => html`
-                  <button aria-pressed=${value === list} @click=${() => this.open({ list: value === 'ALL' ? undefined : value })}>${label}</button>`,
-              )}
-            </div>
-            <button class="icon-button" aria-label="Reload" @click=${() => this.reload()}>${icon('refresh')}</button>
-          </div>
-        </header>
-        ${show(this.#list, (value) => this.#table(value), 10)}
-      </div>`
+    const chip = html`<span class="chip warn" title="No real registrar: nothing that is changed here has an effect">sandbox</span>`
+    return page(
+      html`Domains ${isSandbox ? chip : nothing}`,
+      html`
+        ${searchBox({ label: 'Search domains', value: search, onInput: this.search })}
+        ${segments('Which domains', lists, list, (value) => this.open({ list: value === 'ALL' ? undefined : value }))}
+        <button class="icon-button" aria-label="Reload" @click=${() => this.reload()}>${icon('refresh')}</button>`,
+      [
+        show(this.#list, (value) => this.#table(value), 10),
+        search ? foundRecords(search) : nothing,
+      ],
+    )
   }
 
-  /** @param {DomainList} list */
+  /** @param {Api.DomainList} list */
   #table({ domains, pagination }) {
     if (domains.length === 0) return this.#nothingFound()
     const { sort = 'NAME' } = this.values('sort')
     /** @param {string} label @param {string} key */
-    const sorted = (label, key) =>
-      sortHeader(label, [key, `${key}_DESC`], sort, (value) =>
-        this.open({ sort: value === 'NAME' ? undefined : value }),
-      )
+    const sorted = (label, key) => {
+      const open = (/** @type {string} */ value) =>
+        this.open({ sort: value === 'NAME' ? undefined : value })
+      const { state, button } = sortButton(label, [key, `${key}_DESC`], sort, open)
+      return html`<th scope="col" aria-sort=${state}>${button}</th>`
+    }
     const headers = [
       ...[sorted('Name', 'NAME'), sorted('Expires', 'EXPIREDATE'), 'Renewal', 'Transfer lock'],
       ...['DNS', sorted('Created', 'CREATEDATE')],
@@ -81,34 +68,65 @@ class DomainListView extends RouteView {
   #nothingFound() {
     const { search, list } = this.values('search', 'list')
     if (search) {
-      return empty({
-        icon: 'search',
-        title: `No domain contains “${search}”`,
-        action: html`<button class="button" @click=${() => this.open({ search: undefined })}>Clear the search</button>`,
-      })
+      return empty(
+        'search',
+        `No domain contains “${search}”`,
+        '',
+        html`<button class="button" @click=${() => this.open({ search: undefined })}>Clear the search</button>`,
+      )
     }
-    if (list)
-      return empty({ icon: 'check', title: 'No domain here', text: 'Nothing expires soon.' })
-    return empty({
-      icon: 'globe',
-      title: 'No domains yet',
-      text: 'Domains that you register at the registrar appear here after a few minutes. If you expected some, ask an administrator whether your account may see them.',
-    })
+    if (list) return empty('check', 'No domain here', 'Nothing expires soon.')
+    return empty(
+      'globe',
+      'No domains yet',
+      'Domains that you register at the registrar appear here after a few minutes. If you expected some, ask an administrator whether your account may see them.',
+    )
   }
 }
 
-/** @param {DomainEntry} domain */
+/** Of the zones that were read here: to read the others takes calls of the registrar. @param {string} words */
+function foundRecords(words) {
+  const found = [...readZones].flatMap(([domain, { zone, readAt }]) =>
+    zone.hosts
+      .filter((record) => matchesRecord(record, domain, words))
+      .map((record) => recordRow(domain, record, readAt)),
+  )
+  const zones = formatCount(readZones.size, 'zone')
+  return html`
+    <section class="panel" aria-labelledby="found-records">
+      <h2 id="found-records">Records</h2>
+      <p class="note" role="status">
+        ${formatCount(found.length, 'record')} in the ${zones} that you opened since you logged in. Other zones are not searched: to
+        read them takes calls of the registrar.
+      </p>
+      ${found.length > 0 ? table(['Name', 'Type', 'Value', 'Read'], found.slice(0, maxFound)) : nothing}
+      ${found.length > maxFound ? html`<p class="note">The first ${maxFound}.</p>` : nothing}
+    </section>`
+}
+
+/** @param {string} domain @param {Api.HostRecord} record @param {number} readAt */
+const recordRow = (domain, { name, type, address }, readAt) => html`
+  <tr>
+    <th scope="row">
+      <a data-row href=${hrefTo(['domains', domain], { filter: name === '@' ? '' : name })}>${toUnicode(name === '@' ? domain : `${name}.${domain}`)}</a>
+    </th>
+    <td><span class="type-tag">${type}</span></td>
+    <td class="value">${address.length > 160 ? `${address.slice(0, 160)}…` : address}</td>
+    <td class="muted">${formatAge(new Date(readAt).toISOString())}</td>
+  </tr>`
+
+/** @param {Api.DomainEntry} domain */
 const domainRow = (domain) => html`
   <tr>
     <th scope="row"><a data-row href=${hrefTo(['domains', domain.name])} title=${domain.name}>${toUnicode(domain.name)}</a></th>
-    <td>${expiryBar(domain.expires_on, domain.is_expired)}</td>
+    <td class="wide">${expiryBar(domain.expires_on, domain.is_expired)}</td>
     <td data-label="Renewal">${yesNo(domain.auto_renew, 'Automatic', 'Manual', isSoon(domain) ? 'warn' : '')}</td>
     <td data-label="Transfer">${yesNo(domain.is_locked, html`${icon('lock')} Locked`, 'Unlocked', '')}</td>
     <td data-label="DNS">${yesNo(domain.uses_registrar_dns, 'Registrar', 'Elsewhere', '')}</td>
     <td class="muted" data-label="Created">${domain.created_on ?? nothing}</td>
   </tr>`
 
-/** @param {DomainEntry} domain */
+/** @param {Api.DomainEntry} domain */
 const isSoon = ({ expires_on: date }) => date !== null && daysUntil(date) <= 90
 
 /** @param {boolean | null} value @param {unknown} yes @param {unknown} no @param {string} tone of `no` */

@@ -1,29 +1,22 @@
-import { get } from '../api/client.js'
+import { get, session } from '../api/client.js'
+import { offeredServices } from '../api/transport.js'
 import { changeItem } from '../changes/change-item.js'
-import { html, nothing, repeat } from '../core/html.js'
-import { poll } from '../core/poll.js'
 import { hrefTo } from '../core/router.js'
-import { offeredServices } from '../core/services.js'
-import { session } from '../core/session.js'
-import { Resource, View } from '../core/view.js'
+import { html, nothing, Resource, View } from '../core/view.js'
 import { inputHandler, optionsOf } from '../ui/form.js'
-import { formatCount } from '../ui/format.js'
-import { empty, show } from '../ui/states.js'
+import { formatCount, toUnicode } from '../ui/format.js'
+import { empty, page, show } from '../ui/states.js'
 import { age } from '../ui/table.js'
-import { toUnicode } from '../ui/unicode.js'
+import { repeat } from '../vendor/directives/repeat.js'
 
-/**
- * @import { Event } from '../api/schema.d.ts'
- * @import { ServiceName } from '../core/services.js'
- * @typedef {{ service: ServiceName, event: Event }} Seen
- */
+/** @typedef {{ service: Api.ServiceName, event: Api.Event }} Seen */
 
 const dayMs = 86_400_000
 const mostShown = 500
 
 /** What happens at both services, live: newest first, from a day ago. */
 class EventList extends View {
-  /** @type {Map<ServiceName, string>} the position after what was read */
+  /** @type {Map<Api.ServiceName, string>} the position after what was read */
   #next = new Map()
   /** @type {Seen[]} newest first */
   #seen = []
@@ -32,11 +25,7 @@ class EventList extends View {
   #events = new Resource(this, (signal) => this.#read(signal))
 
   opened() {
-    poll(
-      () => this.#events.reload(),
-      () => 3000,
-      this.signal,
-    )
+    this.poll(() => 3000)
   }
 
   /** @param {AbortSignal} signal */
@@ -49,7 +38,7 @@ class EventList extends View {
   }
 
   // Follows `next` to the end.
-  /** @param {ServiceName} service @param {AbortSignal} signal */
+  /** @param {Api.ServiceName} service @param {AbortSignal} signal */
   async #readOf(service, signal) {
     /** @type {Seen[]} */
     const found = []
@@ -72,16 +61,12 @@ class EventList extends View {
 
   template() {
     const types = [...new Set(this.#seen.map(({ event }) => event.type))].sort()
-    return html`
-      <div class="view">
-        <header class="view-header">
-          <h1>Events</h1>
-          <select class="short" aria-label="Type" @change=${inputHandler((value) => this.#choose(value))}>
-            ${optionsOf([['', 'All types'], ...types], this.#type)}
-          </select>
-        </header>
-        ${show(this.#events, () => this.#list(), 6)}
-      </div>`
+    const select = html`
+      <select class="short" aria-label="Type" @change=${inputHandler((value) => this.#choose(value))}>
+        ${optionsOf([['', 'All types'], ...types], this.#type)}
+      </select>`
+    const content = show(this.#events, () => this.#list(), 6)
+    return page('Events', select, content)
   }
 
   /** @param {string} type */
@@ -97,12 +82,12 @@ class EventList extends View {
         ? html`<button class="button" @click=${this.#showMore}>Show older events</button>`
         : nothing
     if (shown.length === 0) {
-      return empty({
-        icon: 'bell',
-        title: 'Nothing has happened',
-        text: 'Changes of records and files appear here while you look.',
-        action: more,
-      })
+      return empty(
+        'bell',
+        'Nothing has happened',
+        'Changes of records and files appear here while you look.',
+        more,
+      )
     }
     return html`
       <ol class="timeline" aria-live="polite">

@@ -1,5 +1,25 @@
 import { encodePath, get, request } from '../api/client.js'
-import { urlOf } from '../core/services.js'
+import { urlOf } from '../api/transport.js'
+import { currentRoute, decode } from '../core/router.js'
+import { parentOf } from './paths.js'
+
+/**
+ * What the address of the files shows: a folder, and the file whose details are open. A search keeps its folder, and
+ * names the file in its query.
+ */
+export function currentPath() {
+  const { path, query } = currentRoute()
+  const whole = path.split('/').slice(2).map(decode).join('/')
+  const folder = /(?:^|\/)$/.test(whole) ? whole : parentOf(whole)
+  return { folder, file: query.get('file') ?? (whole === folder ? '' : whole) }
+}
+
+/** Dispatches `change` after files were stored, moved or deleted here, so that listings load again. */
+export const filesChanged = new EventTarget()
+
+/** Announces a change once the views have followed the address, so that nobody loads what has just moved away. */
+export const announceFilesChanged = () =>
+  setTimeout(() => filesChanged.dispatchEvent(new Event('change')))
 
 /** The bytes of a path as they were after a change. @param {string} path @param {number} change */
 export const getPastContent = (path, change) =>

@@ -1,16 +1,11 @@
 import { get } from '../api/client.js'
-import { html, nothing } from '../core/html.js'
-import { View } from '../core/view.js'
+import { html, nothing, View } from '../core/view.js'
 import { formatNumber } from '../ui/format.js'
-import { icon } from '../ui/icons.js'
-import { errorNotice } from '../ui/states.js'
-import { filesChanged } from './file-changes.js'
+import { errorNotice, icon } from '../ui/states.js'
+import { filesChanged } from './content.js'
 import { directoriesIn, hrefToPath, parentOf } from './paths.js'
 
-/**
- * @import { DirectoryNode } from '../api/schema.d.ts'
- * @typedef {DirectoryNode[] | 'loading' | undefined} Level
- */
+/** @typedef {Api.DirectoryNode[] | 'loading' | undefined} Level */
 
 /** The directories as a tree, each level loaded when it is opened. */
 class FolderTree extends View {
@@ -92,7 +87,7 @@ class FolderTree extends View {
     return html`<ul>${directories.map((directory) => this.#row(directory))}</ul>`
   }
 
-  /** @param {DirectoryNode} directory */
+  /** @param {Api.DirectoryNode} directory */
   #row({ name, path: bare, file_count: count }) {
     const path = `${bare.replace(/\/$/, '')}/`
     const isOpen = this.#open.has(path)

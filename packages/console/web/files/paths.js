@@ -1,9 +1,6 @@
 import { byName } from '../ui/format.js'
 
-/**
- * Paths of files and directories. A directory's path ends in a slash here; the root is empty. Pure.
- * @import { DirectoryNode } from '../api/schema.d.ts'
- */
+/** Paths of files and directories. A directory's path ends in a slash here; the root is empty. Pure. */
 
 /** "a/b/c.txt" → "a/b/". @param {string} path */
 export const parentOf = (path) => path.replace(/\/$/, '').replace(/[^/]*$/, '')
@@ -19,10 +16,7 @@ export function numberedPath(path, number) {
   return `${parentOf(path)}${stem} (${number})${dot > 0 ? name.slice(dot) : ''}`
 }
 
-/**
- * Why a path is refused, before it is sent; undefined: it is fine.
- * @param {string} path
- */
+/** Why a path is refused, before it is sent; undefined: it is fine. @param {string} path */
 export function pathFault(path) {
   const segments = path.replace(/\/$/, '').split('/')
   if (path === '' || segments.some((segment) => segment === ''))
@@ -46,6 +40,6 @@ export function hrefToPath(path, query = new URLSearchParams()) {
   return `#/files/${encoded}${query.size > 0 ? `?${query}` : ''}`
 }
 
-/** The directories directly in one, in the order in which people count. @param {DirectoryNode} [tree] @returns {DirectoryNode[]} */
+/** The directories directly in one, in the order in which people count. @param {Api.DirectoryNode} [tree] @returns {Api.DirectoryNode[]} */
 export const directoriesIn = (tree) =>
   (tree?.children ?? []).filter((child) => child.type === 'directory').sort(byName)

@@ -1,34 +1,28 @@
-import { ApiError } from '../api/problem.js'
-import { html, nothing } from '../core/html.js'
-import { offeredServices, titleOf } from '../core/services.js'
-import { session } from '../core/session.js'
-import { View } from '../core/view.js'
-import { textField } from '../ui/form.js'
-import { errorNotice } from '../ui/states.js'
-import { beginSingleSignOn, readMethods } from './single-sign-on.js'
-
-/**
- * @import { LoginMethods } from '../api/schema.d.ts'
- * @import { ServiceName } from '../core/services.js'
- */
+import { session } from '../api/client.js'
+import { ApiError, call, offeredServices, titleOf, urlOf } from '../api/transport.js'
+import { navigate } from '../core/router.js'
+import { html, nothing, View } from '../core/view.js'
+import { formField } from '../ui/form.js'
+import { empty, errorNotice, notice } from '../ui/states.js'
 
 /**
  * Asks for a name and a password and logs in at all `services` at once. One that accepts is enough; if none does, the
  * first refusal is shown.
  */
 class LoginForm extends View {
-  /** @type {ServiceName[]} */
+  /** @type {Api.ServiceName[]} */
   services = offeredServices()
   username = ''
-  #password = ''
+  #form = { username: '', password: '' }
   #isBusy = false
   /** @type {unknown} */
   #error
 
-  /** @type {{ service: ServiceName, methods: LoginMethods }[]} */
+  /** @type {{ service: Api.ServiceName, methods: Api.LoginMethods }[]} */
   #methods = []
 
   opened() {
+    this.#form.username = this.username
     this.#error = session.refusal
     session.refusal = undefined
     void readMethods().then((methods) => {
@@ -49,10 +43,10 @@ class LoginForm extends View {
             </button>`
           : nothing
       }
-      ${hasPassword ? this.#form() : errorNotice(this.#error)}`
+      ${hasPassword ? this.#fields() : errorNotice(this.#error)}`
   }
 
-  /** @param {ServiceName[]} services */
+  /** @param {Api.ServiceName[]} services */
   async #signOn(services) {
     try {
       await beginSingleSignOn(services)
@@ -62,32 +56,12 @@ class LoginForm extends View {
     }
   }
 
-  #form() {
+  #fields() {
+    const isNamed = this.username !== ''
     return html`
       <form class="login-form" novalidate @submit=${this.#submit}>
-        ${textField({
-          id: 'username',
-          label: 'User name',
-          value: this.username,
-          autocomplete: 'username',
-          isRequired: true,
-          isFocused: this.username === '',
-          onInput: (value) => {
-            this.username = value
-          },
-        })}
-        ${textField({
-          id: 'password',
-          label: 'Password',
-          type: 'password',
-          value: this.#password,
-          autocomplete: 'current-password',
-          isRequired: true,
-          isFocused: this.username !== '',
-          onInput: (value) => {
-            this.#password = value
-          },
-        })}
+        ${formField(this.#form, 'username', 'User name', { autocomplete: 'username', isRequired: true, isFocused: !isNamed })}
+        ${formField(this.#form, 'password', 'Password', { type: 'password', autocomplete: 'current-password', isRequired: true, isFocused: isNamed })}
         ${errorNotice(this.#error)}
         <button class="button primary wide" ?disabled=${this.#isBusy}>
           ${this.#isBusy ? 'Logging in…' : 'Log in'}
@@ -105,13 +79,14 @@ class LoginForm extends View {
     event.preventDefault()
     if (this.#isBusy) return
     this.#error = undefined
-    if (!this.username || !this.#password) {
+    const { username, password } = this.#form
+    if (!username || !password) {
       this.#error = new Error('Enter your user name and your password.')
       return this.update()
     }
     this.#isBusy = true
     this.update()
-    const refusals = await session.logIn(this.services, this.username, this.#password)
+    const refusals = await session.logIn(this.services, username, password)
     this.#isBusy = false
     if (refusals.length === this.services.length) {
       // A wrong password says more than a service that does not answer.
@@ -124,3 +99,94 @@ class LoginForm extends View {
 }
 
 customElements.define('login-form', LoginForm)
+
+const openInvite = async () => (await import('./account-dialogs.js')).openInviteDialog()
+
+/** The whole page while nobody is logged in. */
+export const loginPage = () => html`
+  <main class="login-page" id="main">
+    <div class="login-card">
+      <img class="login-mark" src=${new URL('../favicon.svg', import.meta.url).href} alt="" width="40" height="40" />
+      <h1>Domains and files</h1>
+      ${
+        offeredServices().length === 0
+          ? notice(
+              'No service is configured: set DOMAIN_SERVICE_URL or STATIC_SERVICE_URL.',
+              'warn',
+            )
+          : html`
+            <p class="muted">Log in with the account of your services.</p>
+            <login-form></login-form>
+            <p class="note">
+              Your password goes straight to
+              ${offeredServices().map((service, at) => html`${at > 0 ? ' and ' : nothing}<code>${urlOf(service)}</code>`)}.
+              This page keeps no password; closing the tab logs you out.
+            </p>
+            <button class="link-button" @click=${openInvite}>I have an invite</button>`
+      }
+    </div>
+  </main>`
+
+/** In place of a view whose service did not accept the login. @param {Api.ServiceName} service */
+export const loginPanel = (service) => html`
+  <div class="view narrow">
+    ${empty('lock', `Log in to ${titleOf(service)}`, 'Your login was not accepted there. Use another account for this service.')}
+    <login-form class="panel" .services=${[service]}></login-form>
+  </div>`
+
+/**
+ * Logging in at an OpenID provider: the browser goes there by way of each service, one after the other, and comes back
+ * with a code that only this tab can redeem.
+ */
+
+const storedName = 'single-sign-on'
+
+/** How each offered service lets people log in; a service that does not answer is left out. */
+async function readMethods() {
+  const found = await Promise.allSettled(
+    offeredServices().map(async (service) => {
+      const { body } = await call(service, '/api/auth/methods')
+      return { service, methods: /** @type {Api.LoginMethods} */ (body) }
+    }),
+  )
+  return found.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+}
+
+/** Leaves the page for the provider of the first of these services. @param {Api.ServiceName[]} services @param {string} hash to come back to */
+async function beginSingleSignOn([service, ...next], hash = location.hash) {
+  if (!service) return
+  const verifier = toBase64(crypto.getRandomValues(new Uint8Array(32)))
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))
+  sessionStorage.setItem(storedName, JSON.stringify({ service, next, verifier, hash }))
+  const query = new URLSearchParams({
+    return_to: `${location.origin}/`,
+    challenge: toBase64(new Uint8Array(digest)),
+  })
+  location.assign(`${urlOf(service)}/api/auth/oidc/login?${query}`)
+}
+
+/** After the way back: logs in with the code of the address, and goes on with the next service. */
+export async function finishSingleSignOn() {
+  const code = new URLSearchParams(location.search).get('code')
+  const stored = sessionStorage.getItem(storedName)
+  if (!code || !stored) return
+  sessionStorage.removeItem(storedName)
+  const { service, next, verifier, hash } = JSON.parse(stored)
+  navigate(`${location.pathname}${hash}`, { replace: true })
+  try {
+    const json = { code, verifier }
+    const { body } = await call(service, '/api/auth/oidc/token', { method: 'POST', json })
+    session.accept(service, /** @type {Api.LoginAnswer} */ (body))
+  } catch (error) {
+    // The login page says so where nobody is logged in; else that service asks for a login.
+    session.refusal = error
+  }
+  await beginSingleSignOn(next, hash)
+}
+
+/** @param {Uint8Array} bytes */
+const toBase64 = (bytes) =>
+  btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replace(/=+$/, '')

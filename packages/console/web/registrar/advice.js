@@ -2,7 +2,6 @@ import { formatTime } from '../ui/format.js'
 
 /**
  * What is wrong with the registrar, and what to do. Pure.
- * @import { Health, RegistrarState } from '../api/schema.d.ts'
  * @typedef {{ title: string, text: string, tone: 'bad' | 'warn' }} Advice
  */
 
@@ -36,11 +35,7 @@ const advices = {
   ],
 }
 
-/**
- * @param {RegistrarState} state
- * @param {Health} health
- * @returns {Advice | undefined} undefined: all is well
- */
+/** @param {Api.RegistrarState} state @param {Api.Health} health @returns {Advice | undefined} undefined: all is well */
 export function adviceFor(state, { status }) {
   const { last_failure: failure, last_success_at: success, client_ip: address } = state
   if (failure && !(success && success > failure.at)) {

@@ -1,13 +1,9 @@
 import { get } from '../api/client.js'
-import { html, nothing, svg } from '../core/html.js'
-import { poll } from '../core/poll.js'
-import { Resource, View } from '../core/view.js'
+import { html, nothing, Resource, svg, View } from '../core/view.js'
 import { formatAge, formatNumber, formatTime } from '../ui/format.js'
-import { notice, show } from '../ui/states.js'
+import { notice, page, show } from '../ui/states.js'
 import { adviceFor } from './advice.js'
-import '../ui/meter-bar.js'
-
-/** @import { Health, RegistrarState } from '../api/schema.d.ts' */
+import '../ui/table.js'
 
 /** The account at the registrar: calls left in each window, and what is wrong when something is. */
 class RegistrarView extends View {
@@ -20,23 +16,16 @@ class RegistrarView extends View {
   })
 
   opened() {
-    poll(
-      () => this.#state.reload(),
-      () => 5000,
-      this.signal,
-    )
+    this.poll(() => 5000)
   }
 
   template() {
-    return html`
-      <div class="view">
-        <header class="view-header"><h1>Registrar</h1></header>
-        ${show(this.#state, ({ state, health }) => panels(state, health), 4)}
-      </div>`
+    const content = show(this.#state, ({ state, health }) => panels(state, health), 4)
+    return page('Registrar', '', content)
   }
 }
 
-/** @param {RegistrarState} state @param {Health} health */
+/** @param {Api.RegistrarState} state @param {Api.Health} health */
 function panels(state, health) {
   const advice = adviceFor(state, health)
   const { last_failure: failure } = state
@@ -68,7 +57,7 @@ function panels(state, health) {
     </dl>`
 }
 
-/** @param {RegistrarState['budget'][number]} budget */
+/** @param {Api.RegistrarState['budget'][number]} budget */
 function meter({ window, limit, left, next_free_at: next }) {
   const fraction = left / limit
   const tone = fraction < 0.1 ? 'bad' : fraction < 0.3 ? 'warn' : 'good'
@@ -80,7 +69,7 @@ function meter({ window, limit, left, next_free_at: next }) {
     </li>`
 }
 
-/** Bars of the calls of each hour, below them those of readers. @param {RegistrarState['calls']} hours oldest first */
+/** Bars of the calls of each hour, below them those of readers. @param {Api.RegistrarState['calls']} hours oldest first */
 function chart(hours) {
   const most = Math.max(1, ...hours.map(({ calls }) => calls))
   const total = hours.reduce((sum, { calls }) => sum + calls, 0)
@@ -102,14 +91,14 @@ function chart(hours) {
     <p class="legend note"><span class="key all"></span> writes <span class="key reads"></span> readers</p>`
 }
 
-/** @param {RegistrarState['domain_list']} list */
+/** @param {Api.RegistrarState['domain_list']} list */
 function describeList({ domains, read_at: at, is_reading: isReading, pages_read: done, pages }) {
   const progress = isReading ? `, reading page ${done + 1}${pages ? ` of ${pages}` : ''}` : ''
   if (domains === null || !at) return `not read yet${progress}`
   return `${formatNumber(domains)} domains, read ${formatAge(at)}${progress}`
 }
 
-/** @param {RegistrarState['sweep']} sweep */
+/** @param {Api.RegistrarState['sweep']} sweep */
 function describeSweep({ interval_s: interval, domains, seen }) {
   if (interval === 0) return 'not looked for'
   return `${formatNumber(seen)} of ${formatNumber(domains)} domains looked at in time`

@@ -1,20 +1,42 @@
-import { html, nothing } from '../core/html.js'
+import { isAdmin, session } from '../api/client.js'
+import { config, offeredServices, titleOf } from '../api/transport.js'
 import { currentRoute, hrefTo, navigate, routeChanges } from '../core/router.js'
-import { config, offeredServices, titleOf } from '../core/services.js'
-import { isAdmin, session } from '../core/session.js'
-import { View } from '../core/view.js'
-import { loginPage, loginPanel } from '../login/login-view.js'
-import { openRenewal } from '../login/renewal-dialog.js'
-import { icon } from '../ui/icons.js'
-import { empty, failed, loading, notice } from '../ui/states.js'
-import { toUnicode } from '../ui/unicode.js'
-import { openAccount } from './account-dialog.js'
-import { listenForKeys, openShortcuts } from './keyboard.js'
-import { placeOf, places } from './routes.js'
+import { html, nothing, View } from '../core/view.js'
+import { loginPage, loginPanel } from '../login/login-form.js'
+import { toUnicode } from '../ui/format.js'
+import { attempt, empty, failed, icon, loading, notice } from '../ui/states.js'
 
 /**
- * @import { Place } from './routes.js'
+ * Which element shows which address. `module`: without its ending, and the element has its name. Modules are loaded when they
+ * are first needed; the server finds their names in this file, to tell what they import.
+ * @import { IconName } from '../ui/states.js'
+ * @typedef {[name: string, title: string, icon: IconName, service: Api.ServiceName | undefined, module: string,
+ *   isAdminOnly?: boolean]} Place
  */
+
+/** @type {Place[]} */
+const places = [
+  ['domains', 'Domains', 'globe', 'domains', 'domains/domain-list'],
+  ['changes', 'Changes', 'queue', 'domains', 'changes/change-queue'],
+  ['registrar', 'Registrar', 'gauge', 'domains', 'registrar/registrar-view', true],
+  ['files', 'Files', 'folder', 'files', 'files/file-browser'],
+  ['file-changes', 'File changes', 'clock', 'files', 'files/file-change-list'],
+  ['versions', 'Versions', 'tag', 'files', 'versions/version-list'],
+  ['statistics', 'Statistics', 'chart', 'files', 'statistics/file-statistics'],
+  ['events', 'Events', 'bell', undefined, 'events/event-list'],
+  ['webhooks', 'Webhooks', 'link', undefined, 'webhooks/webhook-list', true],
+  ['tokens', 'API tokens', 'key', undefined, 'tokens/token-list'],
+  ['users', 'Users', 'person', undefined, 'users/user-list', true],
+]
+
+/** @type {Place} */
+const zonePlace = ['domains', 'Domain', 'globe', 'domains', 'zone/zone-view']
+
+/** The place of the address; undefined where there is none. */
+function currentPlace() {
+  const [first, second] = currentRoute().segments
+  return first === 'domains' && second ? zonePlace : places.find(([name]) => name === first)
+}
 
 /** The frame of the page: navigation, account, and the view that the address names. */
 class AppShell extends View {
@@ -27,10 +49,10 @@ class AppShell extends View {
     const update = () => this.update()
     routeChanges.addEventListener('change', update, { signal })
     session.addEventListener('change', () => this.#afterLogin(), { signal })
-    session.addEventListener('renew', () => void openRenewal(), { signal })
+    session.addEventListener('renew', () => void renew(), { signal })
     addEventListener('online', update, { signal })
     addEventListener('offline', update, { signal })
-    listenForKeys(signal)
+    addEventListener('keydown', pressKey, { signal })
   }
 
   #afterLogin() {
@@ -43,14 +65,13 @@ class AppShell extends View {
       document.title = 'Log in · Domains and files'
       return loginPage()
     }
-    const route = currentRoute()
-    if (route.segments.length === 0) navigate(hrefTo([this.#home()]), { replace: true })
-    const place = placeOf(currentRoute())
+    if (currentRoute().segments.length === 0) navigate(hrefTo([home()]), { replace: true })
+    const place = currentPlace()
     this.#announce(place)
     return html`
-      <button class="skip-link" @click=${this.#skip}>Skip to the content</button>
+      <button class="skip-link" @click=${() => this.querySelector('main')?.focus()}>Skip to the content</button>
       <div class="frame">
-        ${this.#navigation(place)}
+        ${navigation(place)}
         <main id="main" tabindex="-1">
           ${navigator.onLine ? nothing : notice('You are offline. What you see may be out of date; nothing can be saved.', 'warn')}
           ${this.#content(place)}
@@ -58,63 +79,30 @@ class AppShell extends View {
       </div>`
   }
 
-  /** @param {Place | undefined} current */
-  #navigation(current) {
-    const groups = [...offeredServices(), undefined]
-    return html`
-      <header class="sidebar">
-        <a class="brand" href="#/"><img src=${new URL('../favicon.svg', import.meta.url).href} alt="" width="24" height="24" />
-          <span>Domains and files</span></a>
-        <nav aria-label="Main">
-          ${groups.map((service) => {
-            const shown = places.filter(
-              (place) => place.service === service && (!place.isAdminOnly || isAdminOf(service)),
-            )
-            return html`<ul>${shown.map((place) => html`<li>${link(place, current)}</li>`)}</ul>`
-          })}
-        </nav>
-        <div class="sidebar-foot">
-          <button class="nav-link" @click=${openAccount}>${icon('person')}<span>${whoIsLoggedIn()}</span></button>
-          <button class="nav-link" @click=${openShortcuts}>${icon('help')}<span>Keyboard</span></button>
-        </div>
-      </header>`
-  }
-
   /** @param {Place | undefined} place */
   #content(place) {
-    if (!place) {
-      return html`<div class="view">${empty({ icon: 'search', title: 'There is no such page', action: html`<a class="button" href="#/">Start page</a>` })}</div>`
-    }
-    const { service } = place
-    if (service && !offeredServices().includes(service)) {
-      return html`<div class="view">${empty({ icon: 'warning', title: `The ${titleOf(service).toLowerCase()} service is not configured here` })}</div>`
-    }
+    const [, , , service, module = ''] = place ?? []
+    if (!place)
+      return html`<div class="view">${empty('search', 'There is no such page', '', html`<a class="button" href="#/">Start page</a>`)}</div>`
+    if (service && !offeredServices().includes(service))
+      return html`<div class="view">${empty('warning', `The ${titleOf(service).toLowerCase()} service is not configured here`)}</div>`
     if (service && !session.loginOf(service)) return loginPanel(service)
-    const view = this.#views.get(place.module) ?? this.#load(place)
+    const view = this.#views.get(module) ?? this.#load(module)
     if (view === 'loading') return html`<div class="view">${loading()}</div>`
     if (view instanceof HTMLElement) return view
-    return html`<div class="view">${failed(view.error, () => this.#load(place))}</div>`
+    return html`<div class="view">${failed(view.error, () => this.#load(module))}</div>`
   }
 
-  /** @param {Place} place @returns {'loading'} */
-  #load({ module }) {
+  /** @param {string} module @returns {'loading'} */
+  #load(module) {
     this.#views.set(module, 'loading')
-    preloadModules(module)
-    void import(`../${module}.js`)
+    void importModule(module)
       .then(
         () => this.#views.set(module, document.createElement(module.replace(/^.*\//, ''))),
-        () => {
-          const error = new Error('This part of the page could not be loaded.')
-          this.#views.set(module, { error })
-        },
+        (error) => this.#views.set(module, { error }),
       )
       .then(() => this.update())
     return 'loading'
-  }
-
-  // A view whose service accepted the login comes first.
-  #home() {
-    return offeredServices().find((service) => session.loginOf(service)) ?? 'tokens'
   }
 
   /** @param {Place | undefined} place */
@@ -123,12 +111,11 @@ class AppShell extends View {
     const { segments, query } = currentRoute()
     const [first, ...names] = segments
     const name = ['domains', 'files'].includes(first ?? '') ? names.at(-1) : undefined
-    const view = [toUnicode(name ?? place?.title ?? 'Not found'), query.get('tab')]
+    const view = [toUnicode(name ?? place?.[1] ?? 'Not found'), query.get('tab')]
     document.title = `${view.filter(Boolean).join(', ')} · Domains and files`
-    if (this.#shownTitle && this.#shownTitle !== document.title) {
-      const main = this.querySelector('main')
-      if (document.activeElement === document.body) main?.focus({ preventScroll: true })
-    }
+    const isMoved = this.#shownTitle && this.#shownTitle !== document.title
+    if (isMoved && document.activeElement === document.body)
+      this.querySelector('main')?.focus({ preventScroll: true })
     this.#shownTitle = document.title
   }
 
@@ -137,31 +124,103 @@ class AppShell extends View {
     const current = this.querySelector('.sidebar [aria-current]')
     current?.scrollIntoView({ inline: 'nearest', block: 'nearest' })
   }
-
-  #skip = () => this.querySelector('main')?.focus()
 }
 
-/** What a view imports loads at once, not one level after the other. @param {string} module */
-function preloadModules(module) {
+// A view whose service accepted the login comes first.
+const home = () => offeredServices().find((service) => session.loginOf(service)) ?? 'tokens'
+
+/** What a module imports loads at once, not one level after the other. @param {string} module */
+async function importModule(module) {
   for (const each of config.modules[module] ?? []) {
     const href = new URL(`../${each}`, import.meta.url).href
-    document.head.append(
-      Object.assign(document.createElement('link'), { rel: 'modulepreload', href }),
-    )
+    const link = Object.assign(document.createElement('link'), { rel: 'modulepreload', href })
+    document.head.append(link)
   }
+  return import(`../${module}.js`).catch(() => {
+    throw new Error('This part of the page could not be loaded.')
+  })
 }
 
-/** Of this service; of any, for places of both. @param {Place['service']} service */
-const isAdminOf = (service) => (service ? [service] : offeredServices()).some(isAdmin)
+const dialogs = () => importModule('login/account-dialogs')
+const openAccount = () => attempt(async () => void (await dialogs()).openAccount())
+const openShortcuts = () => attempt(async () => void (await dialogs()).openShortcuts())
+
+// Without the dialog the requests fail that wait for a login.
+const renew = () =>
+  dialogs().then(
+    ({ openRenewal }) => openRenewal(),
+    () => {
+      for (const service of session.renewing) session.settle(service)
+    },
+  )
+
+/** @param {Place | undefined} current */
+const navigation = (current) => html`
+  <header class="sidebar">
+    <a class="brand" href="#/"><img src=${new URL('../favicon.svg', import.meta.url).href} alt="" width="24" height="24" />
+      <span>Domains and files</span></a>
+    <nav aria-label="Main">
+      ${[...offeredServices(), undefined].map(
+        (group) =>
+          html`<ul>${places.map((place) => (place[3] === group && isShown(place) ? html`<li>${link(place, current)}</li>` : nothing))}</ul>`,
+      )}
+    </nav>
+    <div class="sidebar-foot">
+      <button class="nav-link" @click=${openAccount}>${icon('person')}<span>${whoIsLoggedIn()}</span></button>
+      <button class="nav-link" @click=${openShortcuts}>${icon('help')}<span>Keyboard</span></button>
+    </div>
+  </header>`
+
+/** Admins of its service; of any, where the place is of both. @param {Place} place */
+const isShown = ([, , , service, , isAdminOnly = false]) =>
+  !isAdminOnly || (service ? [service] : offeredServices()).some(isAdmin)
 
 /** @param {Place} place @param {Place | undefined} current */
-const link = (place, current) => html`
-  <a class="nav-link" href=${hrefTo([place.name])} aria-current=${place.name === current?.name ? 'page' : nothing}>
-    ${icon(place.icon)}<span>${place.title}</span></a>`
+const link = ([name, title, iconName], current) => html`
+  <a class="nav-link" href=${hrefTo([name])} aria-current=${name === current?.[0] ? 'page' : nothing}>
+    ${icon(iconName)}<span>${title}</span></a>`
 
 function whoIsLoggedIn() {
   const names = offeredServices().flatMap((service) => session.loginOf(service)?.username ?? [])
   return [...new Set(names)].join(', ')
+}
+
+/** Keys that work everywhere, but not while somebody types or a dialog is open. @param {KeyboardEvent} event */
+function pressKey(event) {
+  const target = /** @type {HTMLElement} */ (event.target)
+  if (event.key === 'Escape') leaveSearch(target)
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
+  if (target.matches?.('input:not([type=checkbox]), select, textarea')) return
+  if (document.querySelector('dialog[open]')) return
+  if (act(event.key)) event.preventDefault()
+}
+
+/** @type {Record<string, string>} what each key goes to, or presses */
+const targets = {
+  '/': '[data-search]',
+  n: '[data-key=n]',
+  r: '[data-key=r]',
+  ArrowDown: '[data-row]',
+}
+
+/** @param {string} key */
+function act(key) {
+  if (key === '?') void openShortcuts()
+  if (!targets[key] || (key === 'ArrowDown' && document.activeElement?.closest('main *')))
+    return key === '?'
+  /** @type {HTMLElement | null} */
+  const target = document.querySelector(`main ${targets[key]}`)
+  if (target?.matches('[data-key]')) target.click()
+  else target?.focus()
+  return target !== null
+}
+
+/** @param {HTMLElement} target */
+function leaveSearch(target) {
+  if (!(target instanceof HTMLInputElement) || target.type !== 'search') return
+  if (target.value === '') target.blur()
+  target.value = ''
+  target.dispatchEvent(new Event('input'))
 }
 
 customElements.define('app-shell', AppShell)

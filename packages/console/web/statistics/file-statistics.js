@@ -1,12 +1,8 @@
 import { get } from '../api/client.js'
-import { html } from '../core/html.js'
-import { Resource, RouteView } from '../core/view.js'
-import { stackedBar } from '../files/size-bar.js'
+import { html, Resource, RouteView, svg } from '../core/view.js'
+import { stackedBar } from '../files/category-bar.js'
 import { formatBytes, formatCount, formatNumber } from '../ui/format.js'
-import { empty, show } from '../ui/states.js'
-import { barChart, dayChart } from './bar-chart.js'
-
-/** @import { FileChange, Statistics } from '../api/schema.d.ts' */
+import { empty, page, show } from '../ui/states.js'
 
 const days = 30
 const dayMs = 86_400_000
@@ -17,23 +13,15 @@ class FileStatistics extends RouteView {
   #statistics = new Resource(this, (signal) => get('files', '/api/versions/stats', { signal }))
   #changes = new Resource(this, readChanges)
 
-  reload() {
-    void this.#statistics.reload()
-    void this.#changes.reload()
-  }
-
   template() {
-    return html`
-      <div class="view">
-        <header class="view-header"><h1>Statistics</h1></header>
-        ${show(this.#statistics, figures, 5)} ${show(this.#changes, overTime, 2)}
-      </div>`
+    const content = [show(this.#statistics, figures, 5), show(this.#changes, overTime, 2)]
+    return page('Statistics', '', content)
   }
 }
 
 /** The changes of the last days, as far as they are read. @param {AbortSignal} signal */
 async function readChanges(signal) {
-  /** @type {FileChange[]} */
+  /** @type {Api.FileChange[]} */
   const all = []
   const since = new Date(Date.now() - days * dayMs).toISOString()
   for (let page = 1; page <= maxPages; page += 1) {
@@ -45,11 +33,11 @@ async function readChanges(signal) {
   return { changes: all, isWhole: false }
 }
 
-/** @param {{ changes: FileChange[], isWhole: boolean }} recent */
+/** @param {{ changes: Api.FileChange[], isWhole: boolean }} recent */
 function overTime({ changes, isWhole }) {
   const today = new Date().setHours(12, 0, 0, 0)
   const dates = Array.from({ length: days }, (_, at) => new Date(today - (days - 1 - at) * dayMs))
-  /** @param {(change: FileChange) => number} measure */
+  /** @param {(change: Api.FileChange) => number} measure */
   const sums = (measure) =>
     dates.map((date) => {
       const ofDay = changes.filter(({ at }) => new Date(at).toDateString() === date.toDateString())
@@ -77,7 +65,7 @@ function overTime({ changes, isWhole }) {
     </section>`
 }
 
-/** @param {Statistics} statistics */
+/** @param {Api.Statistics} statistics */
 function figures({
   total_files: files,
   total_size: size,
@@ -86,11 +74,7 @@ function figures({
   versions,
 }) {
   if (files === 0) {
-    return empty({
-      icon: 'chart',
-      title: 'Nothing to count yet',
-      text: 'Upload files, and their numbers appear here.',
-    })
+    return empty('chart', 'Nothing to count yet', 'Upload files, and their numbers appear here.')
   }
   const shared = size > 0 ? Math.round((100 * (size - stored)) / size) : 0
   return html`
@@ -114,3 +98,55 @@ const figure = (label, value, note) => html`
   <div class="panel figure"><span class="muted">${label}</span><strong>${value}</strong>${note ? html`<span class="note">${note}</span>` : ''}</div>`
 
 customElements.define('file-statistics', FileStatistics)
+
+/**
+ * Horizontal bars with their labels and values as text, largest first.
+ * @param {readonly Api.CategoryCount[]} categories
+ * @param {(category: Api.CategoryCount) => number} measure
+ * @param {(value: number) => string} format
+ */
+function barChart(categories, measure, format) {
+  const sorted = [...categories].sort((left, right) => measure(right) - measure(left))
+  const largest = Math.max(1, ...sorted.map(measure))
+  return html`
+    <ul class="bar-chart">
+      ${sorted.map(
+        (each) => html`
+          <li>
+            <a href="#/files/?category=${each.category}">${each.category}</a>
+            ${bar((100 * measure(each)) / largest, each.category)}
+            <span class="value">${format(measure(each))}</span>
+          </li>`,
+      )}
+    </ul>`
+}
+
+/** @param {number} width @param {string} category */
+const bar = (width, category) => svg`
+  <svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
+    <rect class="part ${category}" width=${Math.max(0.5, width)} height="10" rx="1" />
+  </svg>`
+
+/**
+ * A column for each day, with the last day and the highest value in words.
+ * @param {string} label
+ * @param {{ date: Date, value: number }[]} days
+ * @param {(value: number) => string} format
+ */
+function dayChart(label, days, format) {
+  const top = days.reduce((one, other) => (other.value > one.value ? other : one))
+  const dateOf = (/** @type {Date} */ date) =>
+    date.toLocaleDateString('en', { month: 'short', day: 'numeric' })
+  const summary = `today ${format(days.at(-1)?.value ?? 0)}, most ${format(top.value)} on ${dateOf(top.date)}`
+  return html`
+    <figure class="day-chart">
+      <figcaption>${label} <span class="muted">${summary}</span></figcaption>
+      ${svg`
+        <svg viewBox="0 0 ${days.length} 10" preserveAspectRatio="none" role="img" aria-label="${label}: ${summary}">
+          ${days.map(({ value }, at) => {
+            const height = Math.max(0.2, (10 * value) / Math.max(1, top.value))
+            return svg`<rect x=${at + 0.1} width="0.8" y=${10 - height} height=${height} />`
+          })}
+        </svg>`}
+    </figure>`
+}

@@ -1,9 +1,9 @@
+import { splitList } from '../ui/format.js'
+
 /**
  * What tokens are made for: each purpose asks for little, and limits the token to what it needs. Pure.
- * @import { TokenInput } from '../api/schema.d.ts'
- * @import { ServiceName } from '../core/services.js'
- * @typedef {{ title: string, hint: string, service: ServiceName, asks: ('domain' | 'names')[], role?: TokenInput['role'],
- *   limit?: (answers: Answers) => Partial<TokenInput>, settings: (made: MadeToken) => [label: string, value: string][] }} Purpose
+ * @typedef {{ title: string, hint: string, service: Api.ServiceName, asks: ('domain' | 'names')[], role?: Api.TokenInput['role'],
+ *   limit?: (answers: Answers) => Partial<Api.TokenInput>, settings: (made: MadeToken) => [label: string, value: string][] }} Purpose
  * @typedef {{ domain: string, names: string }} Answers
  * @typedef {{ token: string, url: string, answers: Answers }} MadeToken
  */
@@ -83,16 +83,13 @@ export const purposes = {
   },
 }
 
-/** The body of the request. @param {Purpose} purpose @param {{ name: string, expiresIn: number, answers: Answers }} form @returns {TokenInput} */
+/** The body of the request. @param {Purpose} purpose @param {{ name: string, expiresIn: number, answers: Answers }} form @returns {Api.TokenInput} */
 export const toTokenInput = ({ role, limit }, { name, expiresIn, answers }) => ({
   name,
   expires_in: expiresIn,
   ...(role ? { role } : {}),
   ...limit?.(answers),
 })
-
-/** "home, vpn" → ["home", "vpn"]. @param {string} text */
-export const splitList = (text) => text.split(/[\s,]+/).filter(Boolean)
 
 /** @param {Answers} answers */
 const fullNames = ({ domain, names }) =>

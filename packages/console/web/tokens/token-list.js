@@ -1,84 +1,68 @@
-import { get, send } from '../api/client.js'
-import { html, nothing } from '../core/html.js'
+import { get, isAdmin, mayEdit, send, session } from '../api/client.js'
+import { offeredServices, urlOf } from '../api/transport.js'
+import { html, nothing } from '../core/view.js'
+import { copy, secretOnce } from '../ui/clipboard.js'
 import { confirmDialog } from '../ui/dialog.js'
-import { formatAge, formatDate } from '../ui/format.js'
-import { icon } from '../ui/icons.js'
+import { formField, formSelect } from '../ui/form.js'
+import { formatAge, formatDate, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
-import { empty } from '../ui/states.js'
+import { empty, icon, page } from '../ui/states.js'
 import { table } from '../ui/table.js'
-import { toast } from '../ui/toast.js'
-import { openTokenDialog } from './token-dialog.js'
+import { purposes, toTokenInput } from './purposes.js'
 
-/**
- * @import { ApiToken } from '../api/schema.d.ts'
- * @import { ServiceName } from '../core/services.js'
- */
+/** @import { MadeToken, Purpose } from './purposes.js' */
 
-/**
- * The person's API tokens at both services: make, copy once, revoke.
- * @extends {ServiceLists<ApiToken>}
- */
+/** The person's API tokens at both services: make, copy once, revoke. @extends {ServiceLists<Api.ApiToken>} */
 class TokenList extends ServiceLists {
-  /** @param {ServiceName} service @param {AbortSignal} signal */
+  /** @param {Api.ServiceName} service @param {AbortSignal} signal */
   async read(service, signal) {
     return (await get(service, '/api/tokens', { signal })).tokens
   }
 
   template() {
-    return html`
-      <div class="view">
-        <header class="view-header">
-          <h1>API tokens</h1>
-          <button class="button primary" data-key="n" @click=${this.#create}>${icon('plus')} New token</button>
-        </header>
+    return page(
+      'API tokens',
+      html`<button class="button primary" data-key="n" @click=${() => this.reloadAfter(openTokenDialog())}>${icon('plus')} New token</button>`,
+      html`
         <p class="muted">Tokens are for programs and devices: each has its own limits, and can be revoked at any time.</p>
-        ${this.sections((service, tokens) => this.#table(service, tokens))}
-      </div>`
+        ${this.sections((service, tokens) => this.#table(service, tokens))}`,
+    )
   }
 
-  /** @param {ServiceName} service @param {ApiToken[]} tokens */
+  /** @param {Api.ServiceName} service @param {Api.ApiToken[]} tokens */
   #table(service, tokens) {
-    if (tokens.length === 0)
-      return empty({
-        icon: 'key',
-        title: 'No tokens yet',
-        text: 'Make one for a router, a certificate client or a script.',
-      })
     const rows = tokens.map(
       (token) => html`
         <tr>
           <th scope="row"><strong>${token.name}</strong> <code class="muted">…${token.hint}</code></th>
           <td>${rightsOf(token)}</td>
-          <td class="muted">${token.last_used_at ? formatAge(token.last_used_at) : 'never'}</td>
-          <td class="muted">${token.expires_at ? formatDate(token.expires_at) : 'never'}</td>
+          <td class="muted" data-label="Last used">${token.last_used_at ? formatAge(token.last_used_at) : 'never'}</td>
+          <td class="muted" data-label="Expires">${token.expires_at ? formatDate(token.expires_at) : 'never'}</td>
           <td class="actions">
             <button class="button" aria-label="Revoke ${token.name}" @click=${() => this.#revoke(service, token)}>Revoke</button>
           </td>
         </tr>`,
     )
-    return table(['Name', 'May', 'Last used', 'Expires', ''], rows)
+    return rows.length > 0
+      ? table(['Name', 'May', 'Last used', 'Expires', ''], rows)
+      : empty('key', 'No tokens yet', 'Make one for a router, a certificate client or a script.')
   }
 
-  #create = async () => {
-    if (await openTokenDialog()) this.reload()
-  }
-
-  /** @param {ServiceName} service @param {ApiToken} token */
-  async #revoke(service, { id, name }) {
-    const isDone = await confirmDialog({
-      title: `Revoke ${name}?`,
-      body: html`<p>Programs that use it are refused at once. This cannot be undone.</p>`,
-      confirm: 'Revoke',
-      danger: true,
-      action: () => send(service, 'delete', '/api/tokens/{id}', { params: { id } }),
-    })
-    if (!isDone) return
-    toast(`${name} revoked`)
-    this.reload()
-  }
+  /** @param {Api.ServiceName} service @param {Api.ApiToken} token */
+  #revoke = (service, { id, name }) =>
+    this.reloadAfter(
+      confirmDialog({
+        title: `Revoke ${name}?`,
+        body: html`<p>Programs that use it are refused at once. This cannot be undone.</p>`,
+        confirm: 'Revoke',
+        danger: true,
+        action: () => send(service, 'delete', '/api/tokens/{id}', { params: { id } }),
+        said: `${name} revoked`,
+      }),
+    )
 }
 
-/** @param {ApiToken} token */
+/** @param {Api.ApiToken} token */
 function rightsOf({ role, domains, records, networks }) {
   return html`
     ${role ? html`<span class="chip">${role}</span>` : nothing}
@@ -88,3 +72,106 @@ function rightsOf({ role, domains, records, networks }) {
 }
 
 customElements.define('token-list', TokenList)
+
+const day = 86_400
+
+/** Makes a token for a purpose and shows it once, with the settings to type in. @returns {Promise<boolean>} whether one was made */
+async function openTokenDialog() {
+  const offered = Object.entries(purposes).filter(
+    ([, { service, role }]) =>
+      offeredServices().includes(service) &&
+      session.loginOf(service) &&
+      (role === 'viewer' || mayEdit(service)),
+  )
+  const form = { purpose: offered[0]?.[0] ?? '', name: '', days: '90', domain: '', names: '' }
+  const purposeNow = () => /** @type {Purpose} */ (purposes[form.purpose])
+  const domains = await suggestDomains()
+  /** @type {MadeToken} */
+  let made
+  return confirmDialog({
+    title: 'New API token',
+    confirm: 'Make the token',
+    busy: 'Making…',
+    body: (/** @type {() => void} */ update) => html`
+      <fieldset class="purposes">
+        <legend>What is it for?</legend>
+        ${offered.map(
+          ([key, { title, hint }]) => html`
+            <label class="purpose">
+              <input type="radio" name="purpose" value=${key} .checked=${key === form.purpose} @change=${() => {
+                form.purpose = key
+                update()
+              }} />
+              <span>${title}<small>${hint}</small></span>
+            </label>`,
+        )}
+      </fieldset>
+      ${questions(purposeNow(), form, domains)}`,
+    action: async () => {
+      const { service } = purposeNow()
+      const missing = findMissing(purposeNow(), form)
+      if (missing) throw new Error(missing)
+      const answers = { domain: form.domain.toLowerCase(), names: form.names.toLowerCase() }
+      const expiresIn = Number(form.days) * day
+      const json = toTokenInput(purposeNow(), { name: form.name, expiresIn, answers })
+      const { token } = await send(service, 'post', '/api/tokens', { json })
+      made = { token, url: urlOf(service), answers }
+    },
+    done: () => tokenSettings(purposeNow(), made),
+  })
+}
+
+// Names to choose from; without them the name is typed.
+async function suggestDomains() {
+  if (!session.loginOf('domains')) return []
+  const query = { page_size: 100 }
+  const found = await get('domains', '/api/domains', { query }).catch(() => ({ domains: [] }))
+  return found.domains.map(({ name }) => name)
+}
+
+/**
+ * @param {Purpose} purpose
+ * @param {{ name: string, days: string, domain: string, names: string }} form
+ * @param {string[]} domains
+ */
+const questions = ({ asks, service, role }, form, domains) => html`
+  ${
+    asks.includes('domain')
+      ? html`<div class="field-pair">
+        ${formField(form, 'domain', 'Domain', { hint: role ? 'Empty: all of your domains' : 'The domain that the name belongs to', placeholder: 'example.com', list: 'domain-names' })}
+        ${asks.includes('names') ? formField(form, 'names', 'Host names', { hint: 'Without the domain; several with commas', placeholder: 'home' }) : nothing}
+      </div>
+      <datalist id="domain-names">${domains.map((name) => html`<option value=${name}></option>`)}</datalist>`
+      : nothing
+  }
+  <div class="field-pair">
+    ${formField(form, 'name', 'Name of the token', { hint: 'The history shows it beside your name.', placeholder: 'Router at home' })}
+    ${formSelect(form, 'days', 'Valid for', [
+      ['30', '30 days'],
+      ['90', '90 days'],
+      ['365', '1 year'],
+      ...(isAdmin(service) ? [/** @type {[string, string]} */ (['0', 'Never'])] : []),
+    ])}
+  </div>`
+
+/** @param {Purpose} purpose @param {{ name: string, domain: string, names: string }} form */
+function findMissing({ asks, role }, { name, domain, names }) {
+  if (asks.includes('domain') && !role && !domain) return 'Write the domain.'
+  if (asks.includes('names') && splitList(names).length === 0)
+    return 'Write at least one host name, such as home.'
+  return name ? undefined : 'Give the token a name, so that you know it again.'
+}
+
+/** The token, this once, and what to type where it is used. @param {Purpose} purpose @param {MadeToken} made */
+const tokenSettings = (purpose, made) => html`
+    ${secretOnce(html`<strong>Copy it now.</strong> It is shown this once, and nobody can look it up later.`, made.token, 'Token')}
+    <h3>Settings for: ${purpose.title}</h3>
+    <dl class="facts stacked">
+      ${purpose.settings(made).map(
+        ([label, value]) => html`
+          <div>
+            <dt>${label}</dt>
+            <dd><code>${value}</code> <button class="link-button" aria-label="Copy ${label}" @click=${() => copy(value, label)}>Copy</button></dd>
+          </div>`,
+      )}
+    </dl>`

@@ -1,4 +1,5 @@
-import { toast } from './toast.js'
+import { html } from '../core/view.js'
+import { icon, notice, toast } from './states.js'
 
 /** Copies a text and says so. @param {string} text @param {string} what */
 export async function copy(text, what) {
@@ -22,3 +23,16 @@ export function saveBlob(name, content) {
   link.click()
   URL.revokeObjectURL(url)
 }
+
+/**
+ * What is shown this once, with a button that copies it.
+ * @param {unknown} words
+ * @param {string} secret
+ * @param {string} what it is
+ */
+export const secretOnce = (words, secret, what) => html`
+  ${notice(html`<p>${words}</p>`, 'good')}
+  <div class="token-value">
+    <code data-secret>${secret}</code>
+    <button class="button primary" @click=${() => copy(secret, what)}>${icon('copy')} Copy</button>
+  </div>`

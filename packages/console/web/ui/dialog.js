@@ -1,7 +1,6 @@
-import { html, render } from '../core/html.js'
 import { overlays } from '../core/router.js'
-import { icon } from './icons.js'
-import { errorNotice } from './states.js'
+import { html, render } from '../core/view.js'
+import { errorNotice, icon, toast } from './states.js'
 
 /**
  * Opens a modal dialog. Esc, Back and the close button resolve with undefined; focus returns to where it was.
@@ -61,9 +60,9 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
  * @param {{ title: string, body: unknown | ((update: () => void) => unknown), confirm: string | (() => string),
  *   busy?: string,
  *   className?: string, danger?: boolean, isReady?: () => boolean, action: () => Promise<unknown>,
- *   ways?: Record<string, [label: string, decide: () => void]>, done?: () => unknown }} options `body`: a function where it
+ *   ways?: Record<string, [label: string, decide: () => void]>, done?: () => unknown, said?: unknown }} options `body`: a function where it
  *   has fields; `action`: false where there is more to decide; `ways`: what lets it pass, by the code of the problem;
- *   `done`: shown after it was done, as what is shown only once
+ *   `said`: in passing, after it was done; `done`: shown after it was done, as what is shown only once
  * @returns {Promise<boolean>} whether it was done
  */
 export async function confirmDialog(options) {
@@ -119,5 +118,6 @@ export async function confirmDialog(options) {
         </form>`
     },
   })
+  if (isDone && options.said) toast(options.said)
   return isDone
 }

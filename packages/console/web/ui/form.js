@@ -1,4 +1,4 @@
-import { html, nothing } from '../core/html.js'
+import { html, nothing } from '../core/view.js'
 
 /**
  * One place for form fields: label, control, hint and fault, tied together for screen readers.
@@ -37,10 +37,10 @@ export const textField = (field) => html`
  * @param {Record<Name, string>} form
  * @param {Name} name
  * @param {string} label
- * @param {Partial<TextField> & { onChange?: () => void }} [field]
+ * @param {Partial<TextField> & { rows?: number, onChange?: () => void, draw?: typeof textField }} [field]
  */
-export const formField = (form, name, label, { onChange, ...field } = {}) =>
-  textField({
+export const formField = (form, name, label, { onChange, draw = textField, ...field } = {}) =>
+  draw({
     id: `field-${name}`,
     label,
     value: form[name],
@@ -114,9 +114,12 @@ export const optionsOf = (options, chosen) =>
   })
 
 /**
- * @param {{ label: string, isChecked: boolean, onChange: (isChecked: boolean) => void, hint?: string }} field
+ * @param {string} label
+ * @param {boolean} isChecked
+ * @param {(isChecked: boolean) => unknown} onChange
+ * @param {string} [hint]
  */
-export const checkbox = ({ label, isChecked, onChange, hint }) => html`
+export const checkbox = (label, isChecked, onChange, hint) => html`
   <label class="checkbox">
     <input
       type="checkbox"
@@ -143,6 +146,21 @@ export const searchBox = ({ label, value, onInput }) => html`
     spellcheck="false"
     @input=${inputHandler(onInput)}
   />`
+
+/**
+ * A choice of which all are shown.
+ * @param {string} label
+ * @param {Record<string, string>} options labels by value
+ * @param {string} chosen
+ * @param {(value: string) => void} onChoose
+ */
+export const segments = (label, options, chosen, onChoose) => html`
+  <div class="segments" role="group" aria-label=${label}>
+    ${Object.entries(options).map(
+      ([value, words]) =>
+        html`<button aria-pressed=${value === chosen} @click=${() => onChoose(value)}>${words}</button>`,
+    )}
+  </div>`
 
 /** @param {(value: string) => void} onInput */
 export const inputHandler = (onInput) => (/** @type {Event} */ event) =>

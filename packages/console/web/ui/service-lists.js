@@ -1,17 +1,11 @@
-import { html } from '../core/html.js'
-import { offeredServices, titleOf } from '../core/services.js'
-import { session } from '../core/session.js'
-import { Resource, RouteView } from '../core/view.js'
+import { session } from '../api/client.js'
+import { offeredServices, titleOf } from '../api/transport.js'
+import { html, Resource, RouteView } from '../core/view.js'
 import { show } from './states.js'
 
-/** @import { ServiceName } from '../core/services.js' */
-
-/**
- * Base of views that list the same at each service.
- * @template Item
- */
+/** Base of views that list the same at each service. @template Item */
 export class ServiceLists extends RouteView {
-  /** @type {{ service: ServiceName, items: Resource<Item[]> }[]} */
+  /** @type {{ service: Api.ServiceName, items: Resource<Item[]> }[]} */
   lists = []
 
   opened() {
@@ -19,20 +13,20 @@ export class ServiceLists extends RouteView {
     super.opened()
   }
 
-  /** Whether the person sees the list of a service. @param {ServiceName} service @returns {boolean} */
+  /** Whether the person sees the list of a service. @param {Api.ServiceName} service @returns {boolean} */
   offers(service) {
     return session.loginOf(service) !== undefined
   }
 
-  /** @param {ServiceName} _service @param {AbortSignal} _signal @returns {Promise<Item[]>} */
+  /** @param {Api.ServiceName} _service @param {AbortSignal} _signal @returns {Promise<Item[]>} */
   async read(_service, _signal) {
     return []
   }
 
   /**
    * A section for each service.
-   * @param {(service: ServiceName, items: Item[]) => unknown} draw
-   * @param {(service: ServiceName) => unknown} [button] beside the title
+   * @param {(service: Api.ServiceName, items: Item[]) => unknown} draw
+   * @param {(service: Api.ServiceName) => unknown} [button] beside the title
    */
   sections(draw, button, lists = this.lists) {
     return lists.map(({ service, items }) => {

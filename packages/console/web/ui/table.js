@@ -1,5 +1,7 @@
-import { html } from '../core/html.js'
-import { formatAge, formatTime } from './format.js'
+import { html, nothing } from '../core/view.js'
+import { daysUntil, formatAge, formatDate, formatNumber, formatTime } from './format.js'
+
+/** @import { RouteView } from '../core/view.js' */
 
 /**
  * Rows below their headers; Up and Down move between them. A header without a word is that of the buttons.
@@ -21,7 +23,7 @@ export const table = (headers, rows, className = '') => html`
 
 /**
  * A button for each value of the address that narrows the list: it takes it away.
- * @param {import('../core/view.js').RouteView} view
+ * @param {RouteView} view
  * @param {string[]} names
  */
 export const filterChips = (view, names) =>
@@ -36,25 +38,28 @@ export const age = (instant) =>
   html`<time datetime=${instant} title=${formatTime(instant)}>${formatAge(instant)}</time>`
 
 /**
- * A column header that sorts. `sorts`: the API's values for ascending and descending order.
+ * The button of a column that sorts, with the state for `aria-sort`.
  * @param {string} label
- * @param {[ascending: string, descending: string]} sorts
+ * @param {[first: string, other: string]} sorts the API's values, `-` or `_DESC` in that of descending order; the first one is
+ *   what the first click wants
  * @param {string} current
  * @param {(sort: string) => void} onSort
  */
-export function sortHeader(label, [ascending, descending], current, onSort) {
-  const state = current === ascending ? 'ascending' : current === descending ? 'descending' : 'none'
-  return html`
-    <th scope="col" aria-sort=${state}>
-      <button class="sort" @click=${() => onSort(state === 'ascending' ? descending : ascending)}>${label}</button>
-    </th>`
+export function sortButton(label, [first, other], current, onSort) {
+  const isSorted = current === first || current === other
+  const state = !isSorted ? 'none' : /^-|_DESC$/.test(current) ? 'descending' : 'ascending'
+  const next = current === first ? other : first
+  return {
+    state,
+    button: html`<button class="sort" @click=${() => onSort(next)}>${label}</button>`,
+  }
 }
 
 /**
  * Up and Down move between the links or rows marked `data-row`; Enter follows the one that has the focus.
  * @param {KeyboardEvent} event
  */
-export function moveBetweenRows(event) {
+function moveBetweenRows(event) {
   if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return
   const target = /** @type {HTMLElement} */ (event.target)
   if (target.matches('input:not([type=checkbox]):not([type=search]), select, textarea')) return
@@ -64,4 +69,59 @@ export function moveBetweenRows(event) {
   const next = event.key === 'ArrowDown' ? at + 1 : Math.max(0, at - 1)
   rows[Math.min(next, rows.length - 1)]?.focus()
   event.preventDefault()
+}
+
+/**
+ * Previous and next page with the range shown.
+ * @param {Api.Pagination} pagination
+ * @param {(page: number) => void} open
+ */
+export function pager({ page, page_size, total_items, total_pages }, open) {
+  if (total_pages <= 1) return nothing
+  const first = (page - 1) * page_size + 1
+  const last = Math.min(page * page_size, total_items)
+  return html`
+    <nav class="pager" aria-label="Pages">
+      <button class="button" ?disabled=${page <= 1} @click=${() => open(page - 1)}>Previous</button>
+      <span>${formatNumber(first)}–${formatNumber(last)} of ${formatNumber(total_items)}</span>
+      <button class="button" ?disabled=${page >= total_pages} @click=${() => open(page + 1)}>Next</button>
+    </nav>`
+}
+
+/**
+ * A horizontal bar of `fraction` (0 to 1). Decorative: the text beside it says the value. Its width is set through the
+ * CSS object model, which the page's policy allows; a style attribute it would not.
+ */
+class MeterBar extends HTMLElement {
+  connectedCallback() {
+    this.setAttribute('aria-hidden', 'true')
+  }
+
+  /** @param {number} fraction */
+  set fraction(fraction) {
+    this.style.setProperty('--fraction', String(Math.max(0, Math.min(1, fraction))))
+  }
+}
+
+customElements.define('meter-bar', MeterBar)
+
+const fullBarDays = 365
+
+/**
+ * The days left of a registration as a bar with its date: a full bar is a year or more.
+ * @param {string | null} expiresOn
+ * @param {boolean | null} [isExpired]
+ */
+export function expiryBar(expiresOn, isExpired = false) {
+  if (!expiresOn) return html`<span class="muted">unknown</span>`
+  const days = isExpired ? 0 : Math.max(0, daysUntil(expiresOn))
+  const tone = days <= 30 ? 'bad' : days <= 90 ? 'warn' : 'good'
+  const words =
+    isExpired || days === 0 ? 'expired' : days === 1 ? '1 day left' : `${days} days left`
+  return html`
+    <span class="expiry ${tone}" title=${formatDate(expiresOn)}>
+      <meter-bar tone=${tone} .fraction=${Math.min(1, days / fullBarDays)}></meter-bar>
+      <span class="expiry-words">${words}</span>
+      <span class="expiry-date">${formatDate(expiresOn)}</span>
+    </span>`
 }

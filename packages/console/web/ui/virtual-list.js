@@ -1,5 +1,4 @@
-import { html } from '../core/html.js'
-import { View } from '../core/view.js'
+import { html, View } from '../core/view.js'
 
 const spareRows = 8
 

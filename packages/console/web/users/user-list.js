@@ -1,32 +1,26 @@
-import { get, send } from '../api/client.js'
-import { html, nothing } from '../core/html.js'
-import { isAdmin, session } from '../core/session.js'
+import { get, isAdmin, send, session } from '../api/client.js'
+import { html, nothing } from '../core/view.js'
+import { secretOnce } from '../ui/clipboard.js'
 import { confirmDialog } from '../ui/dialog.js'
-import { formatAge, formatDate } from '../ui/format.js'
-import { icon } from '../ui/icons.js'
+import { formField, formSelect } from '../ui/form.js'
+import { formatAge, formatDate, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
+import { icon, page } from '../ui/states.js'
 import { table } from '../ui/table.js'
-import { toast } from '../ui/toast.js'
-import { openUserDialog } from './user-dialog.js'
-
-/**
- * @import { User } from '../api/schema.d.ts'
- * @import { ServiceName } from '../core/services.js'
- */
 
 /**
  * Who may use the services: add with an invite, change rights, remove. For admins.
- * @extends {ServiceLists<User>}
+ * @extends {ServiceLists<Api.User>}
  */
 class UserList extends ServiceLists {
-  /** @param {ServiceName} service */
+  /** @param {Api.ServiceName} service */
   offers(service) {
     return isAdmin(service)
   }
 
-  /** @param {ServiceName} service @param {AbortSignal} signal */
+  /** @param {Api.ServiceName} service @param {AbortSignal} signal */
   async read(service, signal) {
-    /** @type {User[]} */
+    /** @type {Api.User[]} */
     const all = []
     for (let page = 1; ; page += 1) {
       const query = { page, page_size: 200 }
@@ -44,11 +38,10 @@ class UserList extends ServiceLists {
   }
 
   template() {
-    return html`
-      <div class="view">
-        <header class="view-header">
-          <h1>Users</h1>
-        </header>
+    return page(
+      'Users',
+      '',
+      html`
         <p class="muted">Changes count at once, everywhere. Who is removed is logged out, and their API tokens end.</p>
         ${this.sections(
           (service, users) =>
@@ -59,11 +52,11 @@ class UserList extends ServiceLists {
           (service) =>
             html`<button class="button primary" @click=${() => this.#edit(service)}>${icon('plus')} New user</button>`,
           this.#shown(),
-        )}
-      </div>`
+        )}`,
+    )
   }
 
-  /** @param {ServiceName} service @param {User} user */
+  /** @param {Api.ServiceName} service @param {Api.User} user */
   #row(service, user) {
     const {
       username,
@@ -82,8 +75,8 @@ class UserList extends ServiceLists {
           <span class="chip">${role}</span>
           ${[...(domains ?? []), ...(folders ?? []), ...(writes ? ['proposes'] : [])].map((limit) => html`<span class="chip accent">${limit}</span>`)}
         </td>
-        <td class="muted">${seen ? formatAge(seen) : 'never'}</td>
-        <td class="muted">${formatDate(added)}</td>
+        <td class="muted" data-label="Last login">${seen ? formatAge(seen) : 'never'}</td>
+        <td class="muted" data-label="Added">${formatDate(added)}</td>
         <td class="actions">
           <button class="button" aria-label="Change ${username}" @click=${() => this.#edit(service, user)}>Change</button>
           ${isSelf ? nothing : html`<button class="button" aria-label="Remove ${username}" @click=${() => this.#remove(service, username)}>Remove</button>`}
@@ -91,28 +84,105 @@ class UserList extends ServiceLists {
       </tr>`
   }
 
-  /** @param {ServiceName} service @param {User} [user] */
-  async #edit(service, user) {
-    if (await openUserDialog(service, user)) this.reload()
-  }
+  /** @param {Api.ServiceName} service @param {Api.User} [user] */
+  #edit = (service, user) => this.reloadAfter(openUserDialog(service, user))
 
-  /** @param {ServiceName} service @param {string} username */
-  async #remove(service, username) {
-    const isDone = await confirmDialog({
-      title: `Remove ${username}?`,
-      body: html`<p>${username} is logged out at once, and the API tokens of ${username} end. What ${username} changed stays in the history.</p>`,
-      confirm: 'Remove',
-      danger: true,
-      action: () => send(service, 'delete', '/api/users/{username}', { params: { username } }),
-    })
-    if (!isDone) return
-    toast(`${username} removed`)
-    this.reload()
-  }
+  /** @param {Api.ServiceName} service @param {string} username */
+  #remove = (service, username) =>
+    this.reloadAfter(
+      confirmDialog({
+        title: `Remove ${username}?`,
+        body: html`<p>${username} is logged out at once, and the API tokens of ${username} end. What ${username} changed stays in the history.</p>`,
+        confirm: 'Remove',
+        danger: true,
+        action: () => send(service, 'delete', '/api/users/{username}', { params: { username } }),
+        said: `${username} removed`,
+      }),
+    )
 }
 
-/** @param {{ items: import('../core/view.js').Resource<User[]> }} list */
+/** @param {{ items: import('../core/view.js').Resource<Api.User[]> }} list */
 const namesOf = ({ items }) =>
   JSON.stringify(items.value?.map((user) => [user.username, user.role, user.domains, user.folders]))
 
 customElements.define('user-list', UserList)
+
+/** @typedef {'viewer' | 'editor' | 'admin'} Role */
+
+/** @type {[Role, string][]} */
+const roles = [
+  ['viewer', 'Viewer: reads'],
+  ['editor', 'Editor: changes records and files'],
+  ['admin', 'Admin: everything'],
+]
+
+/** @type {[string, string][]} */
+const writes = [
+  ['', 'Count at once'],
+  ['propose', 'Wait for another person’s approval'],
+]
+
+/**
+ * Adds a user, who sets the password by an invite that is shown once, or changes one.
+ * @param {Api.ServiceName} service
+ * @param {Api.User} [user]
+ * @returns {Promise<boolean>} whether something changed
+ */
+function openUserDialog(service, user) {
+  const form = {
+    username: user?.username ?? '',
+    role: /** @type {string} */ (user?.role ?? 'editor'),
+    domains: user?.domains?.join(', ') ?? '',
+    folders: user?.folders?.join(', ') ?? '',
+    writes: /** @type {string} */ (user?.writes ?? ''),
+  }
+  let invite = ''
+  return confirmDialog({
+    title: user ? `Change ${user.username}` : 'New user',
+    confirm: user ? 'Save' : 'Add',
+    body: () => html`
+      ${formField(form, 'username', 'User name', { hint: 'Letters, digits and . _ -', isRequired: true, isDisabled: user !== undefined })}
+      ${formSelect(form, 'role', 'Role', roles)}
+      ${formField(form, 'domains', 'Only these domains', { hint: 'With commas; *.example.net for all below. Empty: all' })}
+      ${formField(form, 'folders', 'Only these folders', { hint: 'With commas, such as docs/, site/assets/. Empty: all' })}
+      ${formSelect(form, 'writes', 'Writes of zones', writes)}
+      ${user ? nothing : html`<p class="note">You get an invite code, with which the person sets the password.</p>`}`,
+    action: async () => {
+      invite = (await save(service, form, user)) ?? ''
+    },
+    done: user
+      ? undefined
+      : () =>
+          secretOnce(
+            html`<strong>Send this code to ${form.username}.</strong> It is shown this once, and valid for 72 hours: on the login page, “I have an invite”.`,
+            invite,
+            'Invite',
+          ),
+    said: user && `${form.username} changed`,
+  })
+}
+
+/**
+ * @param {Api.ServiceName} service
+ * @param {{ username: string, role: string, domains: string, folders: string, writes: string }} form
+ * @param {Api.User} [user]
+ * @returns {Promise<string | undefined>} the invite of a new user
+ */
+async function save(service, form, user) {
+  const { username } = form
+  const role = /** @type {Role} */ (form.role)
+  const [domains = null, folders = null] = [form.domains, form.folders].map((text) => {
+    const names = splitList(text)
+    return names.length > 0 ? names : null
+  })
+  const writes = form.writes === 'propose' ? form.writes : null
+  if (user) {
+    const json = { role, domains, folders, writes }
+    await send(service, 'patch', '/api/users/{username}', { params: { username }, json })
+    return undefined
+  }
+  const limits = { domains, folders, writes }
+  const given = Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== null))
+  const json = { username, role, ...given }
+  return (await send(service, 'post', '/api/users', { json })).invite
+}

@@ -3,14 +3,13 @@ import { describe, isSameRecord, pairChanges } from './zone-diff.js'
 /**
  * A draft: what becomes of records of a zone, gathered here and sent together. Pure; drafts are replaced, never changed.
  *
- * @import { HostRecord, RecordInput, Zone, ZonePatch } from '../api/schema.d.ts'
- * @typedef {{ records: ReadonlyMap<string, RecordInput | null>, emailType?: string }} Draft by the record's id, or by
+ * @typedef {{ records: ReadonlyMap<string, Api.RecordInput | null>, emailType?: string }} Draft by the record's id, or by
  *   `new-1` and so on where one is added; null: it is removed
- * @typedef {{ added: readonly HostRecord[], removed: readonly HostRecord[] }} Changes
+ * @typedef {{ added: readonly Api.HostRecord[], removed: readonly Api.HostRecord[] }} Changes
  * @typedef {'kept' | 'added' | 'updated' | 'removed' | 'waiting' | 'leaving'} RowState `waiting`, `leaving`: queued to be
  *   added and removed
- * @typedef {{ key: string, state: RowState, record: RecordInput, original?: HostRecord }} DraftRow
- * @typedef {{ mine: RecordInput, theirs: HostRecord, choice: 'mine' | 'theirs' | 'both' }} Conflict a record that both
+ * @typedef {{ key: string, state: RowState, record: Api.RecordInput, original?: Api.HostRecord }} DraftRow
+ * @typedef {{ mine: Api.RecordInput, theirs: Api.HostRecord, choice: 'mine' | 'theirs' | 'both' }} Conflict a record that both
  *   changed
  */
 
@@ -24,7 +23,7 @@ export const countEdits = ({ records, emailType }) =>
 /**
  * @param {Draft} draft
  * @param {string} key
- * @param {RecordInput | null} [record] null: removed; undefined: as it is live
+ * @param {Api.RecordInput | null} [record] null: removed; undefined: as it is live
  * @returns {Draft}
  */
 export function setRecord(draft, key, record) {
@@ -34,14 +33,14 @@ export function setRecord(draft, key, record) {
   return { ...draft, records }
 }
 
-/** @param {Draft} draft @param {RecordInput} record @returns {Draft} */
+/** @param {Draft} draft @param {Api.RecordInput} record @returns {Draft} */
 export function addRecord(draft, record) {
   let number = draft.records.size + 1
   while (draft.records.has(`new-${number}`)) number += 1
   return setRecord(draft, `new-${number}`, record)
 }
 
-/** An edit that changes nothing is dropped. @param {Draft} draft @param {DraftRow} row @param {RecordInput} record */
+/** An edit that changes nothing is dropped. @param {Draft} draft @param {DraftRow} row @param {Api.RecordInput} record */
 export function editRow(draft, { key, original }, record) {
   const isChanged = !original || Object.keys(differenceOf(original, record)).length > 0
   return setRecord(draft, key, isChanged ? record : undefined)
@@ -66,7 +65,7 @@ export function addChanges(draft, changes) {
 
 /**
  * The zone as the draft, and changes that are queued, would leave it. Removed rows are still shown; additions come first.
- * @param {Zone} zone
+ * @param {Api.Zone} zone
  * @param {Draft} draft
  * @param {Changes} [queued]
  * @returns {DraftRow[]}
@@ -93,15 +92,15 @@ export function rowsOf(zone, { records }, queued = { added: [], removed: [] }) {
 /**
  * @param {string} key
  * @param {RowState} state
- * @param {RecordInput} record
- * @param {HostRecord} [original]
+ * @param {Api.RecordInput} record
+ * @param {Api.HostRecord} [original]
  * @returns {DraftRow}
  */
 const rowOf = (key, state, record, original) => ({ key, state, record, original })
 
-/** The body of the PATCH that carries out the draft. @param {Draft} draft @param {Zone} zone @returns {ZonePatch} */
+/** The body of the PATCH that carries out the draft. @param {Draft} draft @param {Api.Zone} zone @returns {Api.ZonePatch} */
 export function toPatch({ records, emailType }, zone) {
-  /** @type {Required<Pick<ZonePatch, 'remove' | 'update' | 'add'>>} */
+  /** @type {Required<Pick<Api.ZonePatch, 'remove' | 'update' | 'add'>>} */
   const { remove, update, add } = { remove: [], update: [], add: [] }
   for (const [id, record] of records) {
     const original = zone.hosts.find((each) => each.id === id)
@@ -114,7 +113,7 @@ export function toPatch({ records, emailType }, zone) {
     ...(update.length > 0 && { update }),
     ...(add.length > 0 && { add }),
     // From the list of the form.
-    ...(emailType && { email_type: /** @type {ZonePatch['email_type']} */ (emailType) }),
+    ...(emailType && { email_type: /** @type {Api.ZonePatch['email_type']} */ (emailType) }),
   }
 }
 
@@ -123,8 +122,8 @@ export function toPatch({ records, emailType }, zone) {
  * said in `notes`: an edited record that is gone becomes an addition; what is already so is dropped. A record that both
  * changed is a conflict, and stays as it is there until it is settled.
  * @param {Draft} draft
- * @param {Zone} base the zone that the draft was made for
- * @param {Zone} zone
+ * @param {Api.Zone} base the zone that the draft was made for
+ * @param {Api.Zone} zone
  * @returns {{ draft: Draft, notes: string[], conflicts: Conflict[] }}
  */
 export function rebase(draft, base, zone) {
@@ -164,10 +163,10 @@ export const settle = (draft, conflicts) =>
     return choice === 'mine' ? setRecord(each, theirs.id, mine) : addRecord(each, mine)
   }, draft)
 
-/** @param {RecordInput & { id?: string }} record @returns {RecordInput} */
+/** @param {Api.RecordInput & { id?: string }} record @returns {Api.RecordInput} */
 const withoutId = ({ id: _, ...record }) => record
 
-/** @param {HostRecord} original @param {RecordInput} record @returns {Partial<RecordInput>} */
+/** @param {Api.HostRecord} original @param {Api.RecordInput} record @returns {Partial<Api.RecordInput>} */
 const differenceOf = (original, { name, address, ttl, mx_pref: pref }) => ({
   ...(name !== original.name && { name }),
   ...(address !== original.address && { address }),

@@ -1,18 +1,59 @@
-import { get } from '../api/client.js'
-import { getZone, writeZone } from '../api/zones.js'
+import { draftsName, get, readZones, request, session } from '../api/client.js'
 import { contentOf } from '../changes/change-item.js'
-import { draftsName, session } from '../core/session.js'
 import { Resource } from '../core/view.js'
 import { countEdits, emptyDraft, rebase, settle, toPatch } from './draft.js'
 import { describe, diffZones } from './zone-diff.js'
 
 /**
- * @import { TaggedZone, WriteOptions } from '../api/zones.js'
- * @import { LedgerChange } from '../api/schema.d.ts'
+ * @import { CallOptions } from '../api/transport.js'
  * @import { View } from '../core/view.js'
  * @import { Changes, Conflict, Draft } from './draft.js'
  * @import { ZoneDiff } from './zone-diff.js'
  */
+
+/**
+ * Zones: reads with their age, and writes.
+ * @typedef {{ zone: Api.Zone, etag: string, readAt: number }} TaggedZone `readAt`: when the registrar was asked
+ * @typedef {{ dryRun: boolean, etag?: string, queue?: boolean, force?: boolean }} WriteOptions `queue`: answer at once and
+ *   write when the registrar allows; `force`: also where records of unsupported types are lost
+ * @typedef {{ zone?: Api.WrittenZone, queued?: number }} WriteAnswer a zone, or the id of a queued change
+ */
+
+/**
+ * @param {string} domain
+ * @param {{ fresh?: boolean, signal?: AbortSignal }} [options] fresh: not from the service's cache
+ * @returns {Promise<TaggedZone>}
+ */
+async function getZone(domain, { fresh = false, signal } = {}) {
+  const headers = fresh ? { 'cache-control': 'no-cache' } : {}
+  const answer = await request('domains', pathOf(domain, 'hosts'), { headers, signal })
+  const readAt = Date.now() - Number(answer.header('age') ?? 0) * 1000
+  return { zone: /** @type {Api.Zone} */ (answer.body), etag: answer.header('etag') ?? '', readAt }
+}
+
+/**
+ * @param {string} domain
+ * @param {string} part of the zone's paths: `hosts`, `zonefile`, `history/7/revert`
+ * @param {CallOptions} message
+ * @param {WriteOptions} options
+ * @returns {Promise<WriteAnswer>}
+ */
+export async function writeZone(domain, part, message, { dryRun, etag, queue, force }) {
+  const { status, body, header } = await request('domains', pathOf(domain, part), {
+    ...message,
+    query: { dry_run: dryRun ? 'true' : undefined, force: force ? 'true' : undefined },
+    headers: {
+      ...message.headers,
+      'if-match': etag,
+      prefer: queue ? 'respond-async' : undefined,
+    },
+  })
+  if (status === 202) return { queued: Number(header('location')?.split('/').at(-1)) }
+  return { zone: /** @type {Api.WrittenZone} */ (body) }
+}
+
+/** @param {string} domain @param {string} part */
+const pathOf = (domain, part) => `/api/domains/${encodeURIComponent(domain)}/dns/${part}`
 
 /** A zone is read again when it is looked at after this time. */
 const staleMs = 15_000
@@ -74,6 +115,7 @@ export class ZoneStore {
     const fresh = this.#isFresh
     this.#isFresh = false
     const tagged = await getZone(this.domain, { signal, fresh })
+    readZones.set(this.domain, tagged)
     await this.#readPending(signal)
     const kept = drafts.get(this.domain)
     if (kept && kept.base.etag !== tagged.etag) {
@@ -149,7 +191,7 @@ export class ZoneStore {
   }
 }
 
-/** @type {{ changes: LedgerChange[] }} */
+/** @type {{ changes: Api.LedgerChange[] }} */
 const none = { changes: [] }
 
 /** @type {Map<string, { base: TaggedZone, draft: Draft }>} by domain */

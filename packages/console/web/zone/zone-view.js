@@ -1,18 +1,12 @@
 import { get } from '../api/client.js'
-import { html, nothing } from '../core/html.js'
 import { currentRoute, hrefTo } from '../core/router.js'
-import { Resource, RouteView, View } from '../core/view.js'
-import { expiryBar } from '../domains/expiry.js'
-import { daysUntil, formatDate } from '../ui/format.js'
-import { icon } from '../ui/icons.js'
-import { show } from '../ui/states.js'
-import { toUnicode } from '../ui/unicode.js'
+import { html, nothing, Resource, RouteView, View } from '../core/view.js'
+import { daysUntil, formatDate, toUnicode } from '../ui/format.js'
+import { icon, show } from '../ui/states.js'
+import { expiryBar } from '../ui/table.js'
 import { ZoneStore } from './zone-store.js'
-import '../ui/meter-bar.js'
-import './history/zone-history.js'
+import './zone-history.js'
 import './records/zone-records.js'
-
-/** @import { DomainEntry, DomainInfo } from '../api/schema.d.ts' */
 
 const tabs = { records: 'Records', history: 'History', details: 'Registration' }
 
@@ -82,7 +76,7 @@ class ZoneView extends RouteView {
   }
 }
 
-/** @param {DomainEntry} entry */
+/** @param {Api.DomainEntry} entry */
 function chips({ uses_registrar_dns: usesRegistrarDns, expires_on }) {
   const days = expires_on ? daysUntil(expires_on) : Infinity
   return html`
@@ -90,7 +84,7 @@ function chips({ uses_registrar_dns: usesRegistrarDns, expires_on }) {
     ${usesRegistrarDns === false ? html`<span class="chip warn">DNS elsewhere</span>` : nothing}`
 }
 
-/** @param {DomainInfo} info */
+/** @param {Api.DomainInfo} info */
 const details = (info) => html`
   <dl class="panel facts">
     <div><dt>Status</dt><dd>${info.status ?? 'unknown'}</dd></div>

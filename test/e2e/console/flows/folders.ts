@@ -32,6 +32,24 @@ export const folderFlows: Flows = {
     )
   },
 
+  'counts a folder of several pages as people do, forward and backward': async (tester) => {
+    const { page } = tester
+    const api = await tester.filesApi()
+    const parts = Array.from({ length: 205 }, (_, at) => `many/part ${at + 1}.txt`)
+    await Promise.all(parts.map((path) => api.upload(path, 'x')))
+    const shown = page.locator('.file-list [data-row]')
+    await tester.goTo('/files/many/')
+    await shown.filter({ hasText: 'part 4.txt' }).waitFor()
+    assert.deepEqual((await shown.allTextContents()).slice(0, 3), [
+      'part 1.txt',
+      'part 2.txt',
+      'part 3.txt',
+    ])
+    await page.getByRole('button', { name: 'Name', exact: true }).click()
+    await shown.filter({ hasText: 'part 203.txt' }).waitFor()
+    assert.deepEqual((await shown.allTextContents()).slice(0, 2), ['part 205.txt', 'part 204.txt'])
+  },
+
   'selects a whole folder, and stays at it when Back closes the question': async (tester) => {
     const { page } = tester
     const api = await tester.filesApi()

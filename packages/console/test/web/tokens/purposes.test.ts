@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { purposes, splitList, toTokenInput } from '../../../web/tokens/purposes.js'
+import { purposes, toTokenInput } from '../../../web/tokens/purposes.js'
+import { splitList } from '../../../web/ui/format.js'
 
 const answers = { domain: 'example.com', names: 'home, vpn' }
 const inputFor = (key: string) => {

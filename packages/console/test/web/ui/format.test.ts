@@ -6,6 +6,7 @@ import {
   formatCount,
   formatDuration,
   formatTtl,
+  toUnicode,
 } from '../../../web/ui/format.js'
 
 test.each([
@@ -41,4 +42,15 @@ test('ages, durations and days left are rounded to what matters', () => {
   expect(formatDuration(0.2)).toBe('1 s')
   expect(formatDuration(600)).toBe('10 min')
   expect(daysUntil('2027-01-17', now)).toBe(2)
+})
+
+test.each([
+  ['xn--mnchen-3ya.example', 'münchen.example'],
+  ['www.xn--wgv71a119e.jp', 'www.日本語.jp'],
+  ['xn--80aafi6cg.com', 'правда.com'],
+  ['a.xn--a--hia.de', 'a.a-ß.de'],
+  ['plain-name.example', 'plain-name.example'],
+  ['xn--99999999999.example', 'xn--99999999999.example'],
+])('%s is written as %s', (name, written) => {
+  expect(toUnicode(name)).toBe(written)
 })

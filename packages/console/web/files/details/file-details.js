@@ -1,24 +1,22 @@
-import { get } from '../../api/client.js'
-import { html, nothing } from '../../core/html.js'
+import { get, mayEdit, send } from '../../api/client.js'
 import { currentRoute, navigate } from '../../core/router.js'
-import { mayEdit } from '../../core/session.js'
-import { Resource, View } from '../../core/view.js'
+import { html, nothing, Resource, View } from '../../core/view.js'
 import { copy, saveBlob } from '../../ui/clipboard.js'
 import { formatBytes, formatNumber, formatTime } from '../../ui/format.js'
-import { icon } from '../../ui/icons.js'
-import { show } from '../../ui/states.js'
-import { attempt } from '../../ui/toast.js'
-import { contentUrl, getPresentContent } from '../content.js'
-import { currentPath } from '../current-path.js'
-import { deleteDialog } from '../delete-dialog.js'
-import { announceFilesChanged, filesChanged } from '../file-changes.js'
-import { moveDialog } from '../move-dialog.js'
+import { attempt, icon, show, toast } from '../../ui/states.js'
+import { age } from '../../ui/table.js'
+import { deleteDialog, moveDialog } from '../change-dialogs.js'
+import {
+  announceFilesChanged,
+  contentUrl,
+  currentPath,
+  filesChanged,
+  getPastContent,
+  getPresentContent,
+} from '../content.js'
 import { hrefToPath, nameOf } from '../paths.js'
 import { openShareDialog } from '../sharing/share-dialog.js'
-import '../history/file-history.js'
 import './file-preview.js'
-
-/** @import { FileRecord } from '../../api/schema.d.ts' */
 
 /** One file: preview, what is known of it, and what can be done with it. */
 class FileDetails extends View {
@@ -31,8 +29,7 @@ class FileDetails extends View {
   set path(path) {
     if (path === this.#path) return
     this.#path = path
-    this.#file.value = undefined
-    queueMicrotask(() => void this.#file.reload())
+    this.#file.restart()
   }
 
   opened() {
@@ -55,7 +52,7 @@ class FileDetails extends View {
       </aside>`
   }
 
-  /** @param {FileRecord} file */
+  /** @param {Api.FileRecord} file */
   #details(file) {
     const url = contentUrl(file.path)
     return html`
@@ -91,10 +88,10 @@ class FileDetails extends View {
       <file-history .path=${file.path}></file-history>`
   }
 
-  /** A private one, with the login. @param {FileRecord} file */
+  /** A private one, with the login. @param {Api.FileRecord} file */
   #download = ({ path, name }) => attempt(async () => saveBlob(name, await getPresentContent(path)))
 
-  /** @param {FileRecord} file */
+  /** @param {Api.FileRecord} file */
   async #move(file) {
     const path = await moveDialog({ files: [file], directories: [], folder: currentPath().folder })
     if (!path) return announceFilesChanged()
@@ -102,7 +99,7 @@ class FileDetails extends View {
     return announceFilesChanged()
   }
 
-  /** @param {FileRecord} file */
+  /** @param {Api.FileRecord} file */
   async #delete(file) {
     if (!(await deleteDialog({ files: [file], directories: [] }))) return
     this.#close()
@@ -130,3 +127,64 @@ class FileDetails extends View {
 }
 
 customElements.define('file-details', FileDetails)
+
+/** Every state of one file: download one, or make it the present one again. */
+class FileHistoryView extends View {
+  #path = ''
+  #states = new Resource(this, (signal) =>
+    get('files', '/api/history', { query: { path: this.#path, page_size: 50 }, signal }),
+  )
+
+  /** @param {string} path */
+  set path(path) {
+    if (path === this.#path) return
+    this.#path = path
+    this.#states.restart()
+  }
+
+  opened() {
+    const { signal } = this
+    filesChanged.addEventListener('change', () => void this.#states.reload(), { signal })
+  }
+
+  template() {
+    return html`<h3>History</h3>${show(this.#states, ({ history }) => this.#list(history), 3)}`
+  }
+
+  /** @param {Api.FileHistory['history']} states */
+  #list(states) {
+    return html`<ol class="plain-list">${states.map((state) => this.#state(state))}</ol>`
+  }
+
+  /** @param {Api.PastState} state */
+  #state(state) {
+    const { at, by, action, size, sha256, is_current: isCurrent } = state
+    return html`
+      <li>
+        <span>${sha256 === null ? 'Deleted' : formatBytes(size ?? 0)} <span class="muted">${action}, ${by}, ${age(at)}</span></span>
+        ${isCurrent ? html`<span class="chip good">now</span>` : nothing}
+        ${
+          sha256 === null
+            ? nothing
+            : html`<button class="link-button" @click=${() => this.#download(state)}>Download</button>
+              ${!isCurrent && mayEdit('files') ? html`<button class="link-button" @click=${() => this.#restore(state)}>Restore</button>` : nothing}`
+        }
+      </li>`
+  }
+
+  /** @param {Api.PastState} state */
+  #download = ({ change }) =>
+    attempt(async () => saveBlob(nameOf(this.#path), await getPastContent(this.#path, change)))
+
+  /** @param {Api.PastState} state */
+  #restore = ({ change }) =>
+    attempt(async () => {
+      const path = this.#path
+      const body = await getPastContent(path, change)
+      await send('files', 'put', '/api/files/{path}', { params: { path }, body })
+      toast(`${nameOf(path)} is as it was`)
+      announceFilesChanged()
+    })
+}
+
+customElements.define('file-history', FileHistoryView)

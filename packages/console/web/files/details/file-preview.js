@@ -1,10 +1,7 @@
-import { html, nothing } from '../../core/html.js'
-import { Resource, View } from '../../core/view.js'
+import { html, nothing, Resource, View } from '../../core/view.js'
 import { formatBytes } from '../../ui/format.js'
 import { show } from '../../ui/states.js'
 import { contentUrl, getPresentContent } from '../content.js'
-
-/** @import { FileRecord } from '../../api/schema.d.ts' */
 
 const textBytes = 64 * 1024
 const isText =
@@ -12,11 +9,11 @@ const isText =
 
 /** A file as it looks. Texts are shown as text, never as a page. A private one comes by way of the API. */
 class FilePreview extends View {
-  /** @type {FileRecord | undefined} */
+  /** @type {Api.FileRecord | undefined} */
   #file
   #content = new Resource(this, (signal) => this.#load(signal))
 
-  /** @param {FileRecord} file */
+  /** @param {Api.FileRecord} file */
   set file(file) {
     const isSame = file.sha256 === this.#file?.sha256 && file.path === this.#file.path
     if (isSame && file.public === this.#file?.public) return
@@ -52,7 +49,7 @@ class FilePreview extends View {
     return file ? show(this.#content, (content) => this.#preview(file, content), 5) : nothing
   }
 
-  /** @param {FileRecord} file @param {{ url: string, text: string }} content */
+  /** @param {Api.FileRecord} file @param {{ url: string, text: string }} content */
   #preview(file, { url, text }) {
     switch (kindOf(file)) {
       case 'image':
@@ -70,7 +67,7 @@ class FilePreview extends View {
     }
   }
 
-  /** @param {string} text @param {FileRecord} file */
+  /** @param {string} text @param {Api.FileRecord} file */
   #textPreview(text, { size }) {
     return html`
       <pre class="preview-text" tabindex="0" aria-label="Content">${text}</pre>
@@ -79,7 +76,7 @@ class FilePreview extends View {
 }
 
 // A few bytes of a large file are enough to look at.
-/** @param {FileRecord} file @param {AbortSignal} signal */
+/** @param {Api.FileRecord} file @param {AbortSignal} signal */
 async function loadText(file, signal) {
   if (file.size === 0) return ''
   const headers = { range: `bytes=0-${textBytes - 1}` }
@@ -88,10 +85,10 @@ async function loadText(file, signal) {
   return response.text()
 }
 
-/** @param {FileRecord} file */
+/** @param {Api.FileRecord} file */
 const urlOf = ({ path, sha256 }) => contentUrl(path, { sha256 })
 
-/** @param {FileRecord} file */
+/** @param {Api.FileRecord} file */
 function kindOf({ content_type: type, category }) {
   if (category === 'image') return 'image'
   if (category === 'audio' || category === 'video') return category

@@ -1,10 +1,9 @@
 import { get } from '../../api/client.js'
 import { byName } from '../../ui/format.js'
 
-/** @import { FileRecord } from '../../api/schema.d.ts' */
-
 const pageSize = 200
 const maxChosen = 5000
+const maxSorted = 2000
 // Rows that are only scrolled past are not loaded.
 const restMs = 60
 
@@ -16,12 +15,14 @@ export class FileSource {
   total = 0
   isExact = true
   isReady = false
+  /** Whether "part 2" comes before "part 10"; the service sorts names by their bytes. */
+  isNatural = false
   /** @type {unknown} */
   error
   #query
   #onChange
   #signal
-  /** @type {Map<number, readonly FileRecord[] | 'loading' | 'failed'>} a failed page is loaded again by a new source only */
+  /** @type {Map<number, readonly Api.FileRecord[] | 'loading' | 'failed'>} a failed page is loaded again by a new source only */
   #pages = new Map()
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #resting
@@ -59,7 +60,7 @@ export class FileSource {
   async all() {
     if (this.total > maxChosen)
       throw new Error(`More than ${maxChosen} files: move or delete their folder instead.`)
-    const pages = Array.from({ length: Math.ceil(this.total / pageSize) }, (_, page) => page)
+    const pages = this.#pageNumbers()
     for (const page of pages) if (!Array.isArray(this.#pages.get(page))) await this.#load(page)
     return pages.flatMap((page) => {
       const files = this.#pages.get(page)
@@ -67,8 +68,14 @@ export class FileSource {
     })
   }
 
+  #pageNumbers() {
+    return Array.from({ length: Math.ceil(this.total / pageSize) }, (_, page) => page)
+  }
+
   /** @param {number} first @param {number} last */
   #loadRange(first, last) {
+    const isNamed = this.isByName && !this.#pages.has(0)
+    if (isNamed) return void this.#load(0).then(() => this.#loadRange(first, last))
     const end = Math.max(first, last - 1)
     for (let page = Math.floor(first / pageSize); page <= Math.floor(end / pageSize); page += 1) {
       if (!this.#pages.has(page) && !this.#signal.aborted) void this.#load(page)
@@ -79,16 +86,8 @@ export class FileSource {
   async #load(page) {
     this.#pages.set(page, 'loading')
     try {
-      const query = { ...this.#query, page: page + 1, page_size: pageSize }
-      const { files, pagination } = await get('files', '/api/files', {
-        query,
-        signal: this.#signal,
-      })
-      // A folder of one page is in the order in which people count; the service sorts by bytes.
-      const isWhole = pagination.total_pages <= 1 && this.#query.sort === 'path'
-      this.#pages.set(page, isWhole && this.#query.recursive ? files.toSorted(byName) : files)
-      this.total = pagination.total_items
-      this.isExact = pagination.total_is_exact !== false
+      this.#pages.set(page, await this.#read(page))
+      if (page === 0 && this.isByName && this.total <= maxSorted) await this.#sort()
       this.isReady = true
       this.error = undefined
     } catch (error) {
@@ -97,5 +96,32 @@ export class FileSource {
       this.error = error
     }
     this.#onChange()
+  }
+
+  /** @param {number} page */
+  async #read(page) {
+    const query = { ...this.#query, page: page + 1, page_size: pageSize }
+    const { files, pagination } = await get('files', '/api/files', { query, signal: this.#signal })
+    this.total = pagination.total_items
+    this.isExact = pagination.total_is_exact !== false
+    return files
+  }
+
+  /** Whether it is what lies in one folder, by name. */
+  get isByName() {
+    const { recursive, sort } = this.#query
+    return recursive === 'false' && (sort === 'path' || sort === '-path')
+  }
+
+  // The order in which people count needs all names.
+  async #sort() {
+    const first = this.#pages.get(0)
+    const further = this.#pageNumbers().slice(1)
+    const rest = await Promise.all(further.map((page) => this.#read(page)))
+    const all = [...(Array.isArray(first) ? first : []), ...rest.flat()].sort(byName)
+    if (this.#query.sort === '-path') all.reverse()
+    for (const page of this.#pageNumbers())
+      this.#pages.set(page, all.slice(page * pageSize, (page + 1) * pageSize))
+    this.isNatural = true
   }
 }

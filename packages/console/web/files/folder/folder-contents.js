@@ -1,18 +1,13 @@
-import { get } from '../../api/client.js'
-import { html, nothing, repeat } from '../../core/html.js'
+import { get, mayEdit } from '../../api/client.js'
 import { navigate } from '../../core/router.js'
-import { mayEdit } from '../../core/session.js'
-import { Resource, RouteView } from '../../core/view.js'
+import { html, nothing, Resource, RouteView } from '../../core/view.js'
 import { formatBytes, formatCount } from '../../ui/format.js'
-import { icon } from '../../ui/icons.js'
-import { failed, loading } from '../../ui/states.js'
-import { attempt, toast } from '../../ui/toast.js'
-import { currentPath } from '../current-path.js'
-import { deleteDialog } from '../delete-dialog.js'
-import { announceFilesChanged, filesChanged } from '../file-changes.js'
-import { moveDialog } from '../move-dialog.js'
+import { attempt, failed, icon, loading, toast } from '../../ui/states.js'
+import { repeat } from '../../vendor/directives/repeat.js'
+import { categoryBar } from '../category-bar.js'
+import { deleteDialog, moveDialog } from '../change-dialogs.js'
+import { announceFilesChanged, currentPath, filesChanged } from '../content.js'
 import { directoriesIn, hrefToPath } from '../paths.js'
-import { categoryBar } from './category-bar.js'
 import { FileSource } from './file-source.js'
 import { folderHeader, nothingHere } from './folder-header.js'
 import { entryRow, entryTile, hrefOf, listHeader, waitingRow } from './rows.js'
@@ -200,8 +195,12 @@ export class FolderContents extends RouteView {
     if (this.#isDeep())
       return `${source.isExact ? '' : 'more than '}${formatCount(source.total, 'file')} found`
     const tree = this.#directory.value
+    const order =
+      source.isByName && !source.isNatural
+        ? '; so many are sorted by the bytes of their names: 10 before 2'
+        : ''
     return tree
-      ? `${formatCount(tree.file_count, 'file')}, ${formatBytes(tree.total_size)} in this folder and below`
+      ? `${formatCount(tree.file_count, 'file')}, ${formatBytes(tree.total_size)} in this folder and below${order}`
       : ''
   }
 

@@ -1,11 +1,8 @@
-import { encodePath } from '../../api/client.js'
-import { html, nothing } from '../../core/html.js'
-import { mayEdit } from '../../core/session.js'
+import { encodePath, mayEdit } from '../../api/client.js'
+import { html, nothing } from '../../core/view.js'
 import { saveBlob } from '../../ui/clipboard.js'
 import { searchBox } from '../../ui/form.js'
-import { icon } from '../../ui/icons.js'
-import { empty } from '../../ui/states.js'
-import { attempt } from '../../ui/toast.js'
+import { attempt, empty, icon } from '../../ui/states.js'
 import { getBlob } from '../content.js'
 import { hrefToPath, nameOf } from '../paths.js'
 import { openShareDialog } from '../sharing/share-dialog.js'
@@ -44,23 +41,24 @@ export function nothingHere({ query }, folder) {
   const search = query.get('search')
   const category = query.get('category')
   if (search || category) {
-    return empty({
-      icon: 'search',
-      title: search ? `No file contains “${search}”` : `No ${category} files here`,
-      action: html`<a class="button" href=${hrefToPath(folder)}>Show all files</a>`,
-    })
+    return empty(
+      'search',
+      search ? `No file contains “${search}”` : `No ${category} files here`,
+      '',
+      html`<a class="button" href=${hrefToPath(folder)}>Show all files</a>`,
+    )
   }
   const isEditor = mayEdit('files')
-  return empty({
-    icon: 'folder',
-    title: folder ? 'This folder is empty' : 'No files yet',
-    text: isEditor
+  return empty(
+    'folder',
+    folder ? 'This folder is empty' : 'No files yet',
+    isEditor
       ? 'Drop files or whole folders here, or choose them.'
       : 'Files that are uploaded appear here.',
-    action: isEditor
+    isEditor
       ? html`<button class="button primary" @click=${() => chooseFiles(folder, false)}>${icon('upload')} Upload files</button>`
       : nothing,
-  })
+  )
 }
 
 // As one archive.

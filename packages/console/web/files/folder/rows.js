@@ -1,14 +1,15 @@
-import { html, nothing } from '../../core/html.js'
-import { mayEdit } from '../../core/session.js'
+import { mayEdit } from '../../api/client.js'
+import { html, nothing } from '../../core/view.js'
 import { formatBytes, formatCount, formatDate, formatTime } from '../../ui/format.js'
-import { icon } from '../../ui/icons.js'
+import { icon } from '../../ui/states.js'
+import { sortButton } from '../../ui/table.js'
 import { contentUrl } from '../content.js'
-import { iconOf, kindOf } from '../kinds.js'
 import { hrefToPath, parentOf } from '../paths.js'
+
+/** @import { IconName } from '../../ui/states.js' */
 
 /**
  * What is drawn of one entry. `folder`: whose search or category the list is; undefined: the list is one folder's.
- * @import { DirectoryNode, FileRecord } from '../../api/schema.d.ts'
  * @typedef {{ isChosen: boolean, choose: (isRange: boolean) => void, href: string, isCurrent: boolean,
  *   folder?: string }} RowState
  */
@@ -23,9 +24,9 @@ export const listHeader = (sort, onSort, all) => html`
     ${all ? html`<input type="checkbox" aria-label="Select all" .checked=${all.isChosen} @click=${all.choose} />` : html`<span class="sr-only">Selected</span>`}
   </span>
   ${sortable('Name', 'name', ['path', '-path'], sort, onSort)}
-  ${sortable('Size', 'size', ['size', '-size'], sort, onSort)}
+  ${sortable('Size', 'size', ['-size', 'size'], sort, onSort)}
   <span class="cell kind" role="columnheader">Kind</span>
-  ${sortable('Changed', 'date', ['updated_at', '-updated_at'], sort, onSort)}`
+  ${sortable('Changed', 'date', ['-updated_at', 'updated_at'], sort, onSort)}`
 
 /**
  * @param {string} label
@@ -34,18 +35,12 @@ export const listHeader = (sort, onSort, all) => html`
  * @param {string} current
  * @param {(sort: string) => void} onSort
  */
-function sortable(label, column, [ascending, descending], current, onSort) {
-  const state = current === ascending ? 'ascending' : current === descending ? 'descending' : 'none'
-  // Sizes and dates are looked at from the largest and newest.
-  const first = column === 'name' ? ascending : descending
-  const other = first === ascending ? descending : ascending
-  return html`
-    <span class="cell ${column}" role="columnheader" aria-sort=${state}>
-      <button class="sort" @click=${() => onSort(current === first ? other : first)}>${label}</button>
-    </span>`
+function sortable(label, column, sorts, current, onSort) {
+  const { state, button } = sortButton(label, sorts, current, onSort)
+  return html`<span class="cell ${column}" role="columnheader" aria-sort=${state}>${button}</span>`
 }
 
-/** @param {FileRecord | DirectoryNode} entry @param {RowState} state */
+/** @param {Api.FileRecord | Api.DirectoryNode} entry @param {RowState} state */
 export const entryRow = (entry, state) => html`
   <span class="cell check" role="gridcell">${checkOf(entry, state)}</span>
   <span class="cell name ${state.isCurrent ? 'current' : ''}" role="gridcell">
@@ -71,7 +66,7 @@ export const waitingRow = () => html`
 // The service makes no small pictures: a larger one is not worth its bytes here.
 const maxThumbnailBytes = 4_000_000
 
-/** An entry of the grid: images as themselves. @param {FileRecord | DirectoryNode} entry @param {RowState} state */
+/** An entry of the grid: images as themselves. @param {Api.FileRecord | Api.DirectoryNode} entry @param {RowState} state */
 export const entryTile = (entry, state) => html`
   <li class="tile ${state.isCurrent ? 'current' : ''}">
     <div class="tile-picture">
@@ -88,12 +83,12 @@ export const entryTile = (entry, state) => html`
   </li>`
 
 // In a search the name comes first, whatever folder it is in.
-/** @param {FileRecord | DirectoryNode} entry @param {RowState} state */
+/** @param {Api.FileRecord | Api.DirectoryNode} entry @param {RowState} state */
 const linkOf = ({ path, name }, { href, isCurrent, folder }) => html`
   <a data-row aria-current=${isCurrent ? 'true' : nothing} href=${href} title=${path}
     >${name}${folder === undefined ? nothing : html` <span class="dim">${parentOf(path).slice(folder.length)}</span>`}</a>`
 
-/** @param {FileRecord | DirectoryNode} entry @param {RowState} state */
+/** @param {Api.FileRecord | Api.DirectoryNode} entry @param {RowState} state */
 const checkOf = ({ name }, { isChosen, choose }) =>
   mayEdit('files')
     ? html`<input type="checkbox" tabindex="-1" aria-label="Select ${name}" .checked=${isChosen} @click=${(/** @type {MouseEvent} */ event) => choose(event.shiftKey)} />`
@@ -101,7 +96,7 @@ const checkOf = ({ name }, { isChosen, choose }) =>
 
 /**
  * The address of an entry. A search stays while its results are looked at.
- * @param {FileRecord | DirectoryNode} entry
+ * @param {Api.FileRecord | Api.DirectoryNode} entry
  * @param {string | undefined} folder of the search
  * @param {URLSearchParams} query
  */
@@ -117,3 +112,29 @@ export function hrefOf(entry, folder, query) {
 // Of a folder to the next one only how it is looked at.
 /** @param {URLSearchParams} query */
 const viewOf = (query) => new URLSearchParams([...query].filter(([name]) => name === 'view'))
+
+/** @param {string} category @returns {IconName} */
+const iconOf = (category) => (category === 'image' ? 'image' : 'file')
+
+/** "application/pdf" → "PDF"; "image/svg+xml" → "SVG". @param {string} contentType */
+export function kindOf(contentType) {
+  const [type = ''] = contentType.split(';')
+  const known = names.get(type)
+  if (known) return known
+  const sub = type.split('/')[1] ?? type
+  return sub
+    .replace(/^(?:x-|vnd\.)/, '')
+    .replace(/\+.*$/, '')
+    .toUpperCase()
+    .slice(0, 12)
+}
+
+const names = new Map([
+  ['text/plain', 'Text'],
+  ['text/javascript', 'JavaScript'],
+  ['application/javascript', 'JavaScript'],
+  ['text/markdown', 'Markdown'],
+  ['application/octet-stream', 'Binary'],
+  ['video/mp4', 'MP4 video'],
+  ['audio/mpeg', 'MP3 audio'],
+])

@@ -1,7 +1,6 @@
 /**
  * The chosen rows of a folder. Directories count with all that is below them.
- * @import { DirectoryNode, FileRecord } from '../../api/schema.d.ts'
- * @typedef {FileRecord | DirectoryNode} Entry
+ * @typedef {Api.FileRecord | Api.DirectoryNode} Entry
  */
 export class Selection {
   /** @type {Map<string, Entry>} */

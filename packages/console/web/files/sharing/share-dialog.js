@@ -1,16 +1,11 @@
-import { get, send } from '../../api/client.js'
-import { html, nothing } from '../../core/html.js'
-import { urlOf } from '../../core/services.js'
-import { isAdmin } from '../../core/session.js'
-import { Resource, View } from '../../core/view.js'
+import { get, isAdmin, send } from '../../api/client.js'
+import { urlOf } from '../../api/transport.js'
+import { html, nothing, Resource, View } from '../../core/view.js'
+import { secretOnce } from '../../ui/clipboard.js'
 import { openDialog } from '../../ui/dialog.js'
 import { checkbox, formField, formSelect } from '../../ui/form.js'
 import { formatTime } from '../../ui/format.js'
-import { icon } from '../../ui/icons.js'
-import { secretOnce } from '../../ui/secret-once.js'
-import { errorNotice, show } from '../../ui/states.js'
-
-/** @import { AccessRule, Link } from '../../api/schema.d.ts' */
+import { errorNotice, icon, show } from '../../ui/states.js'
 
 const day = 86_400
 
@@ -28,9 +23,8 @@ class ShareDialog extends View {
     const query = { path: this.path, page_size: 200 }
     return (await get('files', '/api/links', { query, signal })).links
   })
-  #rules = new Resource(
-    this,
-    async (signal) => (await get('files', '/api/access', { signal })).rules,
+  #rules = new Resource(this, async (signal) =>
+    this.#isLockable() ? (await get('files', '/api/access', { signal })).rules : [],
   )
   #form = { days: '7', downloads: '' }
   #url = ''
@@ -39,8 +33,7 @@ class ShareDialog extends View {
   #error
 
   opened() {
-    void this.#links.reload()
-    if (this.#isLockable()) void this.#rules.reload()
+    void this.reload()
   }
 
   #isLockable() {
@@ -56,22 +49,18 @@ class ShareDialog extends View {
       </div>`
   }
 
-  /** @param {AccessRule[]} rules */
+  /** @param {Api.AccessRule[]} rules */
   #lock(rules) {
     const rule = rules
       .filter(({ prefix }) => this.path.startsWith(prefix))
       .sort((one, other) => other.prefix.length - one.prefix.length)[0]
-    return checkbox({
-      label: 'Private folder',
-      isChecked: rule?.public === false,
-      hint: 'Its files are served only to people and programs that log in, and by links.',
-      onChange: (isPrivate) =>
-        void this.#do(async () => {
-          const options = { params: { path: this.path }, json: { public: !isPrivate } }
-          await send('files', 'put', '/api/access/{path}', options)
-          await this.#rules.reload()
-        }),
-    })
+    const toggle = (/** @type {boolean} */ isPrivate) =>
+      this.#do(async () => {
+        const options = { params: { path: this.path }, json: { public: !isPrivate } }
+        await send('files', 'put', '/api/access/{path}', options)
+      })
+    const hint = 'Its files are served only to people and programs that log in, and by links.'
+    return checkbox('Private folder', rule?.public === false, toggle, hint)
   }
 
   #newLink() {
@@ -90,7 +79,7 @@ class ShareDialog extends View {
       </form>`
   }
 
-  /** @param {Link[]} links */
+  /** @param {Api.Link[]} links */
   #list(links) {
     if (links.length === 0) return html`<p class="muted">No links yet.</p>`
     return html`
@@ -115,16 +104,14 @@ class ShareDialog extends View {
       const json = { path: this.path, expires_in: Number(this.#form.days) * day, ...downloads }
       const { url } = await send('files', 'post', '/api/links', { json })
       this.#url = new URL(url, urlOf('files')).href
-      await this.#links.reload()
     })
   }
 
-  /** @param {Link} link */
+  /** @param {Api.Link} link */
   #revoke = ({ id }) =>
     this.#do(async () => {
       await send('files', 'delete', '/api/links/{id}', { params: { id } })
       this.#url = ''
-      await this.#links.reload()
     })
 
   /** @param {() => Promise<void>} task */
@@ -134,6 +121,7 @@ class ShareDialog extends View {
     this.update()
     try {
       await task()
+      await this.reload()
     } catch (error) {
       this.#error = error
     }

@@ -1,11 +1,11 @@
-import { explain } from '../../api/problem.js'
-import { html, nothing, repeat } from '../../core/html.js'
-import { View } from '../../core/view.js'
+import { explain } from '../../api/transport.js'
+import { html, nothing, View } from '../../core/view.js'
 import { formatBytes, formatCount, formatDuration, formatNumber } from '../../ui/format.js'
-import { icon } from '../../ui/icons.js'
-import { interruptedPaths, isResumable } from './resumable-upload.js'
+import { icon } from '../../ui/states.js'
+import { repeat } from '../../vendor/directives/repeat.js'
 import { isOpen, uploads } from './upload-queue.js'
-import '../../ui/meter-bar.js'
+import { interruptedPaths, isResumable } from './upload-request.js'
+import '../../ui/table.js'
 
 /** @import { Upload } from './upload-queue.js' */
 
@@ -32,45 +32,30 @@ class UploadPanel extends View {
   template() {
     if (uploads.items.length === 0) return this.#afterReload()
     const { summary } = uploads
-    return html`
-      <section class="upload-panel" aria-label="Uploads">
-        <header>
-          <div class="upload-title">
-            <strong role="status">${title(summary)}</strong>
-            <span class="muted">${detail(summary)}</span>
-          </div>
-          <button class="icon-button toggle ${this.#isOpen ? 'open' : ''}" aria-expanded=${this.#isOpen} aria-label="Show each upload" @click=${this.#toggle}>
-            ${icon('chevron')}
-          </button>
-          ${
-            !summary.isActive && summary.failed > 0
-              ? html`<button class="button" @click=${() => uploads.retryFailed()}>Retry failed</button>`
-              : nothing
-          }
-          ${
-            summary.isActive
-              ? html`<button class="button" @click=${() => uploads.cancelAll()}>Cancel all</button>`
-              : html`<button class="icon-button" aria-label="Close the list of uploads" @click=${() => uploads.clear()}>${icon('close')}</button>`
-          }
-        </header>
-        <meter-bar .fraction=${summary.total > 0 ? summary.sent / summary.total : summary.isActive ? 0 : 1}></meter-bar>
-        ${this.#isOpen ? list() : nothing}
-      </section>`
+    const { isActive, failed, total, sent } = summary
+    return frame(
+      title(summary),
+      detail(summary),
+      html`
+        <button class="icon-button toggle ${this.#isOpen ? 'open' : ''}" aria-expanded=${this.#isOpen} aria-label="Show each upload" @click=${this.#toggle}>
+          ${icon('chevron')}
+        </button>
+        ${!isActive && failed > 0 ? html`<button class="button" @click=${() => uploads.retryFailed()}>Retry failed</button>` : nothing}
+        ${isActive ? html`<button class="button" @click=${() => uploads.cancelAll()}>Cancel all</button>` : closeButton(() => uploads.clear())}`,
+      html`
+        <meter-bar .fraction=${total > 0 ? sent / total : isActive ? 0 : 1}></meter-bar>
+        ${this.#isOpen ? list() : nothing}`,
+    )
   }
 
   // A reload ends the program, not the uploads: the browser gives their files again when they are chosen.
   #afterReload() {
     if (this.#interrupted.length === 0) return nothing
-    return html`
-      <section class="upload-panel" aria-label="Uploads">
-        <header>
-          <div class="upload-title">
-            <strong role="status">${formatCount(this.#interrupted.length, 'upload')} interrupted</strong>
-            <span class="muted">Choose the same files again, and they continue: ${this.#interrupted.join(', ')}</span>
-          </div>
-          <button class="icon-button" aria-label="Close the list of uploads" @click=${this.#forget}>${icon('close')}</button>
-        </header>
-      </section>`
+    return frame(
+      `${formatCount(this.#interrupted.length, 'upload')} interrupted`,
+      `Choose the same files again, and they continue: ${this.#interrupted.join(', ')}`,
+      closeButton(this.#forget),
+    )
   }
 
   #forget = () => {
@@ -83,6 +68,19 @@ class UploadPanel extends View {
     this.update()
   }
 }
+
+/** @param {string} words @param {string} more @param {unknown} buttons @param {unknown} [content] */
+const frame = (words, more, buttons, content) => html`
+  <section class="upload-panel" aria-label="Uploads">
+    <header>
+      <div class="upload-title"><strong role="status">${words}</strong> <span class="muted">${more}</span></div>
+      ${buttons}
+    </header>
+    ${content}
+  </section>`
+
+const closeButton = (/** @type {() => void} */ close) =>
+  action('close', 'Close the list of uploads', close)
 
 // Those that need attention come first, then those under way.
 function list() {
@@ -140,7 +138,7 @@ function row(upload) {
     </li>`
 }
 
-/** @param {import('../../ui/icons.js').IconName} name @param {string} label @param {() => void} run */
+/** @param {import('../../ui/states.js').IconName} name @param {string} label @param {() => void} run */
 const action = (name, label, run) =>
   html`<button class="icon-button" aria-label=${label} @click=${run}>${icon(name)}</button>`
 

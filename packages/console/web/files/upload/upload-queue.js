@@ -1,22 +1,19 @@
-import { get } from '../../api/client.js'
-import { explain } from '../../api/problem.js'
-import { html, nothing } from '../../core/html.js'
-import { config } from '../../core/services.js'
-import { session } from '../../core/session.js'
+import { get, session } from '../../api/client.js'
+import { config, explain } from '../../api/transport.js'
+import { html, nothing } from '../../core/view.js'
 import { formatBytes, formatTime } from '../../ui/format.js'
-import { askAboutExisting } from '../conflict-dialog.js'
-import { announceFilesChanged } from '../file-changes.js'
+import { askAboutExisting } from '../change-dialogs.js'
+import { announceFilesChanged } from '../content.js'
 import { numberedPath, pathFault } from '../paths.js'
-import { discard, isResumable, sendResumable } from './resumable-upload.js'
 import { SpeedMeter } from './speed.js'
-import { sendFile } from './upload-request.js'
+import { discard, isResumable, sendFile, sendResumable } from './upload-request.js'
+
+/** @import { PickedFile } from './pick-files.js' @import { Choice } from '../change-dialogs.js' */
 
 /**
- * @import { PickedFile } from './pick-files.js'
  * @typedef {'waiting' | 'sending' | 'paused' | 'done' | 'exists' | 'failed' | 'skipped' | 'cancelled'} UploadState
  * @typedef {{ id: number, file: File, wantedPath: string, path: string, state: UploadState, sent: number,
  *   replace: boolean, isInterrupted?: boolean, error?: unknown, abort?: AbortController }} Upload
- * @import { Choice } from '../conflict-dialog.js'
  */
 
 // Two of the browser's six connections stay free for listings.

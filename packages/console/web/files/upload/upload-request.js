@@ -1,7 +1,13 @@
-import { withLogin } from '../../api/client.js'
-import { toApiError, unreachable } from '../../api/problem.js'
-import { toUrl } from '../../api/transport.js'
-import { urlOf } from '../../core/services.js'
+import { request, session, withLogin } from '../../api/client.js'
+import {
+  ApiError,
+  config,
+  explain,
+  toApiError,
+  toUrl,
+  unreachable,
+  urlOf,
+} from '../../api/transport.js'
 
 /**
  * @typedef {{ file: File, path: string, replace: boolean, signal: AbortSignal, onProgress: (sent: number) => void }} FileUpload
@@ -31,7 +37,7 @@ export function sendFile({ file, path, replace, signal, onProgress }) {
  * @returns {Promise<XMLHttpRequest>}
  * @throws {ApiError}
  */
-export const sendBytes = (method, path, { headers, body, signal, onProgress }) =>
+const sendBytes = (method, path, { headers, body, signal, onProgress }) =>
   withLogin('files', (authorization) => {
     /** @type {PromiseWithResolvers<XMLHttpRequest>} */
     const { promise, resolve, reject } = Promise.withResolvers()
@@ -55,3 +61,144 @@ export const sendBytes = (method, path, { headers, body, signal, onProgress }) =
   })
 
 export const cancelled = () => new DOMException('Cancelled', 'AbortError')
+
+/**
+ * Large files by tus (https://tus.io): part by part, and after an interruption from where the service says. The addresses
+ * of unfinished uploads outlive a reload, in the tab's `sessionStorage`.
+ * @typedef {FileUpload & { onWait: () => void }} ResumableUpload `onWait`: interrupted; tried again by itself
+ */
+
+const storedName = 'uploads'
+const tus = { 'tus-resumable': '1.0.0' }
+const maxPauseMs = 15_000
+
+/** @param {File} file */
+export const isResumable = ({ size }) => size > config.upload_part_bytes
+
+/** @param {ResumableUpload} upload @throws {ApiError} what does not pass by itself */
+export async function sendResumable(upload) {
+  let pauseMs = 1000
+  for (;;) {
+    try {
+      return await sendRest(upload, () => {
+        pauseMs = 1000
+      })
+    } catch (error) {
+      if (!isPassing(error)) throw error
+      upload.onWait()
+      await pause(pauseMs, upload.signal)
+      pauseMs = Math.min(2 * pauseMs, maxPauseMs)
+    }
+  }
+}
+
+/** Ends it at the service, which forgets its bytes. @param {Pick<FileUpload, 'file' | 'path' | 'replace'>} upload */
+export async function discard(upload) {
+  const address = readStored()[keyOf(upload)]
+  keep(upload, undefined)
+  if (address) await end(address)
+}
+
+// The request that was cancelled may hold it for a moment. Unreachable: it expires there.
+/** @param {string} address @returns {Promise<unknown>} */
+const end = (address, attempts = 20) =>
+  request('files', address, { method: 'DELETE', headers: tus }).catch((error) => {
+    if (explain(error).code === 'upload_locked' && attempts > 0)
+      setTimeout(() => void end(address, attempts - 1), 1000)
+  })
+
+/** Paths whose upload was interrupted by a reload: the same files, chosen again, continue. */
+export const interruptedPaths = () =>
+  Object.keys(readStored()).map((key) => /** @type {string} */ (JSON.parse(key)[0]))
+
+/** @param {ResumableUpload} upload @param {() => void} onPart */
+async function sendRest(upload, onPart) {
+  const { file, signal, onProgress } = upload
+  const known = readStored()[keyOf(upload)]
+  const found = known && (await offsetOf(known, signal))
+  const address = found === undefined || !known ? await create(upload) : known
+  let offset = found || 0
+  do {
+    onProgress(offset)
+    const start = offset
+    const body = file.slice(start, start + config.upload_part_bytes)
+    await body.slice(0, 1).arrayBuffer() // A file that changed meanwhile is refused here, with a reason.
+    const answer = await sendBytes('PATCH', address, {
+      headers: {
+        ...tus,
+        'upload-offset': String(start),
+        'content-type': 'application/offset+octet-stream',
+      },
+      body,
+      signal,
+      onProgress: (sent) => onProgress(start + sent),
+    })
+    offset = Number(answer.getResponseHeader('upload-offset'))
+    onPart()
+  } while (offset < file.size)
+  keep(upload, undefined)
+}
+
+/** @param {ResumableUpload} upload @returns {Promise<string>} its address */
+async function create(upload) {
+  const { file, path, replace, signal } = upload
+  const metadata = `path ${toBase64(path)},overwrite ${toBase64(String(replace))}`
+  const { header } = await request('files', '/api/uploads', {
+    method: 'POST',
+    headers: { ...tus, 'upload-length': String(file.size), 'upload-metadata': metadata },
+    signal,
+  })
+  const address = header('location') ?? ''
+  keep(upload, address)
+  return address
+}
+
+/** What arrived of an upload; undefined where it has expired. @param {string} address @param {AbortSignal} signal */
+async function offsetOf(address, signal) {
+  try {
+    const { header } = await request('files', address, { method: 'HEAD', headers: tus, signal })
+    return Number(header('upload-offset'))
+  } catch (error) {
+    if (error instanceof ApiError && [404, 410].includes(error.status)) return undefined
+    throw error
+  }
+}
+
+// The line, a service that starts again, another writer that is not gone yet.
+/** @param {unknown} error */
+const isPassing = (error) =>
+  error instanceof ApiError &&
+  (explain(error).retryAfter !== undefined ||
+    error.status === 423 ||
+    error.code === 'offset_conflict')
+
+/** @param {number} ms @param {AbortSignal} signal */
+function pause(ms, signal) {
+  /** @type {PromiseWithResolvers<void>} */
+  const { promise, resolve, reject } = Promise.withResolvers()
+  setTimeout(resolve, ms)
+  addEventListener('online', () => resolve(), { once: true, signal })
+  signal.addEventListener('abort', () => reject(cancelled()), { once: true })
+  return promise
+}
+
+/** @param {Pick<FileUpload, 'file' | 'path' | 'replace'>} upload */
+const keyOf = ({ file, path, replace }) =>
+  JSON.stringify([path, replace, file.size, file.lastModified])
+
+/** @returns {Record<string, string>} addresses by key */
+const readStored = () => JSON.parse(sessionStorage.getItem(storedName) ?? '{}')
+
+/** @param {Pick<FileUpload, 'file' | 'path' | 'replace'>} upload @param {string | undefined} address */
+function keep(upload, address) {
+  const stored = JSON.stringify({ ...readStored(), [keyOf(upload)]: address })
+  if (stored === '{}') sessionStorage.removeItem(storedName)
+  else sessionStorage.setItem(storedName, stored)
+}
+
+/** @param {string} text */
+const toBase64 = (text) => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
+
+session.addEventListener('change', () => {
+  if (session.isEmpty) sessionStorage.removeItem(storedName)
+})

@@ -1,14 +1,10 @@
-import { html, nothing } from '../../core/html.js'
-import { View } from '../../core/view.js'
+import { html, nothing, View } from '../../core/view.js'
 import { selectField, textArea, textField } from '../../ui/form.js'
 import { formatTtl } from '../../ui/format.js'
 import { findFaults } from './record-rules.js'
 import { recordTypes, ttls } from './record-types.js'
 
-/**
- * @import { RecordInput } from '../../api/schema.d.ts'
- * @typedef {{ name: string, type: string, address: string, ttl: string, mx_pref: string }} Fields
- */
+/** @typedef {{ name: string, type: string, address: string, ttl: string, mx_pref: string }} Fields */
 
 /**
  * The form for one record, new or live. It validates while somebody types, shows a fault once its field was touched,
@@ -16,9 +12,9 @@ import { recordTypes, ttls } from './record-types.js'
  */
 export class RecordForm extends View {
   domain = ''
-  /** @type {RecordInput | undefined} the record to edit; none: a new one */
+  /** @type {Api.RecordInput | undefined} the record to edit; none: a new one */
   record
-  /** @type {readonly RecordInput[]} the other records of the zone */
+  /** @type {readonly Api.RecordInput[]} the other records of the zone */
   others = []
   /** @type {Fields} */
   #fields = { name: '', type: 'A', address: '', ttl: '1800', mx_pref: '10' }
@@ -95,7 +91,7 @@ export class RecordForm extends View {
     this.update()
   }
 
-  /** @returns {RecordInput} */
+  /** @returns {Api.RecordInput} */
   #toRecord() {
     const { name, type, address, ttl, mx_pref: pref } = this.#fields
     return {

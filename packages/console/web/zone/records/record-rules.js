@@ -1,14 +1,13 @@
 /**
  * The service's rules for one record among others, checked while somebody types. The service has the last word; these
  * only say early what it would say. Pure.
- * @import { RecordInput } from '../../api/schema.d.ts'
  * @typedef {{ name?: string, address?: string, ttl?: string, mx_pref?: string }} Faults
  */
 
 /**
- * @param {RecordInput} record
+ * @param {Api.RecordInput} record
  * @param {string} domain
- * @param {readonly RecordInput[]} others the rest of the zone
+ * @param {readonly Api.RecordInput[]} others the rest of the zone
  * @returns {Faults}
  */
 export function findFaults(record, domain, others) {
@@ -64,7 +63,7 @@ const enemies = [
   [['MX'], ['MXE'], 'zone'],
 ]
 
-/** @param {RecordInput} record @param {readonly RecordInput[]} others @returns {string | undefined} */
+/** @param {Api.RecordInput} record @param {readonly Api.RecordInput[]} others @returns {string | undefined} */
 function placeFault({ name, type }, others) {
   const beside = others.filter((other) => other.name === name.toLowerCase())
   if (type === 'CNAME' && name === '@') return 'CNAME is not allowed at @: use ALIAS'
@@ -83,7 +82,7 @@ function placeFault({ name, type }, others) {
   return undefined
 }
 
-/** @param {RecordInput} record @param {string} domain @returns {string | undefined} */
+/** @param {Api.RecordInput} record @param {string} domain @returns {string | undefined} */
 function addressFault({ type, name, address }, domain) {
   if (address === '') return 'Write a value'
   switch (type) {
@@ -144,15 +143,15 @@ function urlFault(address) {
 }
 
 /** @param {string} text */
-export const isIpv4 = (text) =>
+const isIpv4 = (text) =>
   /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) &&
   text.split('.').every((part) => String(Number(part)) === part && Number(part) <= 255)
 
 /** @param {string} text */
-export const isIpv6 = (text) =>
+const isIpv6 = (text) =>
   text.includes(':') && !text.includes('%') && URL.canParse(`http://[${text}]/`)
 
-/** @param {RecordInput} record @param {readonly RecordInput[]} others */
+/** @param {Api.RecordInput} record @param {readonly Api.RecordInput[]} others */
 function isDuplicate({ name, type, address }, others) {
   const same = address.toLowerCase().replace(/\.$/, '')
   return others.some(

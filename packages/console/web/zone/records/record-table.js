@@ -1,16 +1,15 @@
-import { html, nothing } from '../../core/html.js'
+import { html, nothing } from '../../core/view.js'
 import { inputHandler, optionsOf } from '../../ui/form.js'
-import { formatCount, formatTtl } from '../../ui/format.js'
-import { icon } from '../../ui/icons.js'
-import { moveBetweenRows } from '../../ui/table.js'
-import { toUnicode } from '../../ui/unicode.js'
+import { formatCount, formatTtl, toUnicode } from '../../ui/format.js'
+import { icon } from '../../ui/states.js'
+import { table } from '../../ui/table.js'
 import { editRow, setRecord } from '../draft.js'
 import { ttls } from './record-types.js'
 
+/** @import { Draft, DraftRow } from '../draft.js' */
+
 /**
  * The rows of a zone with what the draft does to each.
- * @import { RecordInput } from '../../api/schema.d.ts'
- * @import { Draft, DraftRow } from '../draft.js'
  * @typedef {{ onEdit: (row: DraftRow) => void, onRemove: (row: DraftRow) => void, onReset: (row: DraftRow) => void,
  *   onSelect: (keys: ReadonlySet<string>) => void }} RowActions
  * @typedef {object} RecordTable
@@ -32,29 +31,19 @@ const marks = {
   leaving: ['removal waiting', 'warn'],
 }
 
-/** @param {RecordTable} table */
-export const recordTable = (table) => html`
-  <div class="table-frame" @keydown=${moveBetweenRows}>
-    <table class="rows records-table">
-      <thead>
-        <tr>
-          ${table.actions ? html`<th scope="col" class="check">${selectAll(table, table.actions)}</th>` : nothing}
-          <th scope="col">Name</th>
-          <th scope="col">Type</th>
-          <th scope="col">Value</th>
-          <th scope="col">TTL</th>
-          <th scope="col"><span class="sr-only">Actions</span></th>
-        </tr>
-      </thead>
-      <tbody>
-        ${table.rows.map((row) =>
-          row.key === table.editing
-            ? html`<tr class="editor-row"><td colspan="6">${table.editor?.(row)}</td></tr>`
-            : recordRow(row, table),
-        )}
-      </tbody>
-    </table>
-  </div>`
+/** @param {RecordTable} shown */
+export function recordTable(shown) {
+  const { actions, rows, editing, editor } = shown
+  const check = actions
+    ? [html`<th scope="col" class="check">${selectAll(shown, actions)}</th>`]
+    : []
+  const drawn = rows.map((row) =>
+    row.key === editing
+      ? html`<tr class="editor-row"><td colspan="6">${editor?.(row)}</td></tr>`
+      : recordRow(row, shown),
+  )
+  return table([...check, 'Name', 'Type', 'Value', 'TTL', ''], drawn, 'records-table')
+}
 
 /** @param {DraftRow} row @param {RecordTable} table */
 function recordRow(row, table) {
@@ -153,7 +142,7 @@ export function bulkBar(rows, draft, change, clear) {
     </div>`
 }
 
-/** The value of a record, with the preference of a mail server; a long one is folded. @param {RecordInput} record */
+/** The value of a record, with the preference of a mail server; a long one is folded. @param {Api.RecordInput} record */
 export const recordValue = ({ type, address, mx_pref: pref }) => html`
   ${type === 'MX' && pref !== undefined ? html`<span class="preference" title="Preference">${pref}</span>` : nothing}${
     address.length > 160

@@ -1,14 +1,13 @@
 /**
  * What the form knows of each record type: what it is for, and what its value looks like. `value` is the label of the
  * value where the title is not.
- * @import { RecordTypeName } from '../../api/schema.d.ts'
  * @typedef {{ title: string, value?: string, placeholder: string, hint: string }} RecordType
  */
 const server = 'Points the name at a server.'
 const target = 'www.example.net'
 const redirect = { value: 'Web address', placeholder: 'https://example.net/' }
 
-/** @satisfies {Record<RecordTypeName, RecordType>} */
+/** @satisfies {Record<Api.RecordTypeName, RecordType>} */
 const writable = {
   A: { title: 'IPv4 address', placeholder: '192.0.2.10', hint: server },
   AAAA: { title: 'IPv6 address', placeholder: '2001:db8::10', hint: server },

@@ -1,20 +1,18 @@
-import { ApiError } from '../../api/problem.js'
-import { writeZone } from '../../api/zones.js'
-import { html, nothing } from '../../core/html.js'
+import { ApiError } from '../../api/transport.js'
+import { html, nothing } from '../../core/view.js'
 import { confirmDialog } from '../../ui/dialog.js'
 import { checkbox, textArea } from '../../ui/form.js'
 import { notice } from '../../ui/states.js'
 import { addChanges } from '../draft.js'
 import { isSameRecord } from '../zone-diff.js'
+import { writeZone } from '../zone-store.js'
 import { tableToZoneFile } from './spreadsheet.js'
 
+/** @import { WriteOptions, ZoneStore } from '../zone-store.js' @import { Draft } from '../draft.js' */
+
 /**
- * @import { WriteOptions } from '../../api/zones.js'
- * @import { WrittenZone } from '../../api/schema.d.ts'
- * @import { Draft } from '../draft.js'
- * @import { ZoneStore } from '../zone-store.js'
  * @typedef {{ line: number, text: string, message: string }} Skipped
- * @typedef {{ zone?: WrittenZone, skipped: Skipped[] }} Outcome
+ * @typedef {{ zone?: Api.WrittenZone, skipped: Skipped[] }} Outcome
  */
 
 /**
@@ -67,14 +65,7 @@ export async function openZoneFile({ domain, draft, base }) {
           onInput: (value) => set(value, update),
         })}
       </div>
-      ${checkbox({
-        label: 'Remove records that are not in the file',
-        isChecked: isReplacing,
-        hint: 'Otherwise they stay beside the imported ones.',
-        onChange: (value) => {
-          isReplacing = value
-        },
-      })}
+      ${checkbox('Remove records that are not in the file', isReplacing, (value) => (isReplacing = value), 'Otherwise they stay beside the imported ones.')}
       ${outcome ? skippedNotice(outcome.skipped) : nothing}`,
     action: async () => {
       if (outcome) return true

@@ -1,16 +1,12 @@
-import { request } from '../../api/client.js'
-import { html, nothing } from '../../core/html.js'
-import { mayEdit } from '../../core/session.js'
-import { View } from '../../core/view.js'
+import { mayEdit, request } from '../../api/client.js'
+import { currentRoute } from '../../core/router.js'
+import { html, nothing, View } from '../../core/view.js'
 import { saveText } from '../../ui/clipboard.js'
 import { inputHandler, optionsOf, searchBox } from '../../ui/form.js'
-import { byName, formatAge, formatCount } from '../../ui/format.js'
-import { icon } from '../../ui/icons.js'
-import { empty, notice, show } from '../../ui/states.js'
-import { attempt, toast } from '../../ui/toast.js'
-import { toUnicode } from '../../ui/unicode.js'
+import { byName, formatAge, formatCount, matchesRecord } from '../../ui/format.js'
+import { attempt, empty, icon, notice, show, toast } from '../../ui/states.js'
 import { addRecord, countEdits, editRow, emptyDraft, rowsOf, setRecord } from '../draft.js'
-import { openReview } from '../review/zone-review.js'
+import { openReview } from '../zone-review.js'
 import { ZoneStore } from '../zone-store.js'
 import { bulkBar, recordTable } from './record-table.js'
 import { emailTypes } from './record-types.js'
@@ -18,8 +14,7 @@ import { openZoneFile } from './zone-file-dialog.js'
 import './record-form.js'
 
 /**
- * @import { TaggedZone } from '../../api/zones.js'
- * @import { RecordInput, Zone } from '../../api/schema.d.ts'
+ * @import { TaggedZone } from '../zone-store.js'
  * @import { Draft, DraftRow } from '../draft.js'
  * @import { RecordForm } from './record-form.js'
  */
@@ -53,6 +48,7 @@ class ZoneRecords extends View {
 
   #enter() {
     this.#domain = this.store.domain
+    this.#search = currentRoute().query.get('filter') ?? ''
     this.#editing = undefined
     this.#selected = new Set()
     this.store.refresh()
@@ -99,7 +95,7 @@ class ZoneRecords extends View {
       </div>`
   }
 
-  /** @param {Zone} zone @param {boolean} isEditable */
+  /** @param {Api.Zone} zone @param {boolean} isEditable */
   #toolbar(zone, isEditable) {
     const types = [...new Set(zone.hosts.map(({ type }) => type))].sort()
     return html`
@@ -120,7 +116,7 @@ class ZoneRecords extends View {
       </div>`
   }
 
-  /** @param {Zone} zone @param {boolean} isEditable */
+  /** @param {Api.Zone} zone @param {boolean} isEditable */
   #emailType(zone, isEditable) {
     const live = zone.email_type ?? ''
     const chosen = this.store.draft.emailType ?? live
@@ -142,7 +138,7 @@ class ZoneRecords extends View {
         .domain=${this.store.domain}
         .record=${row?.record}
         .others=${others.map(({ record }) => record)}
-        @save=${(/** @type {CustomEvent<RecordInput>} */ event) => this.#save(row, event.detail)}
+        @save=${(/** @type {CustomEvent<Api.RecordInput>} */ event) => this.#save(row, event.detail)}
         @cancel=${() => this.#edit(undefined)}
       ></record-form>`
   }
@@ -150,19 +146,20 @@ class ZoneRecords extends View {
   /** @param {boolean} isEmptyZone @param {boolean} isEditable */
   #nothingShown(isEmptyZone, isEditable) {
     if (isEmptyZone) {
-      return empty({
-        icon: 'globe',
-        title: 'No records yet',
-        text: isEditable
+      return empty(
+        'globe',
+        'No records yet',
+        isEditable
           ? 'Add a record, or import a zone file from another provider.'
           : 'Nothing answers under this domain.',
-      })
+      )
     }
-    return empty({
-      icon: 'search',
-      title: 'No record matches',
-      action: html`<button class="button" @click=${() => this.#filter({ search: '', type: '' })}>Show all</button>`,
-    })
+    return empty(
+      'search',
+      'No record matches',
+      '',
+      html`<button class="button" @click=${() => this.#filter({ search: '', type: '' })}>Show all</button>`,
+    )
   }
 
   /** @param {DraftRow[]} rows */
@@ -222,7 +219,7 @@ class ZoneRecords extends View {
     this.update()
   }
 
-  /** @param {DraftRow | undefined} row @param {RecordInput} record */
+  /** @param {DraftRow | undefined} row @param {Api.RecordInput} record */
   #save(row, record) {
     const { draft } = this.store
     this.#editing = undefined
@@ -251,9 +248,7 @@ class ZoneRecords extends View {
   #isShown({ key, record, state }) {
     if (state === 'added' || key === this.#editing) return true
     if (this.#type && record.type !== this.#type) return false
-    const text = `${fullName(record.name, this.#domain)} ${record.type} ${record.address}`
-    const words = this.#search.toLowerCase().split(/\s+/)
-    return words.every((word) => toUnicode(text).toLowerCase().includes(toUnicode(word)))
+    return matchesRecord(record, this.#domain, this.#search)
   }
 
   /** Takes what is typed in an open form into the draft. False: it has faults, and stays open. */
@@ -289,9 +284,6 @@ class ZoneRecords extends View {
       saveText(`${this.#domain}.zone`, String(body))
     })
 }
-
-/** @param {string} name @param {string} domain */
-const fullName = (name, domain) => (name === '@' ? `@ ${domain}` : `${name}.${domain}`)
 
 /** @param {string} key */
 const rowSelector = (key) => (key === 'new' ? '[data-key=n]' : `[data-record="${key}"]`)

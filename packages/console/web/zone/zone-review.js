@@ -1,20 +1,15 @@
-import { ApiError } from '../../api/problem.js'
-import { rememberQueued } from '../../changes/change-item.js'
-import { html, nothing } from '../../core/html.js'
-import { View } from '../../core/view.js'
-import { openDialog } from '../../ui/dialog.js'
-import { selectField } from '../../ui/form.js'
-import { errorNotice, loading, notice } from '../../ui/states.js'
-import { toast } from '../../ui/toast.js'
-import { toPatch } from '../draft.js'
-import { describe, isEmptyDiff, pairChanges } from '../zone-diff.js'
-import { diffList, emailTypeLine, summarizeDiff } from './diff-list.js'
+import { ApiError } from '../api/transport.js'
+import { diffList, emailTypeLine, rememberQueued, summarizeDiff } from '../changes/change-item.js'
+import { html, nothing, View } from '../core/view.js'
+import { openDialog } from '../ui/dialog.js'
+import { selectField } from '../ui/form.js'
+import { errorNotice, loading, notice, toast } from '../ui/states.js'
+import { toPatch } from './draft.js'
+import { describe, isEmptyDiff, pairChanges } from './zone-diff.js'
+
+/** @import { WriteAnswer, WriteOptions, ZoneStore } from './zone-store.js' @import { Conflict } from './draft.js' */
 
 /**
- * @import { WriteAnswer, WriteOptions } from '../../api/zones.js'
- * @import { WrittenZone } from '../../api/schema.d.ts'
- * @import { Conflict } from '../draft.js'
- * @import { ZoneStore } from '../zone-store.js'
  * @typedef {object} Proposal
  * @property {string} title
  * @property {ZoneStore} store with the zone that the person has seen
@@ -53,7 +48,7 @@ class ZoneReview extends View {
   close = () => {}
   /** @type {(isBusy: boolean) => void} */
   onBusy = () => {}
-  /** @type {WrittenZone | undefined} */
+  /** @type {Api.WrittenZone | undefined} */
   #preview
   /** @type {unknown} */
   #error
@@ -221,7 +216,7 @@ class ZoneReview extends View {
 }
 
 /** The same refusal with records in place of JSON pointers into the patch. @param {unknown} error @param {ZoneStore} store */
-export function nameFaults(error, { draft, base }) {
+function nameFaults(error, { draft, base }) {
   if (!(error instanceof ApiError) || error.errors.length === 0 || !base.value) return error
   const { zone } = base.value
   const { add = [], update = [] } = toPatch(draft, zone)

@@ -1,17 +1,12 @@
-import { get, send } from '../../api/client.js'
-import { explain } from '../../api/problem.js'
-import { html, nothing, repeat } from '../../core/html.js'
-import { mayEdit } from '../../core/session.js'
-import { Resource, RouteView } from '../../core/view.js'
-import { confirmDialog } from '../../ui/dialog.js'
-import { pager } from '../../ui/pager.js'
-import { empty, show } from '../../ui/states.js'
-import { age, filterChips, table } from '../../ui/table.js'
-import { toast } from '../../ui/toast.js'
-import { announceFilesChanged, filesChanged } from '../file-changes.js'
-import { hrefToPath } from '../paths.js'
-
-/** @import { FileChange, FileChanges } from '../../api/schema.d.ts' */
+import { get, mayEdit, send } from '../api/client.js'
+import { explain } from '../api/transport.js'
+import { html, nothing, Resource, RouteView } from '../core/view.js'
+import { confirmDialog } from '../ui/dialog.js'
+import { empty, page, show, toast } from '../ui/states.js'
+import { age, filterChips, pager, table } from '../ui/table.js'
+import { repeat } from '../vendor/directives/repeat.js'
+import { announceFilesChanged, filesChanged } from './content.js'
+import { hrefToPath } from './paths.js'
 
 /** @type {Record<string, string>} */
 const words = {
@@ -35,29 +30,20 @@ class FileChangeList extends RouteView {
     super.opened()
   }
 
-  reload() {
-    return this.#changes.reload()
-  }
-
   template() {
-    return html`
-      <div class="view">
-        <header class="view-header">
-          <h1>File changes</h1>
-          <div class="toolbar">${filterChips(this, ['prefix', 'by'])}</div>
-        </header>
-        ${show(this.#changes, (list) => this.#table(list), 8)}
-      </div>`
+    const chips = filterChips(this, ['prefix', 'by'])
+    const content = show(this.#changes, (list) => this.#table(list), 8)
+    return page('File changes', chips, content)
   }
 
-  /** @param {FileChanges} list */
+  /** @param {Api.FileChanges} list */
   #table({ changes, pagination }) {
     if (changes.length === 0)
-      return empty({
-        icon: 'clock',
-        title: 'No changes here',
-        text: 'Everything that is stored, moved or deleted appears here, and can be taken back.',
-      })
+      return empty(
+        'clock',
+        'No changes here',
+        'Everything that is stored, moved or deleted appears here, and can be taken back.',
+      )
     return html`
       ${table(
         ['What', 'Files', 'By', 'When', ''],
@@ -70,7 +56,7 @@ class FileChangeList extends RouteView {
       ${pager(pagination, (page) => this.open({ page: String(page) }))}`
   }
 
-  /** @param {FileChange} change */
+  /** @param {Api.FileChange} change */
   #row(change) {
     const { action, by, token, at, added, replaced, removed, paths, prefix } = change
     const [first, ...others] = paths
@@ -93,7 +79,7 @@ class FileChangeList extends RouteView {
       </tr>`
   }
 
-  /** @param {FileChange} change */
+  /** @param {Api.FileChange} change */
   async #revert(change) {
     let overwrite = false
     const isDone = await confirmDialog({
@@ -119,7 +105,7 @@ class FileChangeList extends RouteView {
   }
 }
 
-/** "3 new, 1 replaced". @param {FileChange} change */
+/** "3 new, 1 replaced". @param {Api.FileChange} change */
 const countsOf = ({ added, replaced, removed }) =>
   Object.entries({ new: added, replaced, removed })
     .flatMap(([word, count]) => (count > 0 ? `${count} ${word}` : []))

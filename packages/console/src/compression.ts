@@ -1,0 +1,41 @@
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { brotliCompress, gzip } from 'node:zlib'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+const codings = { br: promisify(brotliCompress), gzip: promisify(gzip) }
+const minBytes = 512
+
+/**
+ * An `onSend` hook for routes whose answers stay the same while the process runs: brotli of the highest quality takes long,
+ * so each answer is compressed once, when it is first wanted.
+ */
+export function compressOnce() {
+  const compressed = new Map<string, Promise<Buffer>>()
+  return async (request: FastifyRequest, reply: FastifyReply, payload: unknown) => {
+    const isWhole = request.method === 'GET' && reply.statusCode === 200
+    if (!isWhole || !(payload instanceof Readable || typeof payload === 'string')) return payload
+    reply.header('vary', 'accept-encoding')
+    const coding = codingOf(request.headers['accept-encoding'])
+    if (!coding || Number(reply.getHeader('content-length')) < minBytes) return payload
+    const key = `${coding} ${request.url.replace(/\?.*/, '')}`
+    const known = compressed.get(key)
+    const body = known ?? read(payload).then((bytes) => codings[coding](bytes))
+    compressed.set(key, body)
+    body.catch(() => compressed.delete(key))
+    if (known && payload instanceof Readable) payload.destroy()
+    reply.header('content-encoding', coding).removeHeader('content-length')
+    return body
+  }
+}
+
+const read = async (payload: Readable | string) =>
+  typeof payload === 'string' ? Buffer.from(payload) : buffer(payload)
+
+/** The best of the codings that are accepted; one with `q=0` is not. */
+function codingOf(accepted = ''): keyof typeof codings | undefined {
+  const isAccepted = (coding: string) =>
+    new RegExp(`\\b${coding}\\b(?! *; *q=0(?:\\.0{1,3})?\\b(?!\\.))`, 'i').test(accepted)
+  return isAccepted('br') ? 'br' : isAccepted('gzip') ? 'gzip' : undefined
+}

@@ -1,0 +1,183 @@
+import { draftsName, send, session } from '../api/client.js'
+import { call, offeredServices, titleOf, urlOf } from '../api/transport.js'
+import { html } from '../core/view.js'
+import { confirmDialog, openDialog } from '../ui/dialog.js'
+import { formField } from '../ui/form.js'
+import { formatDuration } from '../ui/format.js'
+import './login-form.js'
+
+/** Who am I at each service, with a login for one that has none. */
+export function openAccount() {
+  return openDialog({
+    title: 'Your account',
+    className: 'small',
+    draw: ({ close, update }) => {
+      const logOut = async () => {
+        close()
+        if (sessionStorage.getItem(draftsName) === null || (await confirmLoss())) session.logOut()
+      }
+      session.addEventListener('change', update, { once: true })
+      return html`
+        <div class="dialog-body">
+          ${offeredServices().map((service) => {
+            const login = session.loginOf(service)
+            return html`
+              <section class="account">
+                <h3>${titleOf(service)}</h3>
+                ${login ? describe(login) : html`<p class="muted">Not logged in.</p><login-form .services=${[service]}></login-form>`}
+                <p class="note"><code>${urlOf(service)}</code></p>
+              </section>`
+          })}
+        </div>
+        <footer class="dialog-footer">
+          <a class="button" href="#/tokens" @click=${() => close()}>API tokens</a>
+          <button class="button" @click=${() => void openPasswordDialog()}>Change password</button>
+          <button class="button" @click=${logOut}>Log out</button>
+        </footer>`
+    },
+  })
+}
+
+const confirmLoss = () =>
+  confirmDialog({
+    title: 'Log out and lose your draft?',
+    body: html`<p>There are changes of records that are not applied yet. They are lost.</p>`,
+    confirm: 'Log out',
+    danger: true,
+    action: async () => {},
+  })
+
+/** @param {import('../api/client.js').Login} login */
+const describe = ({ username, role, expiresAt }) => html`
+  <p><strong>${username}</strong> <span class="chip">${role}</span></p>
+  <p class="muted">This login ends in ${formatDuration(Math.max(0, expiresAt - Date.now()) / 1000)}.</p>`
+
+/** Changes the password of the person at every service that it is logged in at. All other logins of it end. */
+function openPasswordDialog() {
+  const form = { current: '', next: '', again: '' }
+  /** @param {keyof typeof form} name @param {string} label @param {string} [hint] */
+  const field = (name, label, hint) =>
+    formField(form, name, label, {
+      type: 'password',
+      autocomplete: name === 'current' ? 'current-password' : 'new-password',
+      isRequired: true,
+      hint,
+    })
+  return confirmDialog({
+    title: 'Change password',
+    className: 'small',
+    confirm: 'Change',
+    busy: 'Changing…',
+    body: () => html`
+      ${field('current', 'Current password')}
+      ${field('next', 'New password', 'At least 10 characters. Your other logins end.')}
+      ${field('again', 'New password, again')}`,
+    action: async () => {
+      if (form.next !== form.again) throw new Error('The new passwords differ.')
+      await changeEverywhere(form)
+    },
+    said: 'Your password is changed',
+  })
+}
+
+/**
+ * Services may share their users: then the first change ends the password that the second one is asked to change.
+ * @param {{ current: string, next: string }} form
+ */
+async function changeEverywhere({ current, next }) {
+  const json = { current, new: next }
+  const [first, ...others] = offeredServices().filter((service) => session.loginOf(service))
+  if (!first) return
+  await send(first, 'post', '/api/auth/password', { json })
+  for (const service of others) {
+    const refusals = await session.logIn([service], session.loginOf(service)?.username ?? '', next)
+    if (refusals.length > 0) await send(service, 'post', '/api/auth/password', { json })
+  }
+}
+
+let isOpen = false
+
+/** Asks for a new login above the present view when tokens expire. Several services are asked for with one form. */
+export async function openRenewal() {
+  if (isOpen) return
+  isOpen = true
+  const services = session.renewing
+  const username = services.map((service) => session.loginOf(service)?.username).find(Boolean)
+  await openDialog({
+    title: 'Log in again',
+    className: 'small',
+    draw: ({ close }) => {
+      const closeWhenDone = () => {
+        if (services.some((service) => session.renewing.includes(service))) return
+        session.removeEventListener('change', closeWhenDone)
+        close()
+      }
+      session.addEventListener('change', closeWhenDone)
+      return html`
+        <div class="dialog-body">
+          <p>
+            Your login for ${services.map(titleOf).join(' and ')} has ended. What you typed is still there and goes on
+            after you log in.
+          </p>
+          <login-form .services=${services} .username=${username ?? ''}></login-form>
+        </div>`
+    },
+  })
+  isOpen = false
+  for (const service of services) session.settle(service)
+  if (session.renewing.length > 0) void openRenewal()
+}
+
+/** An invited person sets the first password, and is logged in. */
+export function openInviteDialog() {
+  const form = { username: '', invite: '', new: '' }
+  return confirmDialog({
+    title: 'Accept an invite',
+    className: 'small',
+    confirm: 'Set the password',
+    busy: 'Setting…',
+    body: () => html`
+      ${formField(form, 'username', 'Your user name', { isRequired: true })}
+      ${formField(form, 'invite', 'Invite code', { isRequired: true })}
+      ${formField(form, 'new', 'Your new password', { type: 'password', autocomplete: 'new-password', hint: 'At least 10 characters', isRequired: true })}`,
+    action: async () => {
+      await acceptAtOne(form)
+      await session.logIn(offeredServices(), form.username, form.new)
+    },
+  })
+}
+
+/**
+ * The service that made the invite knows it; both do, where they share their users.
+ * @param {{ username: string, invite: string, new: string }} json
+ */
+async function acceptAtOne(json) {
+  const outcomes = await Promise.allSettled(
+    offeredServices().map((service) =>
+      call(service, '/api/auth/password', { method: 'POST', json }),
+    ),
+  )
+  const [refusal] = outcomes.filter(({ status }) => status === 'rejected')
+  if (outcomes.every(({ status }) => status === 'rejected') && refusal?.status === 'rejected')
+    throw refusal.reason
+}
+
+const shortcuts = {
+  '/': 'Search in this view',
+  '↑ ↓': 'Move between rows',
+  Enter: 'Open the row',
+  Space: 'Select the row (files)',
+  n: 'Add a record, upload files, make a new one',
+  r: 'Review the changes (domain)',
+  Esc: 'Close, or empty the search',
+  '?': 'Show these keys',
+}
+
+/** The keys that work everywhere. */
+export function openShortcuts() {
+  const rows = Object.entries(shortcuts).map(
+    ([key, meaning]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${meaning}</dd></div>`,
+  )
+  const draw = () => html`<dl class="dialog-body keys">${rows}</dl>`
+  return openDialog({ title: 'Keyboard', className: 'small', draw })
+}
