@@ -60,10 +60,7 @@ export class Tester implements AsyncDisposable {
     page.setDefaultTimeout(60_000)
     const tester = new Tester(context, page, everything, pictures)
     await page.goto(everything.console)
-    while (tester.#wasCut) {
-      tester.#wasCut = false
-      await page.reload()
-    }
+    await tester.#repeatIfCut()
     await page.getByLabel('User name').waitFor()
     return tester
   }
@@ -96,6 +93,15 @@ export class Tester implements AsyncDisposable {
   async goTo(address: string) {
     await this.page.evaluate(`location.hash = ${JSON.stringify(address)}`)
     await this.settle()
+    await this.#repeatIfCut()
+  }
+
+  async #repeatIfCut() {
+    while (this.#wasCut) {
+      this.#wasCut = false
+      await this.page.reload()
+      await this.settle()
+    }
   }
 
   /** Waits until nothing is loading. */

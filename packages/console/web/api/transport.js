@@ -160,12 +160,7 @@ export function toUrl(service, path, query = {}) {
 }
 
 /** @param {Response} response */
-async function readBody(response) {
-  const text = await response.text()
-  if (!response.headers.get('content-type')?.includes('json')) return text
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
-}
+const readBody = (response) =>
+  response.headers.get('content-type')?.includes('json')
+    ? response.json().catch(() => '')
+    : response.text()

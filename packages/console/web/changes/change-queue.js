@@ -1,7 +1,7 @@
 import { get, isAdmin, mayEdit, send, session } from '../api/client.js'
 import { ApiError } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
-import { html, nothing, Resource, RouteView } from '../core/view.js'
+import { Attempt, Resource, RouteView, html, nothing } from '../core/view.js'
 import { confirmDialog, openDialog } from '../ui/dialog.js'
 import { formField, inputHandler, optionsOf } from '../ui/form.js'
 import { toUnicode } from '../ui/format.js'
@@ -129,40 +129,34 @@ customElements.define('change-queue', ChangeQueue)
 async function openProposal({ id, by, domain, changes }) {
   let shown = changes
   const form = { reason: '' }
-  let isBusy = false
-  /** @type {unknown} */
-  let error
+  let redraw = () => {}
+  const attempt = new Attempt(() => redraw())
   const isDone = await openDialog({
     title: `${by} proposes a change of ${domain}`,
-    isLocked: () => isBusy,
+    isLocked: () => attempt.isBusy,
     draw: ({ close, update }) => {
+      redraw = update
       /** @param {'approve' | 'reject'} decision */
       const decide = async (decision) => {
-        isBusy = true
-        error = undefined
-        update()
         const json = decision === 'reject' && form.reason ? form : undefined
-        try {
-          await send('domains', 'post', `/api/changes/{id}/${decision}`, { params: { id }, json })
+        const path = /** @type {const} */ (`/api/changes/{id}/${decision}`)
+        if (await attempt.run(() => send('domains', 'post', path, { params: { id }, json }))) {
           toast(decision === 'approve' ? 'Approved: it is queued' : 'Rejected')
-          close(true)
-        } catch (failure) {
-          error = failure
-          if (failure instanceof ApiError && failure.body.changes) shown = failure.body.changes
+          return close(true)
         }
-        isBusy = false
+        if (attempt.error instanceof ApiError) shown = attempt.error.body.changes ?? shown
         update()
       }
       const diff = pairChanges(shown ?? { added: [], removed: [] })
       return html`
         <div class="dialog-body">
           <p class="summary"><strong>${summarizeDiff(diff)}</strong></p>
-          ${diffList(diff)} ${formField(form, 'reason', 'Reason, if you reject it')} ${errorNotice(error)}
+          ${diffList(diff)} ${formField(form, 'reason', 'Reason, if you reject it')} ${errorNotice(attempt.error)}
         </div>
         <footer class="dialog-footer">
           <button class="button" @click=${() => close()}>Cancel</button>
-          <button class="button danger" ?disabled=${isBusy} @click=${() => decide('reject')}>Reject</button>
-          <button class="button primary" ?disabled=${isBusy} @click=${() => decide('approve')}>${isBusy ? 'Working…' : 'Approve'}</button>
+          <button class="button danger" ?disabled=${attempt.isBusy} @click=${() => decide('reject')}>Reject</button>
+          <button class="button primary" ?disabled=${attempt.isBusy} @click=${() => decide('approve')}>${attempt.isBusy ? 'Working…' : 'Approve'}</button>
         </footer>`
     },
   })

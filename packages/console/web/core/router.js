@@ -11,7 +11,7 @@ let shownIndex = indexNow()
 
 /** @returns {Route} */
 export function currentRoute() {
-  const [path = '', query = ''] = splitOnce(shownHash.slice(1) || '/', '?')
+  const [path = '', query = ''] = (shownHash.slice(1) || '/').split(/\?(.*)/s)
   const segments = path.split('/').filter(Boolean).map(decode)
   return { path, segments, query: new URLSearchParams(query) }
 }
@@ -61,12 +61,6 @@ function follow() {
 /** Of this entry among those of the tab; always 0 where the browser does not tell: then Back leaves the view. */
 function indexNow() {
   return 'navigation' in globalThis ? (navigation.currentEntry?.index ?? 0) : 0
-}
-
-/** @param {string} text @param {string} separator */
-function splitOnce(text, separator) {
-  const at = text.indexOf(separator)
-  return at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)]
 }
 
 /** Percent-decodes; what cannot be decoded stays as it is. @param {string} text */

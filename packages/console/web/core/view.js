@@ -198,3 +198,31 @@ export class Resource {
     this.#view.update()
   }
 }
+
+/** Something that is done: whether it is under way, and why it failed. */
+export class Attempt {
+  isBusy = false
+  /** @type {unknown} */
+  error
+  #onChange
+
+  /** @param {() => void} onChange */
+  constructor(onChange) {
+    this.#onChange = onChange
+  }
+
+  /** @param {() => Promise<unknown>} task @returns {Promise<boolean>} whether it succeeded */
+  async run(task) {
+    this.isBusy = true
+    this.error = undefined
+    this.#onChange()
+    try {
+      await task()
+    } catch (error) {
+      this.error = error
+    }
+    this.isBusy = false
+    this.#onChange()
+    return this.error === undefined
+  }
+}

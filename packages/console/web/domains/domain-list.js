@@ -3,7 +3,7 @@ import { call } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
 import { searchBox, segments } from '../ui/form.js'
-import { daysUntil, formatAge, formatCount, matchesRecord, toUnicode } from '../ui/format.js'
+import { byName, daysUntil, formatAge, formatCount, matchesRecord, toUnicode } from '../ui/format.js'
 import { empty, icon, page, show } from '../ui/states.js'
 import { expiryBar, pager, sortButton, table } from '../ui/table.js'
 
@@ -89,6 +89,7 @@ function foundRecords(words) {
   const found = [...readZones].flatMap(([domain, { zone, readAt }]) =>
     zone.hosts
       .filter((record) => matchesRecord(record, domain, words))
+      .sort(byName)
       .map((record) => recordRow(domain, record, readAt)),
   )
   const zones = formatCount(readZones.size, 'zone')

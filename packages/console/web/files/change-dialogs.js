@@ -83,19 +83,15 @@ async function moveAll(sources, targetFor, onMoved) {
 
 const maxNumber = 50
 
-/** @param {Move} move @param {Choice} choice */
-async function settle({ from, to }, choice) {
+/** @param {Move} move @param {Choice} choice @returns {Promise<string | undefined>} where it is now */
+async function settle({ from, to }, choice, number = 2) {
   if (choice === 'skip') return undefined
-  /** @type {unknown} */
-  let conflict
-  for (let number = 2; number <= maxNumber; number += 1) {
-    const free = to.endsWith('/') ? `${numberedPath(to, number)}/` : numberedPath(to, number)
-    const target = choice === 'replace' ? to : free
-    conflict = await findConflict({ from, to: target }, choice === 'replace')
-    if (!conflict) return target
-    if (choice === 'replace') break
-  }
-  throw conflict
+  const free = to.endsWith('/') ? `${numberedPath(to, number)}/` : numberedPath(to, number)
+  const target = choice === 'replace' ? to : free
+  const conflict = await findConflict({ from, to: target }, choice === 'replace')
+  if (!conflict) return target
+  if (choice === 'replace' || number === maxNumber) throw conflict
+  return settle({ from, to }, choice, number + 1)
 }
 
 /** Moves. @param {Move} move @param {boolean} [overwrite] @returns {Promise<unknown>} why not, where something is there */

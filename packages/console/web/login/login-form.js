@@ -1,7 +1,7 @@
 import { session } from '../api/client.js'
 import { ApiError, call, offeredServices, titleOf, urlOf } from '../api/transport.js'
 import { navigate } from '../core/router.js'
-import { html, nothing, View } from '../core/view.js'
+import { Attempt, View, html, nothing } from '../core/view.js'
 import { formField } from '../ui/form.js'
 import { empty, errorNotice, notice } from '../ui/states.js'
 
@@ -14,16 +14,13 @@ class LoginForm extends View {
   services = offeredServices()
   username = ''
   #form = { username: '', password: '' }
-  #isBusy = false
-  /** @type {unknown} */
-  #error
-
+  #attempt = new Attempt(() => this.update())
   /** @type {{ service: Api.ServiceName, methods: Api.LoginMethods }[]} */
   #methods = []
 
   opened() {
     this.#form.username = this.username
-    this.#error = session.refusal
+    this.#attempt.error = session.refusal
     session.refusal = undefined
     void readMethods().then((methods) => {
       this.#methods = methods.filter(({ service }) => this.services.includes(service))
@@ -38,22 +35,12 @@ class LoginForm extends View {
     return html`
       ${
         signsOn[0]?.methods.oidc
-          ? html`<button class="button ${hasPassword ? '' : 'primary'} wide" @click=${() => this.#signOn(signsOn.map(({ service }) => service))}>
+          ? html`<button class="button ${hasPassword ? '' : 'primary'} wide" @click=${() => this.#attempt.run(() => beginSingleSignOn(signsOn.map(({ service }) => service)))}>
               Continue with ${signsOn[0].methods.oidc.name}
             </button>`
           : nothing
       }
-      ${hasPassword ? this.#fields() : errorNotice(this.#error)}`
-  }
-
-  /** @param {Api.ServiceName[]} services */
-  async #signOn(services) {
-    try {
-      await beginSingleSignOn(services)
-    } catch (error) {
-      this.#error = error
-      this.update()
-    }
+      ${hasPassword ? this.#fields() : errorNotice(this.#attempt.error)}`
   }
 
   #fields() {
@@ -62,9 +49,9 @@ class LoginForm extends View {
       <form class="login-form" novalidate @submit=${this.#submit}>
         ${formField(this.#form, 'username', 'User name', { autocomplete: 'username', isRequired: true, isFocused: !isNamed })}
         ${formField(this.#form, 'password', 'Password', { type: 'password', autocomplete: 'current-password', isRequired: true, isFocused: isNamed })}
-        ${errorNotice(this.#error)}
-        <button class="button primary wide" ?disabled=${this.#isBusy}>
-          ${this.#isBusy ? 'Logging in…' : 'Log in'}
+        ${errorNotice(this.#attempt.error)}
+        <button class="button primary wide" ?disabled=${this.#attempt.isBusy}>
+          ${this.#attempt.isBusy ? 'Logging in…' : 'Log in'}
         </button>
         ${
           this.services.length === 1 && offeredServices().length > 1
@@ -77,24 +64,16 @@ class LoginForm extends View {
   /** @param {Event} event */
   #submit = async (event) => {
     event.preventDefault()
-    if (this.#isBusy) return
-    this.#error = undefined
-    const { username, password } = this.#form
-    if (!username || !password) {
-      this.#error = new Error('Enter your user name and your password.')
-      return this.update()
-    }
-    this.#isBusy = true
-    this.update()
-    const refusals = await session.logIn(this.services, username, password)
-    this.#isBusy = false
-    if (refusals.length === this.services.length) {
+    if (this.#attempt.isBusy) return
+    const isDone = await this.#attempt.run(async () => {
+      const { username, password } = this.#form
+      if (!username || !password) throw new Error('Enter your user name and your password.')
+      const refusals = await session.logIn(this.services, username, password)
+      if (refusals.length < this.services.length) return
       // A wrong password says more than a service that does not answer.
-      this.#error =
-        refusals.find((each) => each instanceof ApiError && each.status > 0) ?? refusals[0]
-    }
-    this.update()
-    if (this.#error) this.querySelector('input')?.focus()
+      throw refusals.find((each) => each instanceof ApiError && each.status > 0) ?? refusals[0]
+    })
+    if (!isDone) this.querySelector('input')?.focus()
   }
 }
 

@@ -1,5 +1,5 @@
 import { overlays } from '../core/router.js'
-import { html, render } from '../core/view.js'
+import { Attempt, html, render } from '../core/view.js'
 import { errorNotice, icon, toast } from './states.js'
 
 /**
@@ -67,31 +67,21 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
  */
 export async function confirmDialog(options) {
   const { title, body, confirm, busy = 'Working…', className, danger = false } = options
-  let isBusy = false
   let isDone = false
-  /** @type {unknown} */
-  let error
+  let redraw = () => {}
+  const attempt = new Attempt(() => redraw())
   await openDialog({
     title,
     className,
-    isLocked: () => isBusy,
+    isLocked: () => attempt.isBusy,
     draw: ({ close, update }) => {
-      const run = async (/** @type {Event} */ event) => {
-        event.preventDefault()
-        await act()
-      }
-      const act = async () => {
-        isBusy = true
-        error = undefined
-        update()
-        try {
+      redraw = update
+      const act = (/** @type {Event | void} */ event) => {
+        event?.preventDefault()
+        return attempt.run(async () => {
           isDone = (await options.action()) !== false
           if (isDone && !options.done) close()
-        } catch (failure) {
-          error = failure
-        }
-        isBusy = false
-        update()
+        })
       }
       if (isDone && options.done)
         return html`
@@ -107,12 +97,12 @@ export async function confirmDialog(options) {
         ways[code] = [label, goOn]
       }
       return html`
-        <form class="dialog-form" @submit=${run}>
-          <div class="dialog-body">${typeof body === 'function' ? body(update) : body} ${errorNotice(error, ways)}</div>
+        <form class="dialog-form" @submit=${act}>
+          <div class="dialog-body">${typeof body === 'function' ? body(update) : body} ${errorNotice(attempt.error, ways)}</div>
           <footer class="dialog-footer">
             <button class="button" type="button" ?autofocus=${danger} @click=${() => close()}>Cancel</button>
-            <button class="button ${danger ? 'danger' : 'primary'}" ?disabled=${isBusy || options.isReady?.() === false}>
-              ${isBusy ? busy : typeof confirm === 'function' ? confirm() : confirm}
+            <button class="button ${danger ? 'danger' : 'primary'}" ?disabled=${attempt.isBusy || options.isReady?.() === false}>
+              ${attempt.isBusy ? busy : typeof confirm === 'function' ? confirm() : confirm}
             </button>
           </footer>
         </form>`

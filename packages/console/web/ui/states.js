@@ -81,31 +81,27 @@ export const empty = (name, title, text, action) => html`
   </div>`
 
 /** What passes by itself is tried again by itself. @param {unknown} error @param {() => void} retry */
-export const failed = (error, retry) => html`
-  <div class="notice bad" role="alert">
-    ${icon('warning')}
-    <div>
-      ${errorText(error)}
-      ${explain(error).retryAfter === undefined ? nothing : html`<retry-countdown .error=${error} .retry=${retry}></retry-countdown>`}
-    </div>
-    <button class="button" @click=${retry}>Try again</button>
-  </div>`
+export const failed = (error, retry) =>
+  alertOf(
+    html`${errorText(error)} ${explain(error).retryAfter === undefined ? nothing : html`<retry-countdown .error=${error} .retry=${retry}></retry-countdown>`}`,
+    ['Try again', retry],
+  )
 
 /**
  * A failure inside a form or dialog.
  * @param {unknown} error
  * @param {Record<string, [label: string, run: () => void] | undefined>} [actions] a way out, by the code of the problem
  */
-export function errorNotice(error, actions = {}) {
-  if (!error) return nothing
-  const [label, run] = actions[explain(error).code] ?? []
-  return html`
-    <div class="notice bad" role="alert">
-      ${icon('warning')}
-      <div>${errorText(error)}</div>
-      ${run ? html`<button class="button" @click=${run}>${label}</button>` : nothing}
-    </div>`
-}
+export const errorNotice = (error, actions = {}) =>
+  error ? alertOf(errorText(error), actions[explain(error).code]) : nothing
+
+/** @param {unknown} content @param {[label: string, run: () => void]} [action] */
+const alertOf = (content, [label, run] = ['', () => {}]) => html`
+  <div class="notice bad" role="alert">
+    ${icon('warning')}
+    <div>${content}</div>
+    ${label ? html`<button class="button" type="button" @click=${run}>${label}</button>` : nothing}
+  </div>`
 
 /** @param {unknown} content @param {'bad' | 'warn' | 'good' | 'info'} [tone] */
 export const notice = (content, tone = 'info') => html`

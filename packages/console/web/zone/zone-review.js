@@ -1,6 +1,6 @@
 import { ApiError } from '../api/transport.js'
 import { diffList, emailTypeLine, rememberQueued, summarizeDiff } from '../changes/change-item.js'
-import { html, nothing, View } from '../core/view.js'
+import { Attempt, View, html, nothing } from '../core/view.js'
 import { openDialog } from '../ui/dialog.js'
 import { selectField } from '../ui/form.js'
 import { errorNotice, loading, notice, toast } from '../ui/states.js'
@@ -50,10 +50,16 @@ class ZoneReview extends View {
   onBusy = () => {}
   /** @type {Api.WrittenZone | undefined} */
   #preview
-  /** @type {unknown} */
-  #error
-  #isApplying = false
   #force = false
+  #attempt = new Attempt(() => {
+    this.onBusy(this.#isApplying)
+    this.update()
+  })
+
+  /** Not while the dry run is under way. */
+  get #isApplying() {
+    return this.#attempt.isBusy && this.#preview !== undefined
+  }
 
   get #store() {
     if (!this.proposal) throw new Error('There is nothing to review.')
@@ -65,32 +71,27 @@ class ZoneReview extends View {
   }
 
   /** The dry run: what would change. */
-  async #check() {
+  #check() {
     this.#preview = undefined
-    this.#error = undefined
-    this.update()
-    try {
+    return this.#run(async () => {
       this.#preview = (await this.#send({ dryRun: true })).zone
-    } catch (error) {
-      await this.#fail(error)
-    }
-    this.update()
+    })
   }
 
-  async #apply(queue = false) {
-    this.#isApplying = true
-    this.onBusy(true)
-    this.#error = undefined
-    this.update()
-    try {
-      this.#leave(await this.#send({ dryRun: false, queue }))
-    } catch (error) {
-      await this.#fail(error)
-    }
-    this.#isApplying = false
-    this.onBusy(false)
-    this.update()
-  }
+  #apply = (queue = false) =>
+    this.#run(async () => this.#leave(await this.#send({ dryRun: false, queue })))
+
+  // Somebody else changed the zone: reads it, shows the difference, and lets the person go on.
+  /** @param {() => Promise<void>} task */
+  #run = (task) =>
+    this.#attempt.run(() =>
+      task().catch(async (error) => {
+        if (!(error instanceof ApiError) || error.status !== 412)
+          throw nameFaults(error, this.#store)
+        await this.#store.meetConflict()
+        this.#preview = undefined
+      }),
+    )
 
   /** @param {WriteAnswer} answer */
   #leave({ zone, queued }) {
@@ -115,20 +116,6 @@ class ZoneReview extends View {
     return this.proposal?.send?.(all) ?? store.send(all)
   }
 
-  // Somebody else changed the zone: read it, show the difference, and let the person go on.
-  /** @param {unknown} error */
-  async #fail(error) {
-    this.#error = nameFaults(error, this.#store)
-    if (!(error instanceof ApiError) || error.status !== 412) return
-    try {
-      await this.#store.meetConflict()
-      this.#preview = undefined
-      this.#error = undefined
-    } catch (failure) {
-      this.#error = failure
-    }
-  }
-
   // The next step has the focus once it can be taken.
   rendered() {
     if (this.#isApplying || this.contains(document.activeElement)) return
@@ -147,7 +134,7 @@ class ZoneReview extends View {
   }
 
   #body() {
-    if (!this.#preview) return this.#error ? this.#failure() : loading(3)
+    if (!this.#preview) return this.#attempt.error ? this.#failure() : loading(3)
     const diff = pairChanges(this.#preview.changes)
     const { kept } = this.#preview.changes
     return html`
@@ -155,11 +142,11 @@ class ZoneReview extends View {
       ${emailTypeLine(this.#store.base.value?.zone.email_type ?? null, this.#preview.email_type)}
       ${isEmptyDiff(diff) ? html`<p class="muted">The records are already like this.</p>` : diffList(diff)}
       ${this.#preview.warnings.map((warning) => notice(warning, 'warn'))}
-      ${this.#error ? this.#failure() : nothing}`
+      ${this.#attempt.error ? this.#failure() : nothing}`
   }
 
   #failure() {
-    return errorNotice(this.#error, {
+    return errorNotice(this.#attempt.error, {
       unsupported_records: ['Write anyway and lose those records', this.#forceWrite],
       email_type_conflict: this.proposal?.send
         ? undefined
@@ -183,7 +170,7 @@ class ZoneReview extends View {
       return html`<button class="button primary" @click=${this.#goOn}>Go on with the new zone</button>`
     }
     if (!this.#preview) {
-      return this.#error
+      return this.#attempt.error
         ? html`<button class="button primary" @click=${() => this.#check()}>Try again</button>`
         : nothing
     }
@@ -191,7 +178,8 @@ class ZoneReview extends View {
     const isSame =
       added.length + removed.length === 0 &&
       this.#preview.email_type === this.#store.base.value?.zone.email_type
-    const isBusyRegistrar = this.#error instanceof ApiError && this.#error.status === 503
+    const isBusyRegistrar =
+      this.#attempt.error instanceof ApiError && this.#attempt.error.status === 503
     return html`
       ${isBusyRegistrar ? html`<button class="button" @click=${() => this.#apply(true)}>Queue it</button>` : nothing}
       <button class="button primary" ?disabled=${this.#isApplying || isSame} @click=${() => this.#apply()}>

@@ -1,3 +1,4 @@
+import { Selection } from '../../ui/selection.js'
 import { get, mayEdit } from '../../api/client.js'
 import { navigate } from '../../core/router.js'
 import { html, nothing, Resource, RouteView } from '../../core/view.js'
@@ -11,8 +12,9 @@ import { directoriesIn, hrefToPath } from '../paths.js'
 import { FileSource } from './file-source.js'
 import { folderHeader, nothingHere } from './folder-header.js'
 import { entryRow, entryTile, hrefOf, listHeader, waitingRow } from './rows.js'
-import { Selection } from './selection.js'
 import '../../ui/virtual-list.js'
+
+/** @typedef {Api.FileRecord | Api.DirectoryNode} Entry */
 
 const tilesAtOnce = 200
 
@@ -31,7 +33,11 @@ export class FolderContents extends RouteView {
     const query = { prefix: currentPath().folder }
     return (await get('files', '/api/files/categories', { query, signal })).categories
   })
-  #selection = new Selection(() => this.update())
+  /** @type {Selection<Entry>} directories count with all that is below them */
+  #selection = new Selection(
+    ({ path }) => path,
+    () => this.update(),
+  )
 
   opened() {
     filesChanged.addEventListener('change', () => this.reload(), { signal: this.signal })
@@ -113,7 +119,7 @@ export class FolderContents extends RouteView {
     return html`
       <section class="folder" aria-label="Folder">
         ${folderHeader(this, folder)}
-        ${this.#selection.size > 0 ? this.#selectionBar() : categoryBar(this.#categories.value ?? [], category, (value) => this.open({ category: value }))}
+        ${this.#selection.entries.length > 0 ? this.#selectionBar() : categoryBar(this.#categories.value ?? [], category, (value) => this.open({ category: value }))}
         ${this.#content()}
       </section>`
   }
@@ -135,7 +141,10 @@ export class FolderContents extends RouteView {
   /** @param {FileSource} source @param {number} directories @param {number} count */
   #list(source, directories, count) {
     const sort = this.query.get('sort') ?? 'path'
-    const all = { isChosen: this.#selection.size === count, choose: () => this.#chooseAll(count) }
+    const all = {
+      isChosen: this.#selection.entries.length === count,
+      choose: () => this.#chooseAll(count),
+    }
     return html`
       <virtual-list
         class="table-frame file-list"
@@ -171,13 +180,13 @@ export class FolderContents extends RouteView {
       ${count > this.#tiles ? html`<button class="button" @click=${more}>Show more</button>` : nothing}`
   }
 
-  /** @param {number} index @returns {import('./selection.js').Entry | undefined} */
+  /** @param {number} index @returns {Entry | undefined} */
   #entryAt = (index) => {
     const directories = this.#directories()
     return directories[index] ?? this.#source?.at(index - directories.length)
   }
 
-  /** @param {import('./selection.js').Entry} entry @param {number} index */
+  /** @param {Entry} entry @param {number} index */
   #stateOf(entry, index) {
     const folder = this.#searched()
     return {
@@ -215,10 +224,14 @@ export class FolderContents extends RouteView {
   }
 
   #selectionBar() {
-    const { size, bytes } = this.#selection
+    const { entries } = this.#selection
+    const bytes = entries.reduce(
+      (sum, each) => sum + ('sha256' in each ? each.size : each.total_size),
+      0,
+    )
     return html`
       <div class="selection-bar" role="region" aria-label="Selection">
-        <span>${formatCount(size, 'item')} selected, ${formatBytes(bytes)}</span>
+        <span>${formatCount(entries.length, 'item')} selected, ${formatBytes(bytes)}</span>
         <span class="spacer"></span>
         <button class="button" @click=${() => this.#change(moveDialog)}>${icon('move')} Move</button>
         <button class="button" @click=${() => this.#change(deleteDialog)}>${icon('trash')} Delete</button>
@@ -229,7 +242,7 @@ export class FolderContents extends RouteView {
   /** @param {number} count of the whole list */
   #chooseAll = (count) =>
     attempt(async () => {
-      if (this.#selection.size === count) return this.#selection.choose([])
+      if (this.#selection.entries.length === count) return this.#selection.choose([])
       const files = await this.#source?.all()
       return this.#selection.choose([...this.#directories(), ...(files ?? [])])
     })
@@ -237,7 +250,9 @@ export class FolderContents extends RouteView {
   // Moves or deletes the selection. Details of a file that is gone are closed first.
   /** @param {typeof moveDialog | typeof deleteDialog} dialog */
   async #change(dialog) {
-    const { files, directories } = this.#selection
+    const { entries } = this.#selection
+    const files = entries.flatMap((entry) => ('sha256' in entry ? [entry] : []))
+    const directories = entries.flatMap((entry) => ('sha256' in entry ? [] : [entry]))
     const { folder, file } = currentPath()
     if (await dialog({ files, directories, folder })) {
       if (files.some(({ path }) => path === file)) this.open({})

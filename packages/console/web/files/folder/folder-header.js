@@ -23,8 +23,8 @@ export function folderHeader(view, folder) {
           onInput: view.search,
         })}
         <button class="icon-button framed" aria-label="Show as pictures" aria-pressed=${isGrid} @click=${() => view.open({ view: isGrid ? '' : 'grid' })}>${icon('grid')}</button>
-        ${folder ? html`<button class="button" @click=${() => download(folder)}>${icon('download')} Download</button>` : nothing}
-        ${folder && mayEdit('files') ? html`<button class="button" @click=${() => openShareDialog(folder)}>${icon('lock')} Share</button>` : nothing}
+        ${folder ? html`<button class="icon-button framed" aria-label="Download" title="Download" @click=${() => download(folder)}>${icon('download')}</button>` : nothing}
+        ${folder && mayEdit('files') ? html`<button class="icon-button framed" aria-label="Share" title="Share" @click=${() => openShareDialog(folder)}>${icon('lock')}</button>` : nothing}
         ${
           mayEdit('files')
             ? html`

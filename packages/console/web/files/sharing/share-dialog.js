@@ -1,6 +1,6 @@
 import { get, isAdmin, send } from '../../api/client.js'
 import { urlOf } from '../../api/transport.js'
-import { html, nothing, Resource, View } from '../../core/view.js'
+import { Attempt, Resource, View, html, nothing } from '../../core/view.js'
 import { secretOnce } from '../../ui/clipboard.js'
 import { openDialog } from '../../ui/dialog.js'
 import { checkbox, formField, formSelect } from '../../ui/form.js'
@@ -28,9 +28,7 @@ class ShareDialog extends View {
   )
   #form = { days: '7', downloads: '' }
   #url = ''
-  #isBusy = false
-  /** @type {unknown} */
-  #error
+  #attempt = new Attempt(() => this.update())
 
   opened() {
     void this.reload()
@@ -44,7 +42,7 @@ class ShareDialog extends View {
     return html`
       <div class="dialog-body">
         ${this.#isLockable() ? show(this.#rules, (rules) => this.#lock(rules), 1) : nothing}
-        ${this.#url ? secretOnce(html`<strong>Copy it now.</strong> The link is shown this once. Whoever has it reads the files.`, this.#url, 'Link') : this.#newLink()} ${errorNotice(this.#error)}
+        ${this.#url ? secretOnce(html`<strong>Copy it now.</strong> The link is shown this once. Whoever has it reads the files.`, this.#url, 'Link') : this.#newLink()} ${errorNotice(this.#attempt.error)}
         ${show(this.#links, (links) => this.#list(links), 1)}
       </div>`
   }
@@ -75,7 +73,7 @@ class ShareDialog extends View {
           ])}
           ${formField(this.#form, 'downloads', 'Downloads', { inputMode: 'numeric', hint: 'Empty: as many as they like' })}
         </div>
-        <button class="button primary" ?disabled=${this.#isBusy}>${icon('link')} Make a link</button>
+        <button class="button primary" ?disabled=${this.#attempt.isBusy}>${icon('link')} Make a link</button>
       </form>`
   }
 
@@ -115,19 +113,11 @@ class ShareDialog extends View {
     })
 
   /** @param {() => Promise<void>} task */
-  async #do(task) {
-    this.#isBusy = true
-    this.#error = undefined
-    this.update()
-    try {
+  #do = (task) =>
+    this.#attempt.run(async () => {
       await task()
       await this.reload()
-    } catch (error) {
-      this.#error = error
-    }
-    this.#isBusy = false
-    this.update()
-  }
+    })
 }
 
 customElements.define('share-dialog', ShareDialog)

@@ -6,17 +6,19 @@ import { table } from '../../ui/table.js'
 import { editRow, setRecord } from '../draft.js'
 import { ttls } from './record-types.js'
 
-/** @import { Draft, DraftRow } from '../draft.js' */
+/**
+ * @import { Selection } from '../../ui/selection.js'
+ * @import { Draft, DraftRow } from '../draft.js'
+ */
 
 /**
  * The rows of a zone with what the draft does to each.
  * @typedef {{ onEdit: (row: DraftRow) => void, onRemove: (row: DraftRow) => void, onReset: (row: DraftRow) => void,
- *   onSelect: (keys: ReadonlySet<string>) => void }} RowActions
+ *   selection: Selection<DraftRow> }} RowActions
  * @typedef {object} RecordTable
  * @property {DraftRow[]} rows
  * @property {string} domain
  * @property {RowActions} [actions] without them it is read only
- * @property {ReadonlySet<string>} [selected] the last one is where a range begins
  * @property {string} [editing] the key of the row that has the form
  * @property {(row: DraftRow) => unknown} [editor] the form
  */
@@ -35,7 +37,7 @@ const marks = {
 export function recordTable(shown) {
   const { actions, rows, editing, editor } = shown
   const check = actions
-    ? [html`<th scope="col" class="check">${selectAll(shown, actions)}</th>`]
+    ? [html`<th scope="col" class="check">${selectAll(rows, actions)}</th>`]
     : []
   const drawn = rows.map((row) =>
     row.key === editing
@@ -54,7 +56,7 @@ function recordRow(row, table) {
   const name = html`<span class="host">${toUnicode(record.name)}</span><span class="host-rest">${rest}</span>`
   return html`
     <tr class="record ${state}">
-      ${table.actions ? html`<td class="check">${actions ? check(row, table, actions) : nothing}</td>` : nothing}
+      ${table.actions ? html`<td class="check">${actions ? check(row, table.rows, actions) : nothing}</td>` : nothing}
       <th scope="row">
         ${
           actions && state !== 'removed'
@@ -73,27 +75,19 @@ function recordRow(row, table) {
 /** @param {DraftRow} row */
 const isQueued = ({ state }) => state === 'waiting' || state === 'leaving'
 
-/** @param {RecordTable} table @param {RowActions} actions */
-function selectAll({ rows, selected }, { onSelect }) {
-  const keys = rows.filter((row) => !isQueued(row)).map(({ key }) => key)
-  const isAll = keys.length > 0 && keys.every((key) => selected?.has(key))
-  return html`<input type="checkbox" data-all aria-label="Select all records" .checked=${isAll}
-    @change=${() => onSelect(new Set(isAll ? [] : keys))} />`
+/** @param {DraftRow[]} rows @param {RowActions} actions */
+function selectAll(rows, { selection }) {
+  const all = rows.filter((row) => !isQueued(row))
+  const isAll = all.length > 0 && all.every((row) => selection.has(row))
+  return html`<input type="checkbox" data-all aria-label="Select all records" .checked=${isAll} @change=${() => selection.choose(isAll ? [] : all)} />`
 }
 
-/** Shift takes all rows from the one that was chosen last. @param {DraftRow} row @param {RecordTable} table @param {RowActions} actions */
-function check({ key, record }, { rows, selected = new Set() }, { onSelect }) {
-  const toggle = (/** @type {MouseEvent} */ { shiftKey }) => {
-    const keys = rows.filter((row) => !isQueued(row)).map((row) => row.key)
-    const [from, to] = [keys.indexOf([...selected].at(-1) ?? ''), keys.indexOf(key)]
-    const next = new Set(selected)
-    const isRemoved = next.delete(key)
-    if (shiftKey && from >= 0)
-      for (const each of keys.slice(Math.min(from, to), Math.max(from, to) + 1)) next.add(each)
-    else if (!isRemoved) next.add(key)
-    onSelect(next)
-  }
-  return html`<input type="checkbox" aria-label="Select ${record.type} ${record.name}" .checked=${selected.has(key)} @click=${toggle} />`
+/** @param {DraftRow} row @param {DraftRow[]} rows @param {RowActions} actions */
+function check(row, rows, { selection }) {
+  const rowAt = (/** @type {number} */ at) => rows.slice(at, at + 1).find((each) => !isQueued(each))
+  const toggle = (/** @type {MouseEvent} */ { shiftKey }) =>
+    selection.toggle(rows.indexOf(row), shiftKey, rowAt)
+  return html`<input type="checkbox" aria-label="Select ${row.record.type} ${row.record.name}" .checked=${selection.has(row)} @click=${toggle} />`
 }
 
 /** @param {DraftRow} row @param {RowActions} actions */

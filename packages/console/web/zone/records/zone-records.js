@@ -1,3 +1,4 @@
+import { Selection } from '../../ui/selection.js'
 import { mayEdit, request } from '../../api/client.js'
 import { currentRoute } from '../../core/router.js'
 import { html, nothing, View } from '../../core/view.js'
@@ -28,8 +29,11 @@ class ZoneRecords extends View {
   #type = ''
   /** @type {string | undefined} the key of the row that is edited, or `new` */
   #editing
-  /** @type {ReadonlySet<string>} keys of rows */
-  #selected = new Set()
+  /** @type {Selection<DraftRow>} */
+  #selection = new Selection(
+    ({ key }) => key,
+    () => this.update(),
+  )
   /** @type {string | undefined} what has the focus after the next rendering */
   #focus
 
@@ -50,7 +54,7 @@ class ZoneRecords extends View {
     this.#domain = this.store.domain
     this.#search = currentRoute().query.get('filter') ?? ''
     this.#editing = undefined
-    this.#selected = new Set()
+    this.#selection.choose([])
     this.store.refresh()
   }
 
@@ -74,7 +78,6 @@ class ZoneRecords extends View {
       domain: store.domain,
       editing: this.#editing,
       editor: (/** @type {DraftRow} */ row) => this.#form(row, rows),
-      selected: this.#selected,
       actions: isEditable ? this.#actions : undefined,
     }
     return html`
@@ -166,7 +169,7 @@ class ZoneRecords extends View {
   #bars(rows) {
     const count = countEdits(this.store.draft)
     const words = count > 0 ? `${formatCount(count, 'change')} not applied yet` : ''
-    const selected = rows.filter(({ key }) => this.#selected.has(key))
+    const selected = rows.filter((row) => this.#selection.has(row))
     return html`
       <p class="sr-only" role="status">${words}</p>
       <div class="bars">
@@ -174,7 +177,7 @@ class ZoneRecords extends View {
           selected,
           this.store.draft,
           (draft) => this.#change(draft, 'input[data-all]'),
-          () => this.#actions.onSelect(new Set()),
+          () => this.#selection.choose([]),
         )}
         ${
           count > 0
@@ -205,16 +208,13 @@ class ZoneRecords extends View {
         setRecord(this.store.draft, key),
         state === 'added' ? '[data-key=n]' : rowSelector(key),
       ),
-    onSelect: (/** @type {ReadonlySet<string>} */ keys) => {
-      this.#selected = keys
-      this.update()
-    },
+    selection: this.#selection,
   }
 
   /** @param {Draft} draft @param {string} focus where the keyboard goes on */
   #change(draft, focus) {
     this.#focus = focus
-    this.#selected = new Set()
+    this.#selection.choose([])
     this.store.change(draft)
     this.update()
   }
