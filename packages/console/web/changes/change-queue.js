@@ -1,7 +1,7 @@
 import { get, isAdmin, mayEdit, send, session } from '../api/client.js'
 import { ApiError } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
-import { Attempt, Resource, RouteView, html, nothing } from '../core/view.js'
+import { Attempt, html, nothing, Resource, RouteView } from '../core/view.js'
 import { confirmDialog, openDialog } from '../ui/dialog.js'
 import { formField, inputHandler, optionsOf } from '../ui/form.js'
 import { toUnicode } from '../ui/format.js'

@@ -3,7 +3,14 @@ import { call } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
 import { searchBox, segments } from '../ui/form.js'
-import { byName, daysUntil, formatAge, formatCount, matchesRecord, toUnicode } from '../ui/format.js'
+import {
+  byName,
+  daysUntil,
+  formatAge,
+  formatCount,
+  matchesRecord,
+  toUnicode,
+} from '../ui/format.js'
 import { empty, icon, page, show } from '../ui/states.js'
 import { expiryBar, pager, sortButton, table } from '../ui/table.js'
 

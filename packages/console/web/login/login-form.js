@@ -1,7 +1,7 @@
 import { session } from '../api/client.js'
 import { ApiError, call, offeredServices, titleOf, urlOf } from '../api/transport.js'
 import { navigate } from '../core/router.js'
-import { Attempt, View, html, nothing } from '../core/view.js'
+import { Attempt, html, nothing, View } from '../core/view.js'
 import { formField } from '../ui/form.js'
 import { empty, errorNotice, notice } from '../ui/states.js'
 

@@ -1,6 +1,6 @@
 import { ApiError } from '../api/transport.js'
 import { diffList, emailTypeLine, rememberQueued, summarizeDiff } from '../changes/change-item.js'
-import { Attempt, View, html, nothing } from '../core/view.js'
+import { Attempt, html, nothing, View } from '../core/view.js'
 import { openDialog } from '../ui/dialog.js'
 import { selectField } from '../ui/form.js'
 import { errorNotice, loading, notice, toast } from '../ui/states.js'

@@ -1,6 +1,6 @@
 import { get, isAdmin, send } from '../../api/client.js'
 import { urlOf } from '../../api/transport.js'
-import { Attempt, Resource, View, html, nothing } from '../../core/view.js'
+import { Attempt, html, nothing, Resource, View } from '../../core/view.js'
 import { secretOnce } from '../../ui/clipboard.js'
 import { openDialog } from '../../ui/dialog.js'
 import { checkbox, formField, formSelect } from '../../ui/form.js'
