@@ -21,21 +21,61 @@ import {
 } from '../../packages/static-service/src/catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from '../../packages/static-service/src/catalog/sqlite/sqlite-catalog.ts'
 import type { NewFile } from '../../packages/static-service/src/files/file-record.ts'
+import { median } from '../harness/rounds.ts'
 
 const history = { keepDays: 30, keepVersions: 0, entryDays: 0 }
 
 export type Found = Record<string, { p50: number; p99: number }>
 
-/** Milliseconds of each question at so many files in SQLite; `hasPast`: each was stored before with another content. */
-export async function measure(rows: number, { hasPast = false } = {}): Promise<Found> {
+/** Milliseconds of each question at so many files in SQLite. */
+export async function measure(rows: number): Promise<Found> {
+  const catalog = await open(rows)
+  const found = await ask(catalog, rows)
+  await catalog.close()
+  return found
+}
+
+async function open(rows: number, { hasPast = false } = {}): Promise<Catalog> {
   const folder = join(tmpdir(), `bench-catalog-${rows}${hasPast ? '-past' : ''}`)
   mkdirSync(folder, { recursive: true })
   if (!existsSync(`${folder}/made`)) await make(folder, rows, hasPast)
   const megabytes = Math.round(statSync(databaseFile(folder)).size / 1e6)
   process.stdout.write(`\n${rows} files, database of ${megabytes} MB\n`)
-  const catalog = await openSqliteCatalog(folder, { history })
-  const found = await ask(catalog, rows)
-  await catalog.close()
+  return openSqliteCatalog(folder, { history })
+}
+
+/**
+ * Median milliseconds of listing and search, round by round, where each file was stored before with another content, and
+ * where none was. The two are asked in turns, each time after a change elsewhere: a busy machine delays both.
+ */
+export async function measureLists(
+  rows: number,
+  rounds: number,
+): Promise<Record<string, { past: number[]; none: number[] }>> {
+  const catalogs = { past: await open(rows, { hasPast: true }), none: await open(rows) }
+  const questions = {
+    past: questionsOf(catalogs.past, rows),
+    none: questionsOf(catalogs.none, rows),
+  }
+  const found: Record<string, { past: number[]; none: number[] }> = {}
+  const names = Object.keys(questions.past).filter((name) => /^(?:list|search)/.test(name))
+  for (let round = 0; round < rounds; round += 1) {
+    for (const name of names) {
+      const times = { past: [] as number[], none: [] as number[] }
+      while (times.none.length < 100) {
+        for (const side of ['past', 'none'] as const) {
+          await changeElsewhere(catalogs[side])
+          const start = performance.now()
+          await questions[side][name]?.()
+          times[side].push(performance.now() - start)
+        }
+      }
+      found[name] ??= { past: [], none: [] }
+      found[name].past.push(median(times.past))
+      found[name].none.push(median(times.none))
+    }
+  }
+  for (const catalog of Object.values(catalogs)) await catalog.close()
   return found
 }
 
@@ -58,15 +98,18 @@ export async function measurePostgres(
   process.stdout.write(`\n${rows} files in PostgreSQL\n`)
   const again = await ask(catalog, rows)
   process.stdout.write('\nthe same, each time after a change elsewhere\n')
-  const [file] = filesFrom(0, 1, 1)
-  // Before all other files: all positions move.
-  const path = 'inbox/new.png'
-  const change = async () =>
-    (await catalog.find(path)) ? catalog.remove(path) : file && catalog.put([{ ...file, path }])
-  const changed = await ask(catalog, rows, change)
+  const changed = await ask(catalog, rows, () => changeElsewhere(catalog))
   await catalog.close()
   await postgres.close()
   return { again, changed }
+}
+
+// Before all other files: all positions move.
+async function changeElsewhere(catalog: Catalog) {
+  const path = 'inbox/new.png'
+  const [file] = filesFrom(0, 1, 1)
+  if (await catalog.find(path)) await catalog.remove(path)
+  else if (file) await catalog.put([{ ...file, path }])
 }
 
 // The index of searches is built afterwards, which is many times faster.
@@ -80,14 +123,10 @@ async function fill(postgres: Postgres, catalog: Catalog, rows: number) {
   await postgres.query('vacuum analyze static_service.files')
 }
 
-async function ask(
-  catalog: Catalog,
-  rows: number,
-  prepare?: () => Promise<unknown>,
-): Promise<Found> {
+function questionsOf(catalog: Catalog, rows: number): Record<string, () => Promise<unknown>> {
   const list = (query: Partial<ListQuery>) => () =>
     catalog.list({ sort: 'path', page: 1, pageSize: 50, ...query })
-  const tasks: Record<string, () => Promise<unknown>> = {
+  return {
     'find one': () => catalog.find(pathOf(rows >> 1)),
     'list, first page': list({}),
     'list, newest first': list({ sort: '-updated_at' }),
@@ -108,9 +147,16 @@ async function ask(
     categories: () => catalog.usage(''),
     stats: () => catalog.totals(),
   }
+}
+
+async function ask(
+  catalog: Catalog,
+  rows: number,
+  prepare?: () => Promise<unknown>,
+): Promise<Found> {
   const found: Found = {}
   process.stdout.write(`${'question'.padEnd(28)}   first      p50      p99   longest block (ms)\n`)
-  for (const [name, task] of Object.entries(tasks)) {
+  for (const [name, task] of Object.entries(questionsOf(catalog, rows))) {
     const { first, times, block } = await time(task, prepare)
     const [p50, p99] = [at(times, 0.5), at(times, 0.99)]
     found[name] = { p50, p99 }

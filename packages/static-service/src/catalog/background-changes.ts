@@ -1,7 +1,6 @@
 import { DatabaseUnavailableError, name, now, sql } from '@domains-and-files/persistence'
-import type { Removed } from './catalog.ts'
 import type { CatalogDatabase } from './catalog-database.ts'
-import type { CatalogCommand, Outcome } from './changes/commands.ts'
+import type { CatalogCommand, Outcome, Removed } from './changes/commands.ts'
 import type { HistoryRules } from './changes/prune-past.ts'
 
 interface Dependencies {

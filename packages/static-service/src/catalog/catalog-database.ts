@@ -1,6 +1,5 @@
 import type { Sql } from '@domains-and-files/persistence'
 import type { FileRow } from '../files/file-record.ts'
-import type { CatalogStatus, ContentReader, RulesCheck } from './catalog.ts'
 import type { CatalogCommand, DirectoryMove, Outcome } from './changes/commands.ts'
 import { findMoveRefusal, type SliceLimits } from './changes/directory-changes.ts'
 import type { HistoryRules } from './changes/prune-past.ts'
@@ -14,7 +13,7 @@ import {
   type TreePageQuery,
   type TreeQueryAt,
 } from './listing/tree-files.ts'
-import { Queries } from './queries.ts'
+import { type ContentReader, Queries, type Totals } from './queries.ts'
 import { listVersions } from './versions.ts'
 
 /** What differs between the databases: where changes and long queries run, and how a file is found. */
@@ -35,6 +34,18 @@ export interface CatalogDatabase {
   readonly waiting: number
   close(): Promise<void>
 }
+
+export interface CatalogStatus {
+  /** Whether the database answers. */
+  isAvailable: boolean
+  /** Counters as they are now, or as the last probe found them; undefined where they cannot be read. */
+  totals: Totals | undefined
+  /** The newest version record; null where none is known. */
+  newestVersion: string | null
+}
+
+/** Called with the version of the access rules; a promise where newer ones must be loaded. */
+export type RulesCheck = (version: number) => Promise<void> | undefined
 
 export interface CatalogOptions {
   /** Maximum bytes of the distinct contents; undefined: unlimited. */

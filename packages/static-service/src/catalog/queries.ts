@@ -7,7 +7,6 @@ import {
 } from '@domains-and-files/persistence'
 import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
 import { parentOf } from '../files/path-segments.ts'
-import type { ContentReader, SizeRange, Totals, Usage } from './catalog.ts'
 import { below } from './changes/load-files.ts'
 import { keptPath } from './history/past-rows.ts'
 import { among } from './records.ts'
@@ -16,6 +15,34 @@ import { versionColumns } from './versions.ts'
 /** The columns of a file, named as in `FileRow`. */
 export const fileColumns: Statement = sql`path, name, digest, size, content_type "contentType", category,
   uploaded_by "uploadedBy", created_at "createdAt", updated_at "updatedAt"`
+
+export interface Totals {
+  totalFiles: number
+  totalSize: number
+  /** Bytes of the distinct contents of files. */
+  storedSize: number
+  /** Bytes of the distinct contents that are kept only for the history. */
+  pastSize: number
+  versions: number
+}
+
+export interface Usage extends Totals {
+  /** Those with files, largest count first. */
+  categories: CategoryCount[]
+}
+
+/** Who names contents: limited to folders, those that a file there has or had, and those that are kept for it. */
+export interface ContentReader {
+  /** As `Caller.id`. */
+  id: string
+  /** Each ends in a slash; undefined: all. */
+  folders?: readonly string[] | undefined
+}
+
+export interface SizeRange {
+  minBytes: number
+  maxBytes: number
+}
 
 /** Look-ups by key, and counters: they take microseconds at any size of the store. */
 export class Queries {
@@ -59,6 +86,7 @@ export class Queries {
     return found
   }
 
+  /** Whether a file has the content, now or in the past. */
   async isReferenced(digest: string): Promise<boolean> {
     const found = await this.#sql.get(sql`select 1 from ${name('blobs')} where digest = ${digest}`)
     return found !== undefined
@@ -128,6 +156,7 @@ export class Queries {
       where digest between ${prefix} and ${`${prefix}g`}`)
   }
 
+  /** The sizes of those of these contents that are stored and that the reader may know of, by digest. */
   async contentSizes(
     digests: string[],
     { id, folders }: ContentReader,
@@ -139,6 +168,7 @@ export class Queries {
     return new Map(rows.map(({ digest, size }) => [digest, size]))
   }
 
+  /** The files with this content, now or in the past, by path. */
   async pathsOf(digest: string): Promise<string[]> {
     const rows = await this.#sql.all<{ path: string }>(
       sql`select path from ${name('files')} where digest = ${digest} union

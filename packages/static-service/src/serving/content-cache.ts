@@ -134,9 +134,7 @@ export class ContentCache {
   }
 
   #load(path: string): ServedFile | undefined | Promise<ServedFile | undefined> {
-    const { findNow } = this.#catalog
-    if (!findNow) return this.#catalog.find(path).then((row) => row && this.#describe(row))
-    const row = this.#catalog.findNow?.(path)
+    const row = this.#catalog.findNow(path)
     return row && this.#describe(row)
   }
 

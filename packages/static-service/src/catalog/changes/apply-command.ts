@@ -27,9 +27,7 @@ export function applyCommand(target: Target, command: FileCommand): Outcome {
     case 'put':
       return put(target, command)
     case 'remove':
-      return removeAll(target, [command.path], command.conditions)
-    case 'removeAll':
-      return removeAll(target, command.paths)
+      return removeAll(target, command.paths, command.conditions)
     case 'moveFile':
       return moveFile(target, command)
   }
@@ -70,7 +68,7 @@ function replace(
   return row
 }
 
-function removeAll(target: Target, paths: string[], conditions: Conditions = {}): Outcome {
+function removeAll(target: Target, paths: string[], conditions: Conditions): Outcome {
   const freed = new FreedContents()
   for (const path of paths) {
     const row = target.table.find(path)
@@ -94,12 +92,17 @@ function end({ table, dates }: Target, row: StoredFile, freed: FreedContents) {
   table.remove(row, freed)
 }
 
-/** Stores these files, all but equal ones, and ends those of `before` that are not among them. */
-export function replaceFiles(
-  target: Target,
-  { before, files }: { before: StoredFile[]; files: NewFile[] },
-) {
+interface Replacement {
+  before: StoredFile[]
+  /** With the time of creation where that is not now. */
+  files: (NewFile & { createdAt?: string })[]
+  quota: number | undefined
+}
+
+/** Stores these files, all but equal ones, and ends those of `before` that are not among them. @throws {Rejected} */
+export function replaceFiles(target: Target, { before, files, quota }: Replacement) {
   const { table, dates } = target
+  const { storedSize } = table
   const freed = new FreedContents()
   const wanted = new Set(files.map(({ path }) => path))
   // First: a new file may be where a directory was, or the other way round.
@@ -118,9 +121,11 @@ export function replaceFiles(
     rows.push(
       row
         ? replace(target, { before: row, file, freed })
-        : add(table, { ...file, ...born(dates.of()) }, freed),
+        : add(table, { ...born(dates.of()), ...file, updatedAt: dates.of() }, freed),
     )
   }
+  if (quota !== undefined && table.storedSize > Math.max(quota, storedSize))
+    throw new Rejected('quota_exceeded', '')
   const changed = [...ended, ...rows].map(({ path }) => path)
   return { ...counts, rows, changed, freed: freed.digests }
 }

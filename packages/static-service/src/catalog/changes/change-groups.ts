@@ -238,8 +238,6 @@ function pathsOf(command: CatalogCommand): string[] {
     case 'put':
       return command.files.map(({ path }) => path)
     case 'remove':
-      return [command.path]
-    case 'removeAll':
       return command.paths
     case 'moveFile':
       return [command.from, command.to]

@@ -18,8 +18,7 @@ export type CatalogCommand =
 /** Commands on files that they name. */
 export type FileCommand =
   | PutCommand
-  | { kind: 'remove'; actor: Actor; path: string; conditions: Conditions }
-  | { kind: 'removeAll'; actor: Actor; paths: string[] }
+  | { kind: 'remove'; actor: Actor; paths: string[]; conditions: Conditions }
   | MoveFileCommand
 
 /** Commands on all files below a directory. Each is a transaction of its own. */
@@ -99,18 +98,7 @@ export interface RevertCommand {
 
 /** Whether a command is a transaction of its own. */
 export const isAlone = (command: CatalogCommand): command is LoneCommand =>
-  [
-    'removeBelow',
-    'moveDirectory',
-    'continue',
-    'abandon',
-    'replaceTree',
-    'keepContents',
-    'revert',
-    'prune',
-    'forget',
-    'import',
-  ].includes(command.kind)
+  !['put', 'remove', 'moveFile', 'record', 'recordUsedUp'].includes(command.kind)
 
 /** Paths that a command changed; `all` where they are many. */
 export type ChangedPaths = string[] | 'all'
@@ -123,11 +111,11 @@ interface Changed {
 
 export type Outcome =
   | ({ done: 'put'; rows: FileRow[]; wasNew: boolean } & Changed)
-  | ({ done: 'remove'; files: number; bytesFreed: number } & Changed)
+  | ({ done: 'remove' } & Removed & Changed)
   | ({ done: 'move'; files: number } & Changed)
   | ({ done: 'tree'; tree: TreeChange } & Changed)
   /** A slice of a change that was begun. */
-  | ({ done: 'slice'; files: number; bytesFreed: number; isLast: boolean } & Changed)
+  | ({ done: 'slice'; isLast: boolean } & Removed & Changed)
   /** The change is recorded: it continues in slices. */
   | { done: 'begun'; id: number }
   | ({ done: 'revert'; change: ChangeEntry } & Changed)
@@ -179,6 +167,11 @@ export function refusalOf(error: unknown): Outcome {
   if (error instanceof Rejected)
     return { refused: error.reason, path: error.paths[0] ?? '', paths: error.paths }
   throw error
+}
+
+export interface Removed {
+  files: number
+  bytesFreed: number
 }
 
 export interface DirectoryMove {

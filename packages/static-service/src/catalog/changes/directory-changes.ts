@@ -4,8 +4,7 @@ import { parentOf } from '../../files/path-segments.ts'
 import { among } from '../records.ts'
 import { isIntoItself, movedPath, moveRows, removeRows } from './apply-command.ts'
 import { type ChangeCause, causeOf } from './change-entry.ts'
-import type { DirectoryMove } from './commands.ts'
-import { type DirectoryCommand, type Outcome, refusalOf } from './commands.ts'
+import type { DirectoryCommand, DirectoryMove, Outcome } from './commands.ts'
 import { appendSlicedEvent } from './file-events.ts'
 import { below, type Group, loadBelow, loadTarget } from './load-files.ts'
 import type { StoredFile } from './loaded-files.ts'
@@ -110,14 +109,10 @@ async function moveThese(
 ): Promise<Outcome> {
   const targets = rows.map(({ path }) => movedPath(path, move))
   const target = await loadTarget(group, [...pathsOf(rows), ...targets], { recordedAs })
-  try {
-    const freed = moveRows(target, rows, move)
-    target.table.accept(cause, target.dates.of())
-    await writeChanges(group, target)
-    return { done: 'move', files: rows.length, freed: freed.digests, changed: 'all' }
-  } catch (error) {
-    return refusalOf(error)
-  }
+  const freed = moveRows(target, rows, move)
+  target.table.accept(cause, target.dates.of())
+  await writeChanges(group, target)
+  return { done: 'move', files: rows.length, freed: freed.digests, changed: 'all' }
 }
 
 const pathsOf = (rows: StoredFile[]) => rows.map(({ path }) => path)

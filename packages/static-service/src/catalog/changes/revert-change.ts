@@ -1,11 +1,9 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
-import { nameOf } from '../../files/path-segments.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
-import { removeRows, type Target } from './apply-command.ts'
+import { replaceFiles, type Target } from './apply-command.ts'
 import { causeOf } from './change-entry.ts'
-import { type Outcome, Rejected, type RevertCommand, refusalOf } from './commands.ts'
-import type { FreedContents } from './freed-contents.ts'
+import { type Outcome, Rejected, type RevertCommand } from './commands.ts'
 import { type Group, loadTarget } from './load-files.ts'
 import type { StoredFile } from './loaded-files.ts'
 import { writeChanges } from './write-changes.ts'
@@ -18,32 +16,25 @@ interface Reverted {
   before: Omit<FileRow, 'name'> | undefined
 }
 
-/** Takes back what a change did and nothing else, in one transaction. */
+/** Takes back what a change did and nothing else, in one transaction. @throws {Rejected} */
 export async function revertChange(group: Group, command: RevertCommand): Promise<Outcome> {
-  try {
-    const { transaction } = group
-    const files = await readReverted(transaction, command.change)
-    const digests = files.flatMap(({ before }) => before?.digest ?? [])
-    const target = await loadTarget(
-      group,
-      files.map(({ path }) => path),
-      { digests },
-    )
-    if (!command.overwrite) refuseConflicts(target, files)
-    const { table, dates } = target
-    const sizeBefore = table.storedSize
-    const freed = restore(target, files)
-    const { quota } = command
-    if (quota !== undefined && table.storedSize > Math.max(quota, sizeBefore)) {
-      throw new Rejected('quota_exceeded', '')
-    }
-    const change = table.accept(causeOf(command.actor, 'revert'), dates.of())
-    if (!change) throw new Rejected('revert_conflict', '')
-    await writeChanges(group, target)
-    return { done: 'revert', change, changed: 'all', freed: freed.digests }
-  } catch (error) {
-    return refusalOf(error)
-  }
+  const { change: id, actor, overwrite, quota } = command
+  const files = await readReverted(group.transaction, id)
+  const digests = files.flatMap(({ before }) => before?.digest ?? [])
+  const paths = files.map(({ path }) => path)
+  const target = await loadTarget(group, paths, { digests })
+  const { table, dates } = target
+  if (!overwrite) refuseConflicts(target, files)
+  const differing = files.filter(({ path, before }) => !isSame(table.find(path), before))
+  const { freed } = replaceFiles(target, {
+    before: differing.flatMap(({ path }) => table.find(path) ?? []),
+    files: differing.flatMap(({ before }) => before ?? []),
+    quota,
+  })
+  const change = table.accept(causeOf(actor, 'revert'), dates.of())
+  if (!change) throw new Rejected('revert_conflict', '')
+  await writeChanges(group, target)
+  return { done: 'revert', change, changed: 'all', freed }
 }
 
 async function readReverted(transaction: SqlTransaction, id: number): Promise<Reverted[]> {
@@ -52,24 +43,17 @@ async function readReverted(transaction: SqlTransaction, id: number): Promise<Re
     from ${name('changes')} where id = ${id}`)
   if (!known) throw new Rejected('change_not_found', String(id))
   if (known.isUnfinished > 0) throw new Rejected('revert_conflict', '')
-  const files = await transaction.all<{
-    path: string
-    after: string | null
-    hadFile: number | null
-  }>(
-    sql`select path, after, before_change "hadFile" from ${name('changed_files')}
-      where change_id = ${id} order by path`,
-  )
-  const rows = await transaction.all<Omit<FileRow, 'name'>>(
-    sql`select past.path, past.digest, past.size, content_type "contentType", category,
+  type Past = Omit<FileRow, 'name'> | { path: string; digest: null }
+  const rows = await transaction.all<{ after: string | null; hadFile: number | null } & Past>(
+    sql`select file.path, after, before_change "hadFile", digest, size, content_type "contentType", category,
         uploaded_by "uploadedBy", created_at "createdAt", updated_at "updatedAt"
       from ${name('changed_files')} file
-        join ${name('past_files')} past on past.path = file.path and past.change_id = file.before_change
-      where file.change_id = ${id}`,
+        left join ${name('past_files')} past on past.path = file.path and past.change_id = before_change
+      where file.change_id = ${id} order by file.path`,
   )
-  const past = new Map(rows.map((row) => [row.path, row]))
-  return files.map(({ path, after, hadFile }) => {
-    const before = past.get(path)
+  return rows.map(({ after, hadFile, ...row }) => {
+    const { path } = row
+    const before = row.digest === null ? undefined : row
     if ((hadFile !== null && !before) || (hadFile === null && after === null)) {
       throw new Rejected('history_gone', path)
     }
@@ -91,22 +75,3 @@ const isSame = (
   row: StoredFile | undefined,
   state: Pick<RecordedState, 'digest' | 'contentType'> | null | undefined,
 ) => row?.digest === state?.digest && row?.contentType === state?.contentType
-
-// Files that go make room for those that come back: a directory may have become a file.
-function restore(target: Target, files: Reverted[]): FreedContents {
-  const { table, dates } = target
-  const differing = files.filter(({ path, before }) => !isSame(table.find(path), before))
-  const ended = differing.flatMap(({ path, before }) => (before ? [] : (table.find(path) ?? [])))
-  const freed = removeRows(target, ended)
-  for (const { path, before } of differing) {
-    if (!before) continue
-    const row = { ...before, name: nameOf(path) }
-    const existing = table.find(path)
-    const updatedAt = dates.of(existing?.updatedAt)
-    if (existing) table.replace(existing, { ...row, updatedAt }, freed)
-    else if (table.isDirectory(path) || !table.add({ ...row, updatedAt }, freed)) {
-      throw new Rejected('path_conflict', path)
-    }
-  }
-  return freed
-}

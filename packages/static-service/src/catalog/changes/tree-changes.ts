@@ -8,30 +8,26 @@ import { readLastChange, readTreeState } from '../listing/tree-files.ts'
 import { recordVersion } from '../versions.ts'
 import { movedPath, replaceFiles } from './apply-command.ts'
 import { causeOf } from './change-entry.ts'
-import { type Outcome, Rejected, refusalOf, type TreeCommand } from './commands.ts'
+import { type Outcome, Rejected, type TreeCommand } from './commands.ts'
 import { type Group, loadBelow, loadTarget } from './load-files.ts'
 import { writeChanges } from './write-changes.ts'
 
-/** Makes a directory what the source is. Equal files stay as they are, with their dates. */
+/** Makes a directory what the source is. Equal files stay as they are, with their dates. @throws {Rejected} */
 export async function replaceTree(group: Group, command: TreeCommand): Promise<Outcome> {
-  try {
-    const { table, dates, result } = await applyTree(group, command)
-    const { actor, directory, version, isDryRun } = command
-    if (isDryRun) {
-      const files = result.files + result.added - result.removed
-      return { done: 'tree', tree: { ...result, files }, freed: [], changed: [] }
-    }
-    const cause = causeOf(actor, isRestore(command) ? 'restore' : 'deploy', directory)
-    const change = table.accept({ ...cause, version: version?.version ?? null }, dates.of())
-    if (change) await writeChanges(group, { table, dates })
-    // It names the change, and its name was free.
-    if (version) await recordVersion(group, version)
-    const state = await readTreeState(group.transaction, directory)
-    const tree = { ...result, ...state, change: change ?? null }
-    return { done: 'tree', tree, freed: result.freed, changed: result.changed }
-  } catch (error) {
-    return refusalOf(error)
+  const { table, dates, result } = await applyTree(group, command)
+  const { actor, directory, version, isDryRun } = command
+  if (isDryRun) {
+    const files = result.files + result.added - result.removed
+    return { done: 'tree', tree: { ...result, files }, freed: [], changed: [] }
   }
+  const cause = causeOf(actor, isRestore(command) ? 'restore' : 'deploy', directory)
+  const change = table.accept({ ...cause, version: version?.version ?? null }, dates.of())
+  if (change) await writeChanges(group, { table, dates })
+  // It names the change, and its name was free.
+  if (version) await recordVersion(group, version)
+  const state = await readTreeState(group.transaction, directory)
+  const tree = { ...result, ...state, change: change ?? null }
+  return { done: 'tree', tree, freed: result.freed, changed: result.changed }
 }
 
 const isRestore = ({ source, directory }: TreeCommand) =>
@@ -55,11 +51,7 @@ async function applyTree(group: Group, command: TreeCommand) {
     const lost = files.find(({ digest }) => group.missing.has(digest) || !isStored(digest))
     if (lost) throw new Rejected('content_missing', lost.path)
   }
-  const { storedSize } = target.table
-  const counts = replaceFiles(target, { before, files })
-  const isFuller = target.table.storedSize > storedSize
-  if (quota !== undefined && isFuller && target.table.storedSize > quota)
-    throw new Rejected('quota_exceeded', '')
+  const counts = replaceFiles(target, { before, files, quota })
   return { ...target, result: { ...state, ...counts, change: null } }
 }
 
@@ -83,7 +75,8 @@ async function filesOf(
   const copy = (row: FileRow): NewFile => {
     const path = movedPath(row.path, { from: source.from, to: directory, overwrite: true })
     if (findPathFault(path)) throw new Rejected('invalid_target', path)
-    return { ...row, path, uploadedBy: actor.by }
+    const { digest, size, contentType, category } = row
+    return { path, digest, size, contentType, category, uploadedBy: actor.by }
   }
   return rows.map(copy)
 }

@@ -1,17 +1,18 @@
 import { type Postgres, Probe, type Transaction } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/content-transaction.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import type { Catalog, CatalogStatus, RulesCheck, Totals } from '../catalog.ts'
+import { Catalog } from '../catalog.ts'
 import {
   type CatalogDatabase,
   type CatalogOptions,
+  type CatalogStatus,
   type LongQueries,
   longQueries,
+  type RulesCheck,
 } from '../catalog-database.ts'
 import { ChangeGroups } from '../changes/change-groups.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
-import { Queries } from '../queries.ts'
-import { SqlCatalog } from '../sql-catalog.ts'
+import { Queries, type Totals } from '../queries.ts'
 import { FileLookup } from './file-lookup.ts'
 
 export interface PostgresCatalogOptions extends CatalogOptions {
@@ -33,7 +34,7 @@ export async function openPostgresCatalog(
   const groups = new ChangeGroups<Transaction>({
     ...{ sql: postgres, limits, history, quotaBytes, contents },
   })
-  return new SqlCatalog(new PostgresDatabase(postgres, { groups, probe }), options)
+  return new Catalog(new PostgresDatabase(postgres, { groups, probe }), options)
 }
 
 /** It remembers no file: each look-up reads the database. */

@@ -8,16 +8,16 @@ import {
 import type { FileRow } from '../../files/file-record.ts'
 import { storageFailure } from '../../sqlite/storage-failure.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
-import type { Catalog, CatalogStatus, Totals } from '../catalog.ts'
+import { Catalog } from '../catalog.ts'
 import {
   type CatalogDatabase,
   type CatalogOptions,
+  type CatalogStatus,
   type LongQueries,
   longQueries,
 } from '../catalog-database.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
-import { fileColumns, totalsStatement } from '../queries.ts'
-import { SqlCatalog } from '../sql-catalog.ts'
+import { fileColumns, type Totals, totalsStatement } from '../queries.ts'
 import { databaseFile, openDatabase } from './open-sqlite.ts'
 import type { ReadWorkerMethods } from './read-worker.ts'
 import type { WriteWorkerMethods } from './write-worker.ts'
@@ -36,7 +36,7 @@ export async function openSqliteCatalog(
   // Migrated here: the thread that writes starts with the first change.
   const sql = isReadOnly ? new SqliteSql({ file, isReadOnly }) : openDatabase(file)
   const database = new SqliteDatabase({ file, sql, options })
-  return new SqlCatalog(database, { ...options, isCommand: isCommand || isReadOnly })
+  return new Catalog(database, { ...options, isCommand: isCommand || isReadOnly })
 }
 
 interface SqliteParts {

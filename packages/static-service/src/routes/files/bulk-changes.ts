@@ -2,8 +2,9 @@ import { callerOf, hasRole } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
-import type { Catalog, Removed } from '../../catalog/catalog.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
 import type { Actor } from '../../catalog/changes/change-entry.ts'
+import type { Removed } from '../../catalog/changes/commands.ts'
 import {
   directoryNotFound,
   duplicatePath,

@@ -1,6 +1,7 @@
 import { validationFailed } from '@domains-and-files/http'
 import type { BlobStore } from '../../blobs/blob-store.ts'
-import type { Catalog, ContentReader } from '../../catalog/catalog.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import type { ContentReader } from '../../catalog/queries.ts'
 import { contentsMissing } from '../../errors.ts'
 import { categoryOf, contentTypeOf, headLength, typeByName } from '../../files/media-type.ts'
 import { nameOf } from '../../files/path-segments.ts'

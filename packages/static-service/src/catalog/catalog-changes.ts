@@ -1,57 +1,39 @@
 import { HttpError } from '@domains-and-files/http'
-import {
-  DatabaseUnavailableError,
-  type Row,
-  type Sql,
-  type Table,
-} from '@domains-and-files/persistence'
+import { DatabaseUnavailableError, type Row } from '@domains-and-files/persistence'
 import type { StoredBlob } from '../blobs/staged-blob.ts'
-import { pathConflict, preconditionFailed, quotaExceeded } from '../errors.ts'
-import type {
-  FileRow,
-  ListedVersion,
-  NewFile,
-  NewVersion,
-  VersionRow,
-} from '../files/file-record.ts'
-import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
+import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-record.ts'
+import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { Link } from '../sharing/links.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
-import { readCatalog } from './archive.ts'
 import { BackgroundChanges } from './background-changes.ts'
-import type {
-  Catalog,
-  CatalogStatus,
-  ContentReader,
-  FileMove,
-  Removed,
-  RulesCheck,
-  SizeRange,
-  TreeReplacement,
-  Usage,
-} from './catalog.ts'
 import type { CatalogDatabase, CatalogOptions } from './catalog-database.ts'
 import { type ChangeEntry, nobody } from './changes/change-entry.ts'
-import type { TreeChange } from './changes/commands.ts'
 import {
   type CatalogCommand,
   type ChangedPaths,
   type DirectoryMove,
   isAlone,
+  type MoveFileCommand,
   type Outcome,
+  type Removed,
+  type TreeChange,
+  type TreeCommand,
 } from './changes/commands.ts'
-import { findMiscounts, type Miscount } from './find-miscounts.ts'
-import type { HistoryReads } from './history/past-files.ts'
-import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
-import type { OpenedTree, TreeFile, TreePageQuery, TreeQueryAt } from './listing/tree-files.ts'
 import { Queries } from './queries.ts'
 import { errorOf } from './rejection-errors.ts'
 
-/** The catalog in a database. Changes are committed in groups. */
-export class SqlCatalog extends Queries implements Catalog {
-  readonly isExclusive: boolean
+type Done = Extract<Outcome, { done: string }>['done']
+
+/**
+ * Changes, each done whole or not at all, committed in groups. Those of more than 20,000 files are recorded, and then done
+ * in slices, each whole: after a crash the rest is done when the catalog is opened again. All throw `insufficient_storage`
+ * where the disk of the database is full. Each that changes files has one entry in the list of changes, which names the
+ * actor.
+ */
+export class CatalogChanges extends Queries {
+  /** Maximum bytes of the distinct contents. */
+  protected readonly quotaBytes: number | undefined
   readonly #database: CatalogDatabase
-  readonly #quotaBytes: number | undefined
   readonly #keepDays: number
   readonly #commits: GroupCommit<CatalogCommand, Outcome>
   readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
@@ -63,9 +45,8 @@ export class SqlCatalog extends Queries implements Catalog {
     { quotaBytes, history, isCommand = false }: CatalogOptions,
   ) {
     super(database.sql)
-    this.isExclusive = database.isExclusive
     this.#database = database
-    this.#quotaBytes = quotaBytes
+    this.quotaBytes = quotaBytes
     this.#keepDays = history?.keepDays ?? 0
     this.#commits = new GroupCommit((commands) => this.#commit(commands), {
       isOutage: (error) =>
@@ -77,32 +58,50 @@ export class SqlCatalog extends Queries implements Catalog {
       database,
       history,
       submit: (command) => this.#commits.submit(command),
-      toError: (outcome) => errorOf(outcome, this.#quotaBytes),
+      toError: (outcome) => errorOf(outcome, quotaBytes),
     })
     if (!isCommand) this.#background.start()
   }
 
+  /**
+   * Stores these files, all or none, each in place of what was at its path. Their contents must be stored already.
+   * @throws {HttpError} `path_conflict`, `precondition_failed` or `quota_exceeded`.
+   */
   async put(
     files: NewFile[],
     conditions: Conditions = {},
     actor = nobody,
   ): Promise<{ rows: FileRow[]; wasNew: boolean }> {
-    const quota = this.#quotaBytes
+    const quota = this.quotaBytes
     return this.#submit({ kind: 'put', actor, files, conditions, quota }, 'put')
   }
 
+  /** @throws {HttpError} `file_not_found` or `precondition_failed`. */
   async remove(path: string, conditions: Conditions = {}, actor = nobody): Promise<void> {
-    await this.#submit({ kind: 'remove', actor, path, conditions }, 'remove')
+    await this.#submit({ kind: 'remove', actor, paths: [path], conditions }, 'remove')
   }
 
+  /**
+   * Removes these files, or none.
+   * @throws {HttpError} `file_not_found`.
+   */
   removeAll(paths: string[], actor = nobody): Promise<Removed> {
-    return this.#submit({ kind: 'removeAll', actor, paths }, 'remove')
+    return this.#submit({ kind: 'remove', actor, paths, conditions: {} }, 'remove')
   }
 
-  async forget(paths: string[], actor = nobody): Promise<Removed & { freed: string[] }> {
+  /**
+   * Removes these files with all their past, or none; also what was at a path before it was deleted. Entries of changes keep
+   * the names alone. `freed`: what nothing needs any more, for `BlobStore.erase`.
+   * @throws {HttpError} `file_not_found` where a path never had a file.
+   */
+  forget(paths: string[], actor = nobody): Promise<Removed & { freed: string[] }> {
     return this.#submit({ kind: 'forget', actor, paths }, 'remove')
   }
 
+  /**
+   * Removes every file below a directory; the root is empty.
+   * @throws {HttpError} `directory_not_found`.
+   */
   async removeBelow(directory: string, actor = nobody): Promise<Removed> {
     const command = { kind: 'removeBelow', actor, directory } as const
     const outcome = await this.#commits.submit(command)
@@ -113,12 +112,24 @@ export class SqlCatalog extends Queries implements Catalog {
     return this.#expect(next, 'remove')
   }
 
-  async moveFile(move: FileMove, actor = nobody): Promise<number | undefined> {
+  /**
+   * Moves one file; returns the number of files moved, or undefined when the file has another content than `digest`.
+   * @throws {HttpError} `file_not_found` or `path_conflict`.
+   */
+  async moveFile(
+    move: Omit<MoveFileCommand, 'kind' | 'actor'>,
+    actor = nobody,
+  ): Promise<number | undefined> {
     const outcome = await this.#commits.submit({ kind: 'moveFile', actor, ...move })
     if ('refused' in outcome && outcome.refused === 'content_changed') return undefined
     return this.#expect(outcome, 'move').files
   }
 
+  /**
+   * Moves every file below a directory, or none; returns their number. The root is empty. One in slices ends where a file has
+   * been stored in its way meanwhile.
+   * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
+   */
   async moveDirectory(move: DirectoryMove, actor = nobody): Promise<number> {
     const command = { kind: 'moveDirectory', actor, ...move } as const
     const outcome = await this.#commits.submit(command)
@@ -126,11 +137,15 @@ export class SqlCatalog extends Queries implements Catalog {
       return this.#expect(outcome, 'move').files
     }
     const refusal = await this.#database.long.findMoveRefusal(move)
-    if (refusal) throw errorOf(refusal, this.#quotaBytes)
+    if (refusal) throw errorOf(refusal, this.quotaBytes)
     const { id } = await this.#submit({ ...command, inSlices: true }, 'begun')
     return (await this.#background.carryOut(id)).files
   }
 
+  /**
+   * Keeps durable contents for a day without a file, for a caller.
+   * @throws {HttpError} `quota_exceeded` where they are limited and exceed the quota with the current files.
+   */
   async keepContents(
     contents: StoredBlob[],
     { callerId, isLimited }: { callerId: string; isLimited: boolean },
@@ -139,21 +154,38 @@ export class SqlCatalog extends Queries implements Catalog {
     await this.#submit({ kind: 'keepContents', contents, callerId, keepDays, isLimited }, 'keep')
   }
 
-  async replaceTree(command: TreeReplacement): Promise<TreeChange> {
-    const quota = this.#quotaBytes
+  /**
+   * Makes a directory what the source is, whatever the number of its files.
+   * @throws {HttpError} `precondition_failed`, `version_exists`, `tree_too_large`, `directory_not_found`, `path_conflict`,
+   *   `invalid_path`, `reserved_path` or `quota_exceeded`.
+   */
+  async replaceTree(command: Omit<TreeCommand, 'kind' | 'quota'>): Promise<TreeChange> {
+    const quota = this.quotaBytes
     return (await this.#submit({ kind: 'replaceTree', ...command, quota }, 'tree')).tree
   }
 
+  /**
+   * Takes back what a change did and nothing else; returns the change that does so. With `overwrite` also files that were
+   * changed since.
+   * @throws {HttpError} `change_not_found`, `revert_conflict`, `history_gone`, `path_conflict` or `quota_exceeded`.
+   */
   async revert(change: number, overwrite: boolean, actor = nobody): Promise<ChangeEntry> {
-    const quota = this.#quotaBytes
+    const quota = this.quotaBytes
     const command = { kind: 'revert', actor, change, overwrite, quota } as const
     return (await this.#submit(command, 'revert')).change
   }
 
+  /** Removes the oldest past, up to so many bytes and 1,000 files; returns how many: 0: there is none. */
+  async dropPast(bytes: number): Promise<number> {
+    return (await this.#submit({ kind: 'prune', need: bytes }, 'prune')).rows
+  }
+
+  /** Records an event for each of these links, once. */
   async recordUsedUp(links: Link[]): Promise<void> {
     await this.#submit({ kind: 'recordUsedUp', links }, 'other')
   }
 
+  /** @throws {HttpError} `version_exists`. */
   async record(version: NewVersion): Promise<VersionRow> {
     const recorded = await this.#submit({ kind: 'record', version }, 'record')
     // An older version may not keep its files any more.
@@ -161,110 +193,25 @@ export class SqlCatalog extends Queries implements Catalog {
     return recorded.version
   }
 
-  onChange(listener: (paths: ChangedPaths) => void): void {
-    this.#changeListeners.push(listener)
-  }
-
-  onFree(listener: (digests: string[]) => void): void {
-    this.#freeListeners.push(listener)
-  }
-
-  override find(path: string): Promise<FileRow | undefined> {
-    return this.#database.find(path)
-  }
-
-  findNow(path: string): FileRow | undefined {
-    return this.#database.findNow?.(path)
-  }
-
-  checkRules(check: RulesCheck): void {
-    this.#database.checkRules?.(check)
-  }
-
-  async checkPut(path: string, conditions: Conditions): Promise<void> {
-    const { row, conflicts } = await this.findTarget(path)
-    if (!row && conflicts) throw pathConflict(path)
-    if (!holds(conditions, row)) throw preconditionFailed(path)
-  }
-
-  async checkQuota(path: string, size: SizeRange): Promise<void> {
-    const quota = this.#quotaBytes
-    if (quota === undefined) return
-    const { storedSize, hasSize, freed } = await this.readQuota(path, size)
-    if (storedSize + size.minBytes <= quota) return
-    // It may equal a stored content, which takes no more room, or replace one.
-    if (hasSize) return
-    if (storedSize - freed + size.minBytes > quota) throw quotaExceeded(quota)
-  }
-
-  list(query: ListQuery): Promise<FileList> {
-    return this.#database.long.list(query)
-  }
-
-  tree(query: TreeQuery): Promise<Uint8Array | undefined> {
-    return this.#database.long.tree(query)
-  }
-
-  override usage(directory: string): Promise<Usage> {
-    return directory === '' ? super.usage('') : this.#database.long.usage(directory)
-  }
-
-  openTree(query: TreeQueryAt): Promise<OpenedTree | undefined> {
-    return this.#database.long.openTree(query)
-  }
-
-  readTreePage(query: TreePageQuery): Promise<TreeFile[]> {
-    return this.#database.long.treePage(query)
-  }
-
-  listVersions(page: number, pageSize: number): Promise<ListedVersion[]> {
-    return this.#database.long.versions({ skip: (page - 1) * pageSize, take: pageSize })
-  }
-
-  get outbox(): Sql {
-    return this.#database.sql
-  }
-
-  async dropPast(bytes: number): Promise<number> {
-    return (await this.#submit({ kind: 'prune', need: bytes }, 'prune')).rows
-  }
-
-  get history(): HistoryReads {
-    return this.#database.long
-  }
-
-  override contentPrefixes(): Promise<string[]> {
-    return this.#database.long.contentPrefixes()
-  }
-
-  override contents(prefix: string): Promise<{ digest: string; size: number }[]> {
-    return this.#database.long.contents(prefix)
-  }
-
-  override contentSizes(digests: string[], reader: ContentReader): Promise<Map<string, number>> {
-    return this.#database.long.contentSizes({ ...reader, digests })
-  }
-
-  status(): CatalogStatus {
-    return this.#database.status()
-  }
-
-  get waiting(): { changes: number; questions: number } {
-    return { changes: this.#commits.queued, questions: this.#database.waiting }
-  }
-
-  snapshot<T>(work: (tables: Table[]) => Promise<T>): Promise<T> {
-    return this.#database.sql.snapshot((transaction) => work(readCatalog(transaction)))
-  }
-
+  /**
+   * Adds rows of a table of a snapshot as they are, and counts them, in one transaction. Leaves those that exist, so that an
+   * interrupted restore can be repeated.
+   */
   async importRows(table: string, rows: Row[]): Promise<void> {
     await this.#submit({ kind: 'import', table, rows }, 'other')
   }
 
-  findMiscounts(): Promise<Miscount[]> {
-    return findMiscounts(this.#database.sql)
+  /** Called after each commit of this process with the changed paths, before the change is answered. */
+  onChange(listener: (paths: ChangedPaths) => void): void {
+    this.#changeListeners.push(listener)
   }
 
+  /** Called after each commit of this process with the digests that nothing refers to any more. */
+  onFree(listener: (digests: string[]) => void): void {
+    this.#freeListeners.push(listener)
+  }
+
+  /** Ends what runs in the background, so that it frees no more contents; changes in slices go on after the next opening. */
   stopBackground(): Promise<void> {
     return this.#background.close()
   }
@@ -272,6 +219,11 @@ export class SqlCatalog extends Queries implements Catalog {
   async close(): Promise<void> {
     await this.stopBackground()
     await this.#database.close()
+  }
+
+  /** Changes that wait for their commit, and queries that wait for an answer. */
+  get waiting(): { changes: number; questions: number } {
+    return { changes: this.#commits.queued, questions: this.#database.waiting }
   }
 
   async #submit<Kind extends Done>(command: CatalogCommand, kind: Kind) {
@@ -282,7 +234,7 @@ export class SqlCatalog extends Queries implements Catalog {
     if ('done' in outcome && outcome.done === kind) {
       return outcome as Extract<Outcome, { done: Kind }> // Its kind says so.
     }
-    throw errorOf(outcome, this.#quotaBytes)
+    throw errorOf(outcome, this.quotaBytes)
   }
 
   // Listeners run before any caller of the group is answered.
@@ -297,7 +249,5 @@ export class SqlCatalog extends Queries implements Catalog {
     return outcomes
   }
 }
-
-type Done = Extract<Outcome, { done: string }>['done']
 
 const isFull = (error: unknown) => error instanceof HttpError && error.status === 507
