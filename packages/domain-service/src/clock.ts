@@ -1,7 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
 
-export { type Clock, delay, steadyNow, systemClock, type Timer } from '@domains-and-files/http'
-
 const sliceMs = 20
 
 /** Lets the event loop go on from time to time during long work: `await` what it returns between the steps. */

@@ -11,7 +11,7 @@ import {
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import { parseRate } from './budget/call-windows.ts'
-import { parseRecordPatterns } from './zones/outside-changes.ts'
+import { parseRecordPatterns } from './zones/zone-watch.ts'
 
 const positive = z.coerce.number().int().min(1)
 

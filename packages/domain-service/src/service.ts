@@ -1,17 +1,22 @@
 import { type Auth, openAuth } from '@domains-and-files/auth'
 import { webhookMigrations } from '@domains-and-files/events'
-import { type App, createMetrics, type Logger } from '@domains-and-files/http'
+import {
+  type App,
+  type Clock,
+  createMetrics,
+  type Logger,
+  systemClock,
+} from '@domains-and-files/http'
 import { DatabaseRefusedError, DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
-import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { DomainList } from './domain-list/domain-list.ts'
 import { HistoryPruning } from './ledger/history-pruning.ts'
-import { recordRegistrarEvent } from './ledger/registrar-events.ts'
+import { recordRegistrarEvent } from './ledger/stored-change.ts'
 import { createCallHistogram } from './metrics.ts'
 import { RegistrarClient } from './registrar/client.ts'
 import { openEmbeddedStorage, type Storage, type Surroundings } from './storage.ts'
-import { ZoneSweep } from './zones/zone-sweep.ts'
+import { ZoneSweep } from './zones/zone-watch.ts'
 import { ZoneWriter } from './zones/zone-writer.ts'
 
 /**

@@ -38,8 +38,8 @@ declare module 'fastify' {
      */
     enforcesRecordLimits?: boolean
     /**
-     * More faults of a request that the schemas reject, so that one 400 names every fault. Its argument is not
-     * validated.
+     * More faults of a request that the schemas reject, so that one 400 names every fault. Its argument has the values
+     * that they accept; the others are undefined.
      */
     moreFaults?: (request: { params: unknown; body: unknown }) => Fault[]
     /**
@@ -104,7 +104,20 @@ export const answers = <const Status extends number, Body extends z.ZodType = z.
   status: Status,
   description: string,
   body?: Body,
+  headers: Record<string, HeaderDoc> = {},
 ) => ({
-  responses: { [status]: { description } },
+  responses: { [status]: { description, headers } },
   response: { [status]: body ?? z.undefined() } as Record<Status, Body>,
+})
+
+type BodyOf<Doc> = Doc extends { body: infer Body } ? Body : z.ZodUndefined
+
+/** The successes of a route by status, for its schema: each with the schema of its body, if it has one. */
+export const eachAnswer = <Docs extends Record<number, ResponseDoc & { body?: z.ZodType }>>(
+  responses: Docs,
+) => ({
+  responses,
+  response: Object.fromEntries(
+    Object.entries(responses).map(([status, { body = z.undefined() }]) => [status, body]),
+  ) as { [Status in keyof Docs]: BodyOf<Docs[Status]> },
 })

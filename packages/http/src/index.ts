@@ -5,6 +5,7 @@ export {
   type Access,
   answers,
   defineRoute,
+  eachAnswer,
   type HeaderDoc,
 } from './define-route.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
@@ -23,6 +24,7 @@ export {
 export {
   afterQuery,
   listSchema,
+  longListSchema,
   Next,
   nextOf,
   Pagination,

@@ -30,7 +30,7 @@ export const pageOf = <Row>(rows: readonly Row[], query: { page: number; page_si
 
 /** The schema of a list response, such as `{ "tokens": […], "pagination" }`. The example is that of the item. */
 export const listSchema = <const Name extends string, Item extends z.ZodType>(
-  id: string,
+  id: string | undefined,
   name: Name,
   item: Item,
 ) => {
@@ -41,7 +41,19 @@ export const listSchema = <const Name extends string, Item extends z.ZodType>(
   }
   return z
     .object(shape as Record<Name, z.ZodArray<Item>> & { pagination: typeof Pagination })
-    .meta({ id, examples: [example] })
+    .meta({ ...(id && { id }), examples: [example] })
+}
+
+/** As `listSchema`, of a list that `afterQuery` goes through. */
+export const longListSchema = <const Name extends string, Item extends z.ZodType>(
+  name: Name,
+  item: Item,
+) => {
+  const list = listSchema(undefined, name, item)
+  const examples = list.meta()?.examples as object[] // As `listSchema` gave them.
+  return list
+    .extend({ next: Next })
+    .meta({ examples: examples.map((example) => ({ ...example, next: null })) })
 }
 
 /**

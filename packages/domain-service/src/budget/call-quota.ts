@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Clock, systemClock } from '../clock.ts'
+import { type Clock, systemClock } from '@domains-and-files/http'
 import { registrarUnavailable } from '../errors.ts'
 import {
   type CallLimit,
@@ -8,8 +8,7 @@ import {
   type Priority,
   type WindowState,
 } from './call-windows.ts'
-import { KeptPlaces, type OpenedReservation } from './kept-places.ts'
-import { Reservation } from './reservation.ts'
+import { KeptPlaces, type OpenedReservation, Reservation } from './reservations.ts'
 import { type WaitingCall, WaitingCalls } from './waiting-calls.ts'
 
 export type { Priority, WindowState }

@@ -1,5 +1,5 @@
+import type { Timer } from '@domains-and-files/http'
 import { join, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import type { Timer } from '../clock.ts'
 import { CallQuota, type Grant, type Hold, type Priority, type QuotaOptions } from './call-quota.ts'
 import type { StoredCall } from './call-windows.ts'
 

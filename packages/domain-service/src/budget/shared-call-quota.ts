@@ -1,6 +1,5 @@
-import { databaseProblem } from '@domains-and-files/http'
+import { databaseProblem, type Timer } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
-import type { Timer } from '../clock.ts'
 import { type BudgetChanges, type BudgetState, type CallBudget, holdMs } from './call-budget.ts'
 import { CallQuota, type Grant, type Hold, type Priority, type QuotaOptions } from './call-quota.ts'
 import { CallWindows } from './call-windows.ts'

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { toAscii } from './domain-name.ts'
 import { recordTypeOf, recordTypes } from './record-types.ts'
 
 /** Whether setHosts accepts the type. Rows of other types (SRV made in the panel) can be read, not written. */
@@ -150,3 +151,95 @@ const compareText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
 const toInteger = (text: string, fallback: number) =>
   /^[0-9]{1,9}$/.test(text) ? Number(text) : fallback
+
+/** What makes one zone of another. */
+export interface Delta {
+  added: Row[]
+  removed: Row[]
+  /** The new email type, if it becomes another. */
+  emailType?: string | undefined
+}
+
+type ZoneContent = Pick<Zone, 'emailType' | 'rows'>
+
+/** What makes `after` of `before`. A zone without email type says nothing about it. */
+export const differenceOf = (before: ZoneContent, after: ZoneContent, domain: string): Delta => ({
+  added: subtract(after.rows, before.rows, domain),
+  removed: subtract(before.rows, after.rows, domain),
+  emailType: after.emailType === before.emailType ? undefined : after.emailType,
+})
+
+/** The records of a delta. */
+export const recordsOf = (
+  { added, removed }: Pick<Delta, 'added' | 'removed'>,
+  domain: string,
+) => ({
+  added: added.map((row) => toRecord(row, domain)),
+  removed: removed.map((row) => toRecord(row, domain)),
+})
+
+export const isEmptyDelta = ({ added, removed, emailType }: Delta) =>
+  added.length + removed.length === 0 && emailType === undefined
+
+export const isSameDelta = (one: Delta, other: Delta, domain: string) =>
+  isSameRows(one.added, other.added, domain) &&
+  isSameRows(one.removed, other.removed, domain) &&
+  one.emailType === other.emailType
+
+/** The part of a delta that concerns these rows; the email type stays. */
+export const filterDelta = (
+  { added, removed, emailType }: Delta,
+  isIn: (row: Row) => boolean,
+): Delta => ({ added: added.filter(isIn), removed: removed.filter(isIn), emailType })
+
+/** The registrar keeps one row of each key, so an added row takes the place of one that differs in its TTL. */
+export function withDelta(zone: ZoneContent, delta: Delta, domain: string): ZoneContent {
+  const keys = new Set(delta.added.map((row) => keyOf(row, domain)))
+  const kept = subtract(zone.rows, delta.removed, domain)
+  return {
+    emailType: delta.emailType ?? zone.emailType,
+    rows: [...kept.filter((row) => !keys.has(keyOf(row, domain))), ...delta.added],
+  }
+}
+
+/** All records of one name and type. `ttl` is the lowest of theirs. */
+export interface Rrset {
+  name: string
+  type: string
+  ttl: number
+  values: string[]
+  mixed_ttl?: true
+}
+
+/** The RRsets of a zone, in the order of its records. */
+export function toRrsets(zone: Zone): Rrset[] {
+  const groups = Map.groupBy(toRecords(zone), ({ name, type }) => JSON.stringify([name, type]))
+  return [...groups.values()].flatMap(toRrset)
+}
+
+/** The RRset of that name and type, if the zone has one. */
+export function findRrset(zone: Zone, name: string, type: string): Rrset | undefined {
+  const key = { name: ownerOf(name), type: type.toUpperCase() }
+  return toRrsets(zone).find((each) => each.name === key.name && each.type === key.type)
+}
+
+function toRrset(records: HostRecord[]): Rrset[] {
+  const [first] = records
+  if (!first) return []
+  const ttls = new Set(records.map(({ ttl }) => ttl))
+  return [
+    {
+      name: first.name,
+      type: first.type,
+      ttl: Math.min(...ttls),
+      values: records.map(textOf),
+      ...(ttls.size > 1 ? { mixed_ttl: true } : {}),
+    },
+  ]
+}
+
+const textOf = ({ address, mx_pref }: HostRecord) =>
+  mx_pref === undefined ? address : `${mx_pref} ${address}`
+
+/** A name in the form in which records have it. */
+export const ownerOf = (name: string) => toAscii(name) ?? name.toLowerCase()

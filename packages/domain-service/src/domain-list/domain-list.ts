@@ -1,6 +1,5 @@
-import type { Logger } from '@domains-and-files/http'
+import { type Clock, delay, type Logger, type Timer } from '@domains-and-files/http'
 import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
-import { type Clock, delay, type Timer } from '../clock.ts'
 import { type Domain, readDomain, toAscii } from '../dns/domain-name.ts'
 import { domainListIncomplete } from '../errors.ts'
 import type { DomainEntry } from '../registrar/responses.ts'

@@ -1,6 +1,5 @@
-import type { Logger } from '@domains-and-files/http'
+import { type Clock, delay, type Logger } from '@domains-and-files/http'
 import type { Priority } from '../budget/call-quota.ts'
-import { type Clock, delay } from '../clock.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import type { DomainEntry } from '../registrar/responses.ts'
 import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'

@@ -1,6 +1,5 @@
 import { requireRrsetWrites } from '@domains-and-files/auth'
-import type { Logger } from '@domains-and-files/http'
-import type { Clock, Timer } from '../clock.ts'
+import type { Clock, Logger, Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { HostRecord } from '../dns/record.ts'
 import type { RecordKey } from '../dns/record-validation.ts'

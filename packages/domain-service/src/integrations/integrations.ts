@@ -1,6 +1,5 @@
 import type { ApiTokens } from '@domains-and-files/auth'
-import type { App, Logger } from '@domains-and-files/http'
-import type { Clock } from '../clock.ts'
+import type { App, Clock, Logger } from '@domains-and-files/http'
 import type { DomainList } from '../domain-list/domain-list.ts'
 import type { ChallengeStore } from '../ledger/challenge-store.ts'
 import type { GivenZones } from '../ledger/given-zones.ts'

@@ -1,8 +1,18 @@
 import { list, name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
-import { type Delta, differenceOf } from '../dns/zone-delta.ts'
-import type { ChangeFilter, ChangeRequest, ChangeZones, QueuedChange, Snapshot } from './change.ts'
+import { type Delta, differenceOf } from '../dns/record.ts'
+import {
+  type ChangeFilter,
+  type ChangeRequest,
+  type ChangeZones,
+  type LateSend,
+  lateMs,
+  type OpenSend,
+  type QueuedChange,
+  type RecentSend,
+  type Snapshot,
+} from './change.ts'
 import { leaseNow } from './replicas/leases.ts'
-import * as sends from './sends.ts'
+import { isOpen, recentMs } from './sends.ts'
 import { type ChangeRow, conditionOf, listedColumns, toStoredChange } from './stored-change.ts'
 import { decompress, getZones } from './zone-snapshots.ts'
 
@@ -78,23 +88,82 @@ export class ChangeHistory {
   }
 
   /** Sends of a domain that are to be resolved by reading the zone. */
-  openSends(domain: string) {
-    return sends.openSends(this.sql, domain)
+  async openSends(domain: string): Promise<OpenSend[]> {
+    const rows = await this.sql.all<SendRow & { next_base: string | null }>(sql`
+      select *, (select next.base from ${sendsTable} next where next.domain = sends.domain and next.id > sends.id
+          and next.state = 'settled' order by next.id limit 1) as next_base
+      from ${sendsTable} where domain = ${domain} and ${isOpen} order by id`)
+    if (rows.length === 0) return []
+    const zoneOf = await getZones(
+      this.sql,
+      rows.flatMap(({ base, zone, next_base }) => [base, zone, next_base]),
+    )
+    const carried = await this.sql.all<ChangeRow & { send_id: number }>(sql`
+      select ${listedColumns}, send_id from ${changes} where send_id in (${list(rows.map(({ id }) => id))}) order by id`)
+    return rows.map((row) => ({
+      id: row.id,
+      domain: row.domain,
+      // The query selects these states only.
+      state: row.state as OpenSend['state'],
+      startedAt: new Date(row.started_at),
+      base: zoneOf(row.base),
+      zone: zoneOf(row.zone),
+      nextBase: row.next_base === null ? undefined : zoneOf(row.next_base),
+      changes: carried.filter(({ send_id }) => send_id === row.id).map(toStoredChange),
+    }))
   }
 
-  /** Domains with open sends, or with given-up sends younger than ten minutes. */
-  unsettledDomains() {
-    return sends.unsettledDomains(this.sql)
+  /** Domains with open sends, or with given-up sends younger than ten minutes, whose lease nobody holds. */
+  async unsettledDomains(): Promise<string[]> {
+    const rows = await this.sql.all<{ domain: string }>(sql`
+      select domain from (select domain from ${sendsTable} where ${isOpen}
+        union select domain from ${sendsTable} where given_up_at > ${now} - ${lateMs} and unanswered > 0) unsettled
+      where not exists (select 1 from ${name('leases')} where name = domain and until > ${leaseNow})`)
+    return rows.map(({ domain }) => domain)
   }
 
   /** Outdated sends of a domain that may still be carried out, given up in the last ten minutes, newest first. */
-  lateSends(domain: string) {
-    return sends.lateSends(this.sql, domain)
+  async lateSends(domain: string): Promise<LateSend[]> {
+    const given =
+      await this.sql.all<SendRow>(sql`select * from ${sendsTable} where domain = ${domain}
+        and given_up_at > ${now} - ${lateMs} and unanswered > 0 and state not in ('open', 'unsent')
+      order by id desc limit 20`)
+    if (given.length === 0) return []
+    const last = await this.sql.get<SendRow>(sql`select * from ${sendsTable}
+      where domain = ${domain} and state in ('settled', 'unverified') order by id desc limit 1`)
+    const late = given.flatMap((send) => {
+      const isOutdated = last !== undefined && last.id > send.id
+      if (!isOutdated && send.state !== 'refused') return []
+      return [{ send, confirmed: isOutdated ? (last.found ?? last.zone) : send.base }]
+    })
+    const zoneOf = await getZones(
+      this.sql,
+      late.flatMap(({ send, confirmed }) => [send.zone, confirmed]),
+    )
+    return late.map(({ send, confirmed }) => ({
+      id: send.id,
+      zone: zoneOf(send.zone),
+      confirmed: zoneOf(confirmed),
+    }))
   }
 
   /** The last five sends of a domain within a minute, newest first, without those that the registrar did not accept. */
-  recentSends(domain: string) {
-    return sends.recentSends(this.sql, domain)
+  async recentSends(domain: string): Promise<RecentSend[]> {
+    // An unknown send was last seen not done, which may have been an outdated answer.
+    const rows = await this.sql.all<{ base: string; zone: string; state: string }>(sql`
+      select state, base, case when state = 'unknown' then zone else coalesce(found, zone) end as zone from ${sendsTable}
+      where domain = ${domain} and coalesce(ended_at, started_at) > ${now} - ${recentMs}
+        and state not in ('refused', 'unsent') and (state <> 'closed' or found is not null)
+      order by id desc limit 5`)
+    const zoneOf = await getZones(
+      this.sql,
+      rows.flatMap(({ base, zone }) => [base, zone]),
+    )
+    return rows.map(({ base, zone, state }) => ({
+      base: zoneOf(base),
+      zone: zoneOf(zone),
+      isDone: state !== 'open' && state !== 'unknown',
+    }))
   }
 
   async find(id: number) {
@@ -161,4 +230,15 @@ interface ZonesRow {
   before: string
   after: string
   delta: Buffer | null
+}
+
+/** A row of `sends`; zones are digests, times are milliseconds since 1970. */
+interface SendRow {
+  id: number
+  domain: string
+  state: string
+  base: string
+  zone: string
+  found: string | null
+  started_at: number
 }

@@ -1,8 +1,6 @@
 import type { RecordLimit } from '@domains-and-files/auth'
-import type { NamedRrset } from '../dns/edits/named-rrsets.ts'
-import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
-import type { HostRecord, Row, Zone } from '../dns/record.ts'
-import type { Delta } from '../dns/zone-delta.ts'
+import type { NamedRrset, ZoneEdit } from '../dns/edits/zone-edit.ts'
+import type { Delta, HostRecord, Row, Zone } from '../dns/record.ts'
 
 /**
  * `proposed`: waits for another person's approval. `rejected`: not approved. `queued`: accepted, waits for its turn. `sending`: about to be sent, or sent without a known outcome. `confirmed`: the

@@ -1,6 +1,5 @@
 import { join, name, now, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import type { HostRecord } from '../dns/record.ts'
-import { differenceOf, recordsOf } from '../dns/zone-delta.ts'
+import { differenceOf, type HostRecord, recordsOf } from '../dns/record.ts'
 import { idempotencyKeyReused, tooManyChanges } from '../errors.ts'
 import type {
   ChangeEffect,
@@ -10,10 +9,9 @@ import type {
   Snapshot,
   StoredProblem,
 } from './change.ts'
-import { appendChangeEvents, statusesOf } from './change-events.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
 import { leaseNow } from './replicas/leases.ts'
-import { callerIdOf } from './stored-change.ts'
+import { appendChangeEvents, callerIdOf, statusesOf } from './stored-change.ts'
 import { compress, getZones, putZones } from './zone-snapshots.ts'
 
 // The rows of changes, within the transactions of the ledger.

@@ -1,5 +1,4 @@
-import type { Logger } from '@domains-and-files/http'
-import type { Clock, Timer } from '../clock.ts'
+import type { Clock, Logger, Timer } from '@domains-and-files/http'
 import type { Ledger } from './ledger.ts'
 
 interface Options {

@@ -8,18 +8,23 @@ import {
   type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
-import { contentOf, isParking, keyOf, type Row, subtract, type Zone } from '../dns/record.ts'
 import {
+  contentOf,
   type Delta,
   differenceOf,
   filterDelta,
   isEmptyDelta,
+  isParking,
+  keyOf,
+  type Row,
+  subtract,
   withDelta,
-} from '../dns/zone-delta.ts'
+  type Zone,
+} from '../dns/record.ts'
 import { lateMs, outsideReason, type SendOutcome } from './change.ts'
-import { appendChangeEvents } from './change-events.ts'
 import { effectColumns } from './changes.ts'
 import { possibleZones, recentMs } from './sends.ts'
+import { appendChangeEvents } from './stored-change.ts'
 import { getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
 // The zone of each domain as the ledger knows it: what was seen first, and all changes since, ours and others'. What a read

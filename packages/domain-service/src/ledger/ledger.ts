@@ -23,8 +23,13 @@ import { endChanges, endUnsent, insertChange, type UnsentEnd } from './changes.t
 import { KnownZones, lockKnown, recordOwnSend } from './known-zones.ts'
 import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
-import { type Leases, leaseNow, notify } from './replicas/leases.ts'
-import { increaseVersion, type ZoneVersions } from './replicas/zone-versions.ts'
+import {
+  increaseVersion,
+  type Leases,
+  leaseNow,
+  notify,
+  type ZoneVersions,
+} from './replicas/leases.ts'
 import * as sends from './sends.ts'
 import { readChange } from './stored-change.ts'
 

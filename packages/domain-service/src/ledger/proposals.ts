@@ -1,9 +1,8 @@
 import { name, now, type Sql, sql } from '@domains-and-files/persistence'
 import type { ChangeEffect, ChangeRequest, StoredChange } from './change.ts'
-import { appendChangeEvents } from './change-events.ts'
 import { effectOf, findByKey, insertChange } from './changes.ts'
 import { notify } from './replicas/leases.ts'
-import { readChange } from './stored-change.ts'
+import { appendChangeEvents, readChange } from './stored-change.ts'
 
 const changes = name('changes')
 

@@ -1,20 +1,24 @@
+import { appendEvents, type StoredEvent } from '@domains-and-files/events'
 import {
+  forUpdate,
   join,
   list,
   name,
+  type Sql,
   type SqlTransaction,
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
 import { changeNotFound } from '../errors.ts'
-import type {
-  ChangeFilter,
-  ChangeRequest,
-  ChangeStatus,
-  ChangeSummary,
-  StoredChange,
-  StoredProblem,
-  Warning,
+import {
+  type ChangeFilter,
+  type ChangeRequest,
+  type ChangeStatus,
+  type ChangeSummary,
+  outsideReason,
+  type StoredChange,
+  type StoredProblem,
+  type Warning,
 } from './change.ts'
 
 /** The columns that a list reads: none of them is large. */
@@ -110,4 +114,85 @@ function isVisible(patterns: string[]): Statement {
     (suffix) => sql`substr(domain, length(domain) - ${suffix.length - 1}) = ${suffix}`,
   )
   return sql`(${join([sql`domain in (${list(names)})`, ...ends], ' or ')})`
+}
+
+/** Types of events about a change; their data is the row of the change. */
+export const changeEvents = [
+  'zone.changed',
+  'zone.changed_outside',
+  'change.proposed',
+  'change.refused',
+  'change.unconfirmed',
+] as const
+
+type ChangeEvent = (typeof changeEvents)[number]
+
+/**
+ * Records an event for each of these changes whose status is not the one that it had `before`, if there is one for it. Call
+ * it as the last of a transaction.
+ */
+export async function appendChangeEvents(
+  transaction: SqlTransaction,
+  ids: number[],
+  before = new Map<number, ChangeStatus>(),
+): Promise<void> {
+  const rows = await readChanges(transaction, ids)
+  const added = rows.flatMap((row) => {
+    const type = before.get(row.id) === row.status ? undefined : typeOf(toStoredChange(row))
+    return type ? [{ type, by: row.by || undefined, requestId: row.request_id, data: row }] : []
+  })
+  await appendEvents(transaction, added)
+}
+
+/** The status of each change, for `appendChangeEvents` after an update of them. */
+export const statusesOf = async (transaction: SqlTransaction, ids: number[]) =>
+  new Map((await readChanges(transaction, ids)).map(({ id, status }) => [id, status]))
+
+/** The change that an event is about, as it was then. */
+export const changeOf = ({ data }: StoredEvent) => toStoredChange(data as ChangeRow) // As `appendChangeEvents` stored it.
+
+function typeOf({
+  status,
+  reason,
+  summary,
+  emailTypeBefore,
+  emailTypeAfter,
+}: StoredChange): ChangeEvent | undefined {
+  if (status === 'proposed') return 'change.proposed'
+  if (status === 'refused') return 'change.refused'
+  if (status === 'unconfirmed') return 'change.unconfirmed'
+  const isChanged =
+    summary !== undefined &&
+    (summary.added.length > 0 ||
+      summary.removed.length > 0 ||
+      summary.omitted !== undefined ||
+      emailTypeBefore !== emailTypeAfter)
+  if (status !== 'confirmed' || !isChanged) return undefined
+  return reason === outsideReason ? 'zone.changed_outside' : 'zone.changed'
+}
+
+const readChanges = (transaction: SqlTransaction, ids: number[]) =>
+  transaction.all<ChangeRow>(
+    sql`select ${listedColumns} from ${name('changes')} where id in (${list(ids)}) order by id`,
+  )
+
+export const registrarEvents = ['registrar.failing', 'registrar.recovered'] as const
+
+/**
+ * Records that calls to the registrar pause after failures, or succeed again, unless that is what the last such event says:
+ * each replica has a circuit breaker.
+ */
+export async function recordRegistrarEvent(
+  database: Sql,
+  { registrar, isFailing }: { registrar: string; isFailing: boolean },
+): Promise<void> {
+  const [failing, recovered] = registrarEvents
+  await database.transaction(async (transaction) => {
+    await transaction.get(sql`select last from ${name('event_sequence')} ${forUpdate}`)
+    const last = await transaction.get<{ type: string }>(sql`select type from ${name('events')}
+      where type in (${failing}, ${recovered}) order by id desc limit 1`)
+    const type = isFailing ? failing : recovered
+    if ((last?.type ?? recovered) !== type)
+      await appendEvents(transaction, [{ type, data: { registrar } }])
+  })
 }

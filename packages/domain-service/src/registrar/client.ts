@@ -1,13 +1,11 @@
 import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
 import type { CallQuota } from '../budget/call-quota.ts'
 import type { Domain } from '../dns/domain-name.ts'
-import type { emailTypes } from '../dns/email-type.ts'
 import type { Zone } from '../dns/record.ts'
 import { emailTypeConflict } from '../errors.ts'
 import { type CallerOptions, type CallSlot, isNotFound, RegistrarCaller } from './caller.ts'
 import type { CacheOptions } from './response-cache.ts'
 import {
-  type DomainEntry,
   type DomainInfo,
   type Element,
   type Nameservers,
@@ -36,10 +34,7 @@ export class RegistrarClient {
   }
 
   /** One page of the account's domains, and the number of all that match. */
-  listDomains(
-    query: ListQuery,
-    slot: CallSlot = 'read',
-  ): Promise<{ domains: DomainEntry[]; total: number }> {
+  listDomains(query: ListQuery, slot: CallSlot = 'read') {
     return this.#caller.read({
       name: 'namecheap.domains.getList',
       params: {
@@ -80,10 +75,7 @@ export class RegistrarClient {
   }
 
   /** The email type as getInfo names it, for a zone whose getHosts does not; undefined where neither does. */
-  async emailType(
-    domain: Domain,
-    slot: CallSlot,
-  ): Promise<(typeof emailTypes)[number] | undefined> {
+  async emailType(domain: Domain, slot: CallSlot) {
     return readEmailType(await this.info(domain, slot))
   }
 

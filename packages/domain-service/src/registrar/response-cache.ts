@@ -1,4 +1,4 @@
-import { steadyNow } from '../clock.ts'
+import { steadyNow } from '@domains-and-files/http'
 
 interface Entry<Value> {
   value: Value

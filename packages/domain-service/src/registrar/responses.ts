@@ -19,71 +19,33 @@ export const childOf = (element: Element | undefined, name: string): Element | u
 
 // Results of the registrar as our own types. Nearly every attribute has been seen missing: null, never a guess.
 
-export interface DomainEntry {
-  name: string
-  id: string
-  created_on: string | null
-  expires_on: string | null
-  is_expired: boolean | null
-  is_locked: boolean | null
-  auto_renew: boolean | null
-  whois_guard: string | null
-  is_premium: boolean | null
-  uses_registrar_dns: boolean | null
-}
+export type DomainEntry = ReturnType<typeof readDomainEntry>
+export type DomainInfo = ReturnType<typeof readDomainInfo>
+export type Nameservers = ReturnType<typeof readNameserverList>
 
-export interface DomainInfo {
-  name: string
-  id: string
-  status: string | null
-  owner: string | null
-  is_owner: boolean | null
-  is_premium: boolean | null
-  created_on: string | null
-  expires_on: string | null
-  years: number | null
-  whois_guard: { status: string | null; expires_on: string | null }
-  dns: {
-    provider: string | null
-    uses_registrar_dns: boolean | null
-    host_count: number | null
-    email_type: string | null
-    nameservers: string[]
-  }
-  rights: string[]
-}
-
-export interface Nameservers {
-  uses_registrar_dns: boolean | null
-  nameservers: { name: string }[]
-}
-
-export function readDomainList(
-  result: Element,
-  _domain: string,
-  response: Element,
-): { domains: DomainEntry[]; total: number } {
+export function readDomainList(result: Element, _domain: string, response: Element) {
   const total = toCount(childOf(childOf(response, 'Paging'), 'TotalItems')?.text)
   if (total === null) throw badResult('lacks the total number of domains')
-  const domains = childrenOf(result, 'Domain').map(({ attributes: a }) => {
-    if (!a.Name) throw badResult('has a domain without a name')
-    return {
-      name: a.Name.toLowerCase(),
-      id: a.ID ?? '',
-      created_on: toDate(a.Created),
-      expires_on: toDate(a.Expires),
-      is_expired: toBoolean(a.IsExpired),
-      is_locked: toBoolean(a.IsLocked),
-      auto_renew: toBoolean(a.AutoRenew),
-      whois_guard: a.WhoisGuard || null,
-      is_premium: toBoolean(a.IsPremium),
-      uses_registrar_dns: toBoolean(a.IsOurDNS),
-    }
-  })
-  return { domains, total }
+  return { domains: childrenOf(result, 'Domain').map(readDomainEntry), total }
 }
 
-export function readDomainInfo(result: Element, domain: string): DomainInfo {
+function readDomainEntry({ attributes: a }: Element) {
+  if (!a.Name) throw badResult('has a domain without a name')
+  return {
+    name: a.Name.toLowerCase(),
+    id: a.ID ?? '',
+    created_on: toDate(a.Created),
+    expires_on: toDate(a.Expires),
+    is_expired: toBoolean(a.IsExpired),
+    is_locked: toBoolean(a.IsLocked),
+    auto_renew: toBoolean(a.AutoRenew),
+    whois_guard: a.WhoisGuard || null,
+    is_premium: toBoolean(a.IsPremium),
+    uses_registrar_dns: toBoolean(a.IsOurDNS),
+  }
+}
+
+export function readDomainInfo(result: Element, domain: string) {
   const a = result.attributes
   requireDomain(a.DomainName, domain)
   const details = childOf(result, 'DomainDetails')
@@ -114,7 +76,7 @@ export function readDomainInfo(result: Element, domain: string): DomainInfo {
   }
 }
 
-export function readNameserverList(result: Element, domain: string): Nameservers {
+export function readNameserverList(result: Element, domain: string) {
   requireDomain(result.attributes.Domain, domain)
   return {
     uses_registrar_dns: toBoolean(result.attributes.IsUsingOurDNS),
@@ -180,7 +142,7 @@ function readRights(rights: Element | undefined): string[] {
 }
 
 /** The email type of getInfo; undefined where it is none that a zone can have. */
-export const readEmailType = ({ dns }: DomainInfo): (typeof emailTypes)[number] | undefined =>
+export const readEmailType = ({ dns }: DomainInfo) =>
   emailTypes.find((type) => type === dns.email_type)
 
 // getInfo has the panel's words: for no e-mail they differ from the code of getHosts.

@@ -1,5 +1,5 @@
 import { type Caller, callerOf, onlyProposes } from '@domains-and-files/auth'
-import type { App } from '@domains-and-files/http'
+import { type App, answers } from '@domains-and-files/http'
 import { z } from 'zod'
 import { readDomain } from '../dns/domain-name.ts'
 import { changeClosed, changeNotFound, changeOutdated, ownChange } from '../errors.ts'
@@ -8,13 +8,15 @@ import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { Change, describeChange, setRetryAfter } from './change-schema.ts'
 import { findVisible } from './changes.ts'
 import { domainFailures } from './openapi-examples.ts'
-import { ChangeId } from './zone/zone-request.ts'
-import { acceptedResponse } from './zone/zone-write.ts'
+import { accepted, ChangeId } from './zone/zone-request.ts'
 
 const AtChange = z.strictObject({ id: ChangeId })
 // A token is refused by the handler, whatever it is limited to.
 const config = { access: 'editor', enforcesRecordLimits: true } as const
 const refusals = [changeNotFound(7), ownChange(), changeClosed(7, 'rejected')]
+
+const { location, 'retry-after': retryAfter } = accepted.headers
+const approvedHeaders = { location, 'retry-after': retryAfter }
 
 interface Dependencies {
   ledger: Ledger
@@ -40,16 +42,7 @@ function approveChange(app: App, { ledger, zones }: Dependencies) {
         tags: ['history'],
         params: AtChange,
         errors: [...domainFailures, ...refusals, changeOutdated()],
-        responses: {
-          202: {
-            description: 'The queued change',
-            headers: {
-              location: acceptedResponse.headers.location,
-              'retry-after': acceptedResponse.headers['retry-after'],
-            },
-          },
-        },
-        response: { 202: Change },
+        ...answers(202, 'The queued change', Change, approvedHeaders),
       },
     },
     async (request, reply) => {
@@ -84,8 +77,7 @@ function rejectChange(app: App, { ledger, zones }: Dependencies) {
         params: AtChange,
         body: Rejection,
         errors: refusals,
-        responses: { 200: { description: 'The rejected change' } },
-        response: { 200: Change },
+        ...answers(200, 'The rejected change', Change),
       },
     },
     async (request) => {

@@ -2,13 +2,11 @@ import type { Rights } from '@domains-and-files/auth'
 import { Problem, problemOf } from '@domains-and-files/http'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { etagOf } from '../dns/record.ts'
-import { recordsOf } from '../dns/zone-delta.ts'
+import { etagOf, recordsOf } from '../dns/record.ts'
 import { type ChangeZones, changeStatuses, type StoredChange } from '../ledger/ledger.ts'
 import { fromStoredProblem } from '../zones/zone-write.ts'
 import { historyEntry, storedChange } from './openapi-examples.ts'
-import { visibleDetail, visibleRecords, visibleWarnings } from './zone/visible-records.ts'
-import { HostRecord } from './zone/zone-schema.ts'
+import { HostRecord, visibleDetail, visibleRecords, visibleWarnings } from './zone/zone-schema.ts'
 
 const ChangeSummary = z
   .object({

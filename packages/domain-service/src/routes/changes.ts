@@ -1,10 +1,21 @@
-import { allowsDomain, type Caller, callerOf } from '@domains-and-files/auth'
-import { type App, Next, nextOf, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import { allowsDomain, type Caller, callerOf, type Rights } from '@domains-and-files/auth'
+import type { EventSource } from '@domains-and-files/events'
+import {
+  type App,
+  answers,
+  longListSchema,
+  nextOf,
+  pageQuery,
+  paginate,
+} from '@domains-and-files/http'
 import { z } from 'zod'
+import { type DomainTold, domainEvents } from '../domain-list/list-store.ts'
 import { changeNotFound, changeNotQueued, ownProposal } from '../errors.ts'
 import { changeStatuses, type Ledger, type StoredChange } from '../ledger/ledger.ts'
+import { changeEvents, changeOf, registrarEvents } from '../ledger/stored-change.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { Change, describeChange, setRetryAfter } from './change-schema.ts'
+import { withInstant } from './domains.ts'
 import { storedChange } from './openapi-examples.ts'
 import { afterChange, ChangeId, DomainName } from './zone/zone-request.ts'
 
@@ -35,7 +46,6 @@ function listChanges(app: App, { ledger }: Dependencies) {
         summary: 'List changes of all domains, newest first',
         description: 'Changes of the domains that the caller may see, whatever their status.',
         tags: ['history'],
-        responses: { 200: { description: 'One page of changes' } },
         querystring: z.strictObject({
           ...pageQuery(50, 200),
           ...afterChange,
@@ -47,17 +57,7 @@ function listChanges(app: App, { ledger }: Dependencies) {
             .optional()
             .meta({ description: 'only requested at or after this time' }),
         }),
-        response: {
-          200: z.object({ changes: z.array(Change), pagination: Pagination, next: Next }).meta({
-            examples: [
-              {
-                changes: [storedChange],
-                pagination: paginate({ page: 1, page_size: 50 }, 1),
-                next: null,
-              },
-            ],
-          }),
-        },
+        ...answers(200, 'One page of changes', longListSchema('changes', Change)),
       },
     },
     async (request, reply) => {
@@ -90,8 +90,7 @@ function getChange(app: App, { ledger }: Dependencies) {
         tags: ['history'],
         params: AtChange,
         errors: [changeNotFound(7)],
-        responses: { 200: { description: 'The change' } },
-        response: { 200: Change },
+        ...answers(200, 'The change', Change),
       },
     },
     async (request, reply) => {
@@ -117,8 +116,7 @@ function cancelChange(app: App, { ledger, zones }: Dependencies) {
         tags: ['history'],
         params: AtChange,
         errors: [changeNotFound(7), changeNotQueued(7, 'sending')],
-        responses: { 200: { description: 'The cancelled change' } },
-        response: { 200: Change },
+        ...answers(200, 'The cancelled change', Change),
       },
     },
     async (request) => {
@@ -148,8 +146,7 @@ function releaseHeld(app: App, { ledger, zones }: Dependencies) {
         summary: 'Carry out the queued changes of a restored backup',
         description: aboutHeld,
         tags: ['operations'],
-        responses: { 200: { description: 'The changes are queued' } },
-        response: { 200: HeldChanges },
+        ...answers(200, 'The changes are queued', HeldChanges),
       },
     },
     async () => {
@@ -170,8 +167,7 @@ function cancelHeld(app: App, { ledger }: Dependencies) {
         summary: 'Cancel the queued changes of a restored backup',
         description: aboutHeld,
         tags: ['operations'],
-        responses: { 200: { description: 'The changes are cancelled' } },
-        response: { 200: HeldChanges },
+        ...answers(200, 'The changes are cancelled', HeldChanges),
       },
     },
     async () => ({ count: await ledger.endHold({ cancel: true }) }),
@@ -193,3 +189,28 @@ export async function findVisible(
 function requireOwn({ id, callerId }: StoredChange, caller: Caller) {
   if (caller.records && callerId !== caller.id) throw changeNotFound(id)
 }
+
+/** What this service tells of, for GET /api/events and webhooks. */
+export const eventSource: EventSource = {
+  types: [...changeEvents, ...domainEvents, ...registrarEvents],
+  scope: 'domains',
+  describe: (event, rights) => {
+    if (event.type.startsWith('domain.')) return describeDomain(event.data as DomainTold, rights) // As recorded.
+    if (event.type.startsWith('registrar.')) return event.data as { registrar: string } // As recorded.
+    const change = changeOf(event)
+    return allowsDomain(rights, change.domain)
+      ? describeChange(change, { caller: rights })
+      : undefined
+  },
+  example: {
+    id: '01KEZ5H3C0000ABCDEFGHJKMNP',
+    type: 'zone.changed',
+    at: storedChange.ended_at,
+    by: storedChange.by,
+    request_id: storedChange.request_id,
+    data: storedChange,
+  },
+}
+
+const describeDomain = ({ domain, ...days }: DomainTold, rights: Rights) =>
+  allowsDomain(rights, domain.name) ? { ...withInstant(domain), ...days } : undefined

@@ -1,7 +1,9 @@
 import { allowsDomain, callerOf } from '@domains-and-files/auth'
-import { type App, Pagination, pageQuery, paginate, uncheckedJson } from '@domains-and-files/http'
+import { type App, answers, Pagination, pageQuery, paginate, uncheckedJson } from '@domains-and-files/http'
 import { listTypes, sortKeys } from '@domains-and-files/registrar-sandbox/protocol'
+import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
+import type { Domain } from '../dns/domain-name.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
 import type { SortKey } from '../domain-list/domain-query.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
@@ -43,6 +45,10 @@ const DomainEntryAnswer = z
       .meta({ description: 'whether its records are at the registrar; null: unknown' }),
   })
   .meta({ id: 'DomainEntry', examples: [domainEntry] })
+
+const DomainPage = z.object({ domains: z.array(DomainEntryAnswer), pagination: Pagination }).meta({
+  examples: [{ domains: [domainEntry], pagination: paginate({ page: 1, page_size: 20 }, 1) }],
+})
 
 const DomainInfoAnswer = z
   .object({
@@ -159,16 +165,7 @@ function registerDomainList(app: App, domains: DomainList) {
         querystring: ListDomains,
         requestHeaders: takesFresh,
         errors: registrarFailures,
-        responses: {
-          200: { description: 'One page; empty past the end', headers: cacheHeaders },
-        },
-        response: {
-          200: z.object({ domains: z.array(DomainEntryAnswer), pagination: Pagination }).meta({
-            examples: [
-              { domains: [domainEntry], pagination: paginate({ page: 1, page_size: 20 }, 1) },
-            ],
-          }),
-        },
+        ...answers(200, 'One page; empty past the end', DomainPage, cacheHeaders),
       },
     },
     async (request, reply) => {
@@ -203,24 +200,15 @@ function registerDomainInfo(
     {
       config: { access: 'viewer' },
       schema: {
+        ...cachedSchema,
         operationId: 'getDomain',
         summary: 'Describe a domain',
         description: 'As the registrar describes it; null where it says nothing.',
-        tags,
-        params: AtDomain,
-        requestHeaders: takesFresh,
-        errors: domainFailures,
-        responses: { 200: { description: 'The domain', headers: cacheHeaders } },
-        response: { 200: DomainInfoAnswer },
+        ...answers(200, 'The domain', DomainInfoAnswer, cacheHeaders),
       },
     },
-    async (request, reply) => {
-      const domain = domainOf(request)
-      const options = { fresh: wantsFresh(request), mayBeStale: isTransient }
-      const cached = await cache.read(domain.name, () => registrar.info(domain), options)
-      setAgeHeader(reply, cached)
-      return withInstant(cached.value)
-    },
+    async (request, reply) =>
+      withInstant(await readCached(request, reply, cache, (domain) => registrar.info(domain))),
   )
 }
 
@@ -234,25 +222,39 @@ function registerNameservers(
     {
       config: { access: 'viewer' },
       schema: {
+        ...cachedSchema,
         operationId: 'listNameservers',
         summary: 'List the nameservers of a domain',
         description: 'As the registrar has them. They are changed at the registrar.',
-        tags,
-        params: AtDomain,
-        requestHeaders: takesFresh,
-        errors: domainFailures,
-        responses: { 200: { description: 'Its nameservers', headers: cacheHeaders } },
-        response: { 200: NameserversAnswer },
+        ...answers(200, 'Its nameservers', NameserversAnswer, cacheHeaders),
       },
     },
-    async (request, reply) => {
-      const domain = domainOf(request)
-      const options = { fresh: wantsFresh(request), mayBeStale: isTransient }
-      const cached = await cache.read(domain.name, () => registrar.nameservers(domain), options)
-      setAgeHeader(reply, cached)
-      return { domain: domain.name, ...cached.value }
-    },
+    async (request, reply) => ({
+      domain: domainOf(request).name,
+      ...(await readCached(request, reply, cache, (domain) => registrar.nameservers(domain))),
+    }),
   )
+}
+
+const cachedSchema = {
+  tags,
+  params: AtDomain,
+  requestHeaders: takesFresh,
+  errors: domainFailures,
+}
+
+/** What the registrar says about the domain of the path; sets its age. */
+async function readCached<Value>(
+  request: Parameters<typeof domainOf>[0],
+  reply: FastifyReply,
+  cache: ResponseCache<Value>,
+  load: (domain: Domain) => Promise<Value>,
+): Promise<Value> {
+  const domain = domainOf(request)
+  const options = { fresh: wantsFresh(request), mayBeStale: isTransient }
+  const cached = await cache.read(domain.name, () => load(domain), options)
+  setAgeHeader(reply, cached)
+  return cached.value
 }
 
 /** A domain, or an entry of the list, as the API has it. */

@@ -1,9 +1,9 @@
 import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
-  Next,
+  answers,
+  longListSchema,
   nextOf,
-  Pagination,
   pageQuery,
   paginate,
   toFaults,
@@ -21,9 +21,17 @@ import {
   pastZones,
   writeFailures,
 } from './openapi-examples.ts'
-import { AtDomain, afterChange, ChangeId, domainOf } from './zone/zone-request.ts'
+import {
+  AtDomain,
+  afterChange,
+  ChangeId,
+  domainOf,
+  writeQuery,
+  writeSchema,
+  writeZone,
+  zoneAnswers,
+} from './zone/zone-request.ts'
 import { describeWrite, HostRecord } from './zone/zone-schema.ts'
-import { writeQuery, writeSchema, writeZone, zoneResponses } from './zone/zone-write.ts'
 
 const path = '/api/domains/:domain/dns/history'
 const tags = ['history']
@@ -31,6 +39,10 @@ const tags = ['history']
 const PastZone = z
   .object({ email_type: z.string().nullable(), hosts: z.array(HostRecord) })
   .meta({ id: 'PastZone', examples: [pastZones.before] })
+
+const EntryWithZones = HistoryEntry.extend({ before: PastZone, after: PastZone }).meta({
+  examples: [{ ...historyEntry, ...pastZones }],
+})
 
 const AtEntry = AtDomain.extend({ id: ChangeId })
 
@@ -61,22 +73,9 @@ function listHistory(app: App, { ledger }: Dependencies) {
           'Changes made through this service that reached the registrar. Costs no call to the registrar.',
         tags,
         errors: [domainNotFound(exampleDomain)],
-        responses: { 200: { description: 'One page of the history' } },
         params: AtDomain,
         querystring: z.strictObject({ ...pageQuery(50, 200), ...afterChange }),
-        response: {
-          200: z
-            .object({ history: z.array(HistoryEntry), pagination: Pagination, next: Next })
-            .meta({
-              examples: [
-                {
-                  history: [historyEntry],
-                  pagination: paginate({ page: 1, page_size: 50 }, 1),
-                  next: null,
-                },
-              ],
-            }),
-        },
+        ...answers(200, 'One page of the history', longListSchema('history', HistoryEntry)),
       },
     },
     async (request, reply) => {
@@ -105,12 +104,7 @@ function getHistoryEntry(app: App, { ledger }: Dependencies) {
         tags,
         params: AtEntry,
         errors: notFound,
-        responses: { 200: { description: 'The change, and both zones' } },
-        response: {
-          200: HistoryEntry.extend({ before: PastZone, after: PastZone }).meta({
-            examples: [{ ...historyEntry, ...pastZones }],
-          }),
-        },
+        ...answers(200, 'The change, and both zones', EntryWithZones),
       },
     },
     async (request) => {
@@ -136,7 +130,7 @@ function restoreZone(app: App, { ledger, zones }: Dependencies) {
       config: { access: 'editor' },
       schema: {
         ...writeSchema,
-        ...zoneResponses,
+        ...zoneAnswers,
         operationId: 'restoreZone',
         summary: 'Restore the zone as it was before a change',
         description:
@@ -169,7 +163,7 @@ function revertChange(app: App, { ledger, zones }: Dependencies) {
       config: { access: 'editor' },
       schema: {
         ...writeSchema,
-        ...zoneResponses,
+        ...zoneAnswers,
         operationId: 'revertChange',
         summary: 'Undo one change and keep the later ones',
         description: '409 `revert_conflict` where a later change touched the same records.',

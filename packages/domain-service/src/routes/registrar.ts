@@ -1,10 +1,10 @@
-import type { App, HeaderDoc } from '@domains-and-files/http'
+import { type App, answers, type HeaderDoc } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { WindowState } from '../budget/call-quota.ts'
 import { windowMs } from '../budget/call-windows.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
-import type { ZoneSweep } from '../zones/zone-sweep.ts'
+import type { ZoneSweep } from '../zones/zone-watch.ts'
 
 const RegistrarState = z
   .object({
@@ -109,8 +109,7 @@ export function registerRegistrarRoutes(
         summary: 'The registrar: calls left, last failure',
         description: 'From the calls made so far; it makes none itself.',
         tags: ['operations'],
-        responses: { 200: { description: 'The state of the account behind this service' } },
-        response: { 200: RegistrarState },
+        ...answers(200, 'The state of the account behind this service', RegistrarState),
       },
     },
     async () => {

@@ -1,6 +1,5 @@
 import type { Domain } from '../dns/domain-name.ts'
-import type { Zone } from '../dns/record.ts'
-import { type Delta, differenceOf, isSameDelta, recordsOf } from '../dns/zone-delta.ts'
+import { type Delta, differenceOf, isSameDelta, recordsOf, type Zone } from '../dns/record.ts'
 import { changeClosed, changeNotFound, changeOutdated } from '../errors.ts'
 import type { ChangeEffect, ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
 import { evaluateProposal, evaluateWrite, toDelta } from './batch/evaluate-write.ts'

@@ -1,5 +1,4 @@
-import { HttpError, type Logger } from '@domains-and-files/http'
-import type { Clock, Timer } from '../clock.ts'
+import { type Clock, HttpError, type Logger, type Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import { changeNotFound, changeNotQueued } from '../errors.ts'
 import type { ChangeRequest, Ledger, QueuedChange, StoredChange } from '../ledger/ledger.ts'

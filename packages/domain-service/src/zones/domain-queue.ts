@@ -1,6 +1,6 @@
 import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises'
 import { allowsDomain, hasRole } from '@domains-and-files/auth'
-import { delay } from '../clock.ts'
+import { delay } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
 import { changeNotQueued, rightsEnded, serviceStopping } from '../errors.ts'
 import type { RegistrarClient } from '../registrar/client.ts'

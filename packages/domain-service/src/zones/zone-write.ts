@@ -3,8 +3,7 @@ import { type Caller, onlyProposes } from '@domains-and-files/auth'
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
-import type { HostRecord, Zone } from '../dns/record.ts'
-import { recordsOf } from '../dns/zone-delta.ts'
+import { type HostRecord, recordsOf, type Zone } from '../dns/record.ts'
 import { changeCancelled, writeNotConfirmed } from '../errors.ts'
 import type {
   ChangeRequest,

@@ -9,9 +9,8 @@ import { readCurrent } from './batch/current-zone.ts'
 import { evaluateWrite, resultOf } from './batch/evaluate-write.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
 import { ChangeQueue } from './change-queue.ts'
-import { OutsideChanges, type RecordPattern } from './outside-changes.ts'
 import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
-import { ZoneChecks } from './zone-checks.ts'
+import { OutsideChanges, type RecordPattern, ZoneChecks } from './zone-watch.ts'
 import { toChangeRequest, type WriteResult, type ZoneWrite } from './zone-write.ts'
 
 interface Options extends Omit<BatchDependencies, 'cache' | 'onLateWrite'> {

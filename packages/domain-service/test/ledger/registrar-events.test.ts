@@ -1,6 +1,6 @@
 import { name, sql } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
-import { recordRegistrarEvent } from '../../src/ledger/registrar-events.ts'
+import { recordRegistrarEvent } from '../../src/ledger/stored-change.ts'
 import { CircuitBreaker } from '../../src/registrar/caller.ts'
 import { ledgers } from '../support/ledgers.ts'
 

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import type { Clock } from '../../src/clock.ts'
+import type { Clock } from '@domains-and-files/http'
 
 interface Pending {
   at: number

@@ -1,8 +1,7 @@
 import { name, type Postgres, type Sql, sql } from '@domains-and-files/persistence'
 import { onTestFinished } from 'vitest'
 import { Ledger } from '../../src/ledger/ledger.ts'
-import { Leases } from '../../src/ledger/replicas/leases.ts'
-import { ZoneVersions } from '../../src/ledger/replicas/zone-versions.ts'
+import { Leases, ZoneVersions } from '../../src/ledger/replicas/leases.ts'
 import { connect, serviceDatabase, setDatabaseTime } from './databases.ts'
 import { openLedger } from './ledger.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseRecordPatterns } from '../../src/zones/outside-changes.ts'
+import { parseRecordPatterns } from '../../src/zones/zone-watch.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { type Service, start, www } from '../support/start.ts'
 

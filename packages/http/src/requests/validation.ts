@@ -71,12 +71,27 @@ function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerH
     for (const { key, place, schema } of parts) {
       const result = schema.safeParse(request[key], { error: describeIssue, reportInput: true })
       if (result.success) request[key] = result.data
-      else faults.push(...toFaults(result.error, place))
+      else {
+        faults.push(...toFaults(result.error, place))
+        request[key] = withoutRejected(request[key], result.error)
+      }
     }
     if (faults.length === 0) return done()
     const { moreFaults } = request.routeOptions.config
     done(validationFailed(addFaults(faults, moreFaults?.(request) ?? [])))
   }
+}
+
+// Unknown fields stay.
+function withoutRejected(value: unknown, { issues }: z.ZodError): unknown {
+  for (const { code, path } of issues) {
+    if (code === 'unrecognized_keys') continue
+    const last = path.at(-1)
+    if (last === undefined) return undefined
+    const parent = path.slice(0, -1).reduce<unknown>((at, key) => Object(at)[key], value)
+    if (typeof parent === 'object') Reflect.set(Object(parent), last, undefined)
+  }
+  return value
 }
 
 // The first fault of each place.

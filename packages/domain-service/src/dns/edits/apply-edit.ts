@@ -1,19 +1,38 @@
 import { validationFailed } from '@domains-and-files/http'
-import { recordNotFound } from '../../errors.ts'
-import { contentOf, keyOf, nameOf, type Row, toRecord, type Zone } from '../record.ts'
+import { emailTypeConflict, recordNotFound, revertConflict, tooManyRecords } from '../../errors.ts'
+import { resolveEmailType } from '../email-type.ts'
+import {
+  contentOf,
+  differenceOf,
+  keyOf,
+  nameOf,
+  ownerOf,
+  type Row,
+  subtract,
+  toRecord,
+  type Zone,
+} from '../record.ts'
 import { type RecordInput, type RecordKey, toRow } from '../record-validation.ts'
-import { ownerOf } from '../rrset.ts'
 import {
   type Candidate,
+  composeZone,
+  findConflicts,
   matchLive,
+  maxRecords,
   newCandidate,
   type Pointer,
   patchCandidate,
   untouched,
-} from './candidate.ts'
-import { composeZone, maxRecords } from './compose-zone.ts'
-import { restoreZone, revertChange } from './restore-zone.ts'
-import type { BatchEdit, EnsureEdit, ReplaceEdit, SetRrsetEdit, ZoneEdit } from './zone-edit.ts'
+} from './compose-zone.ts'
+import type {
+  BatchEdit,
+  EnsureEdit,
+  ReplaceEdit,
+  RestoreEdit,
+  RevertEdit,
+  SetRrsetEdit,
+  ZoneEdit,
+} from './zone-edit.ts'
 
 /**
  * Applies an edit to a zone; the given zone stays as it is. Rows that the edit leaves alone are the same objects in
@@ -174,4 +193,63 @@ function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
   })
   const missing = [...wanted].flatMap(([key, record]) => (satisfied.has(key) ? [] : record))
   return composeZone(zone, [...rest, ...missing], edit)
+}
+
+/** A former zone. The registrar accepted it once, so its records are not validated. */
+export function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
+  const { emailType } = edit
+  const { added, removed } = differenceOf(zone, { ...edit, emailType }, zone.domain)
+  const gone = new Set(removed)
+  // A row that is still there stays as it was read, so that it does not count as changed.
+  const rows = [...zone.rows.filter((row) => !gone.has(row)), ...added]
+  if (emailType !== undefined) return { ...zone, rows, emailType }
+  if (added.length + removed.length === 0) return { ...zone, rows }
+  const resolved = resolveEmailType({ requested: undefined, before: zone, rows })
+  if ('emailType' in resolved) return { ...zone, rows, ...resolved }
+  throw emailTypeConflict('conflict' in resolved ? resolved.conflict : resolved.fault)
+}
+
+/**
+ * The zone without what one change did; later changes stay.
+ * @throws {HttpError} revert_conflict where a later change touched the same records.
+ */
+export function revertChange(zone: Zone, edit: RevertEdit): Zone {
+  const { domain } = zone
+  demandNone(subtract(edit.added, zone.rows, domain), domain, 'was changed or removed since')
+  const rest = subtract(zone.rows, edit.added, domain)
+  const keys = new Set(rest.map((row) => keyOf(row, domain)))
+  const present = edit.removed.filter((row) => keys.has(keyOf(row, domain)))
+  demandNone(present, domain, 'was added again since')
+
+  const restored = edit.removed.map((row) => ({ ...untouched(row), isNew: true }))
+  const { error } = findConflicts([...rest.map((row) => untouched(row)), ...restored], domain)
+  if (error) throw revertConflict(error.message)
+  const rows = [...rest, ...edit.removed]
+  if (rows.length > Math.max(maxRecords, zone.rows.length)) throw tooManyRecords()
+  return { ...zone, rows, emailType: revertedEmailType(zone, edit, rows) }
+}
+
+function revertedEmailType(zone: Zone, edit: RevertEdit, rows: Row[]): string | undefined {
+  const { emailTypeBefore, emailTypeAfter } = edit
+  const isChanged = emailTypeBefore !== emailTypeAfter
+  if (isChanged && zone.emailType !== emailTypeAfter && zone.emailType !== emailTypeBefore) {
+    throw revertConflict(`The email type was changed since, to ${zone.emailType}`)
+  }
+  const requested = isChanged ? emailTypeBefore : undefined
+  const resolved = resolveEmailType({ requested, before: zone, rows })
+  // The former type may not suit records that were added later: they stay, and decide.
+  const fallback =
+    'fault' in resolved ? resolveEmailType({ requested: undefined, before: zone, rows }) : resolved
+  if ('emailType' in fallback) return fallback.emailType
+  throw 'conflict' in fallback
+    ? emailTypeConflict(fallback.conflict)
+    : revertConflict(fallback.fault)
+}
+
+function demandNone(rows: Row[], domain: string, problem: string) {
+  const [first] = rows
+  if (!first) return
+  const { name, type, address } = toRecord(first, domain)
+  const others = rows.length > 1 ? ` (and ${rows.length - 1} more)` : ''
+  throw revertConflict(`${name} ${type} ${address} ${problem}${others}`)
 }

@@ -1,9 +1,147 @@
 import { type Fault, type HttpError, validationFailed } from '@domains-and-files/http'
 import { emailTypeConflict, recordConflict, recordExists, tooManyRecords } from '../../errors.ts'
 import { resolveEmailType } from '../email-type.ts'
-import { isSameRows, keyOf, nameOf, type Row, toRecord, type Zone } from '../record.ts'
-import type { Field } from '../record-validation.ts'
-import type { Candidate } from './candidate.ts'
+import {
+  contentOf,
+  defaultMxPref,
+  defaultTtl,
+  type HostRecord,
+  isSameRows,
+  isWritable,
+  keyOf,
+  nameOf,
+  type Row,
+  toRecord,
+  type Zone,
+} from '../record.ts'
+import {
+  type Field,
+  type FieldFault,
+  type RecordInput,
+  type RecordPatch,
+  toRow,
+} from '../record-validation.ts'
+
+/** The JSON pointer of a record's field in the request. */
+export type Pointer = (field: Field) => string
+
+/** A row of the zone to be. Only new rows are validated. */
+export interface Candidate {
+  row: Row
+  isNew: boolean
+  /** Undefined where the request does not name the row. */
+  pointer: Pointer | undefined
+  faults: Fault[]
+}
+
+/** A live row, which the request leaves alone or names as it is. */
+export const untouched = (row: Row, pointer?: Pointer): Candidate => ({
+  row,
+  isNew: false,
+  pointer,
+  faults: [],
+})
+
+const toFaults = (faults: FieldFault[], pointer: Pointer): Fault[] =>
+  faults.map(([field, message]) => ({ path: pointer(field), message }))
+
+/**
+ * A record that the request adds. Without `ttl` or `mx_pref`, it takes those of the live row with its name, type and
+ * address, so that clients which know neither do not reset them.
+ */
+export function newCandidate(
+  input: RecordInput,
+  zone: Zone,
+  pointer: Pointer,
+  fallbackTtl = defaultTtl,
+): Candidate {
+  const { row, faults } = toRow(input, zone.domain)
+  const key = keyOf(row, zone.domain)
+  const live = zone.rows.find((each) => keyOf(each, zone.domain) === key)
+  return {
+    row: {
+      ...row,
+      ...(input.ttl === undefined ? { ttl: live?.ttl ?? String(fallbackTtl) } : {}),
+      ...(live && input.mx_pref === undefined ? { mxPref: live.mxPref } : {}),
+    },
+    isNew: true,
+    pointer,
+    faults: toFaults(faults, pointer),
+  }
+}
+
+/** A live row with a patch applied. Values that the patch leaves alone stay byte for byte, and are not validated. */
+export function patchCandidate(
+  row: Row,
+  patch: RecordPatch,
+  { zone: { domain }, pointer }: { zone: Zone; pointer: Pointer },
+): Candidate {
+  const before = toRecord(row, domain)
+  const after = mergePatch(before, patch)
+  const wanted = toRow(after, domain)
+  const isChanged = (field: Field) => after[field] !== before[field]
+  const next: Row = {
+    ...row,
+    ...(isChanged('name') ? { name: wanted.row.name } : {}),
+    ...(isChanged('address') ? { address: wanted.row.address } : {}),
+    ...(isChanged('ttl') ? { ttl: wanted.row.ttl } : {}),
+    ...(isChanged('mx_pref') ? { mxPref: wanted.row.mxPref } : {}),
+  }
+  const isNew = contentOf(next, domain) !== contentOf(row, domain)
+  const old = toRow(before, domain).faults.map(String)
+  const faults = [
+    ...validateType(before.type, patch.type),
+    ...wanted.faults.filter((fault) => isChanged(fault[0]) || !old.includes(String(fault))),
+  ]
+  return { row: isNew ? next : row, isNew, pointer, faults: toFaults(faults, pointer) }
+}
+
+function mergePatch(record: HostRecord, patch: RecordPatch): HostRecord {
+  const { name, address, ttl, mx_pref } = patch
+  const pref = mx_pref === null ? defaultMxPref : (mx_pref ?? record.mx_pref)
+  return {
+    ...record,
+    name: name ?? record.name,
+    address: address ?? record.address,
+    ttl: ttl === null ? defaultTtl : (ttl ?? record.ttl),
+    ...(record.type === 'MX' && pref !== undefined ? { mx_pref: pref } : {}),
+  }
+}
+
+function validateType(type: string, requested: string | undefined): FieldFault[] {
+  if (!isWritable(type)) return [['type', `is ${type}: such records can be read, not written`]]
+  return requested === undefined || requested.toUpperCase() === type
+    ? []
+    : [['type', `is ${type}, and cannot be changed: remove the record and add another`]]
+}
+
+/**
+ * The live row that each record stands for, if any: first those that are written exactly as GET returns them, then
+ * those that mean the same. Each live row is taken once.
+ */
+export function matchLive(records: RecordInput[], zone: Zone): (Row | undefined)[] {
+  const { domain } = zone
+  const taken = new Set<Row>()
+  // The first free row whose TTL and MX preference are as given, or not given.
+  const take = (record: RecordInput, rows: Row[] = []) => {
+    const found = rows.find((row) => {
+      const { ttl, mx_pref } = toRecord(row, domain)
+      const isSamePref = mx_pref === undefined || (record.mx_pref ?? mx_pref) === mx_pref
+      return !taken.has(row) && (record.ttl ?? ttl) === ttl && isSamePref
+    })
+    if (found) taken.add(found)
+    return found
+  }
+  const written = Map.groupBy(zone.rows, (row) => textOf(toRecord(row, domain)))
+  const exact = records.map((record) => take(record, written.get(textOf(record))))
+  const meant = Map.groupBy(zone.rows, (row) => keyOf(row, domain))
+  return records.map(
+    (record, index) =>
+      exact[index] ?? take(record, meant.get(keyOf(toRow(record, domain).row, domain))),
+  )
+}
+
+const textOf = ({ name, type, address }: RecordInput) => JSON.stringify([name, type, address])
 
 export const maxRecords = 150
 
@@ -62,7 +200,7 @@ export function findConflicts(candidates: Candidate[], domain: string): Conflict
   return {
     faults: conflicts.flatMap(({ candidate, other, rule }) =>
       candidate.pointer && other.pointer
-        ? { path: candidate.pointer(rule.field), message: rule.message(other.pointer(rule.field)) }
+        ? { path: candidate.pointer(rule.field), message: messageOf(rule, other.pointer(rule.field)) }
         : [],
     ),
     error: live && toError(live, domain),
@@ -72,9 +210,10 @@ export function findConflicts(candidates: Candidate[], domain: string): Conflict
 /** Why two records cannot be in one zone. */
 interface Rule {
   field: Field
-  message: (pointer: string) => string
   /** Completes "the record x cannot be added: …". */
   reason: string
+  /** The fault, where it is not the reason and the pointer of the other record. */
+  message?: (other: string) => string
   applies?: (a: Row, b: Row) => boolean
 }
 
@@ -88,40 +227,37 @@ const differ = (a: Row, b: Row) => a.type !== b.type || a.address !== b.address
 
 const identical: Rule = {
   field: 'name',
-  message: (pointer) => `is the same record as ${parentOf(pointer)}`,
+  message: (other) => `is the same record as ${other}`,
   reason: 'it is there already',
 }
 
 const secondMxe: Rule = {
   field: 'type',
-  message: (pointer) => `is a second MXE beside ${parentOf(pointer)}: a zone has one`,
+  message: (other) => `is a second MXE beside ${other}: a zone has one`,
   reason: 'a zone has only one MXE record',
 }
 
 const mixedMail: Rule = {
   field: 'type',
-  message: (pointer) => `MX and MXE cannot be in one zone: see ${parentOf(pointer)}`,
   reason: 'MX and MXE cannot be in one zone',
   applies: (a, b) => a.type !== b.type,
 }
 
 const loneCname: Rule = {
   field: 'name',
-  message: (pointer) => `a CNAME must be alone at its name: see ${parentOf(pointer)}`,
   reason: 'a CNAME must be alone at its name',
   applies: (a, b) => (a.type === 'CNAME' || b.type === 'CNAME') && differ(a, b),
 }
 
 const aliasBesideAddress: Rule = {
   field: 'name',
-  message: (pointer) => `an ALIAS must not be beside A or AAAA: see ${parentOf(pointer)}`,
   reason: 'an ALIAS must not be beside A or AAAA',
   applies: (a, b) => (a.type === 'ALIAS') !== (b.type === 'ALIAS'),
 }
 
 const secondRedirect: Rule = {
   field: 'name',
-  message: (pointer) => `is a second redirect beside ${parentOf(pointer)}: a name has one`,
+  message: (other) => `is a second redirect beside ${other}: a name has one`,
   reason: 'a name has only one redirect (URL, URL301 or FRAME)',
   applies: differ,
 }
@@ -154,5 +290,7 @@ function toError({ candidate, other, rule }: Conflict, domain: string): HttpErro
   return recordConflict(toRecord(candidate.row, domain), live, rule.reason)
 }
 
-// "/hosts/3/name" is of the record "/hosts/3".
-const parentOf = (pointer: string) => pointer.replace(/\/(?:name|type)$/, '')
+function messageOf({ reason, message }: Rule, pointer: string): string {
+  const other = pointer.replace(/\/(?:name|type)$/, '') // "/hosts/3/name" is of the record "/hosts/3".
+  return message?.(other) ?? `${reason}: see ${other}`
+}

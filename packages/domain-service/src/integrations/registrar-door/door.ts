@@ -1,5 +1,5 @@
 import type { ApiTokens, Caller } from '@domains-and-files/auth'
-import { type App, HttpError, receiveBody } from '@domains-and-files/http'
+import { type App, type Clock, delay, HttpError, receiveBody } from '@domains-and-files/http'
 import {
   type Envelope,
   errors,
@@ -8,7 +8,6 @@ import {
   renderResult,
 } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { type Clock, delay } from '../../clock.ts'
 import { registrarBusy } from '../../errors.ts'
 import { toHttpError } from '../json-protocol.ts'
 import { commandsOf, type DoorSources } from './commands.ts'

@@ -1,14 +1,11 @@
 import type { Fault } from '@domains-and-files/http'
 import { z } from 'zod'
 import { readDomain } from '../../dns/domain-name.ts'
-import type { Candidate, Pointer } from '../../dns/edits/candidate.ts'
-import { findConflicts } from '../../dns/edits/compose-zone.ts'
+import { findConflicts, type Pointer } from '../../dns/edits/compose-zone.ts'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { emailTypes } from '../../dns/email-type.ts'
 import { recordTypes } from '../../dns/record-types.ts'
-import { type RecordPatch, toRow } from '../../dns/record-validation.ts'
-import { record } from '../openapi-examples.ts'
-import { AtDomain } from './zone-request.ts'
+import { type RecordInput, type RecordPatch, toRow } from '../../dns/record-validation.ts'
 
 // Names, addresses and bounds are validated against the live zone: what is already there unchanged is never refused.
 export const text = z.string('must be a string')
@@ -26,10 +23,6 @@ export const RecordType = z
   .transform((type) => type.toUpperCase())
   .pipe(z.enum(recordTypes, `must be one of ${recordTypes.join(', ')}`))
   .meta({ description: 'in any case', enum: [...recordTypes], examples: ['A'] })
-
-export const AtRecord = AtDomain.extend({
-  record: z.string().meta({ description: 'its id, as in the zone', examples: [record.id] }),
-})
 
 /** The fields of a record in a request body, but for its type. */
 export const recordFields = {
@@ -77,46 +70,61 @@ export function editFaults(edit: ZoneEdit, domain: string): Fault[] {
 
 // The type, and with it what the address may be, is that of the live record.
 const patchFaults = ({ name, ttl }: RecordPatch, domain: string, pointer: Pointer) =>
-  recordFaults({ name, ttl }, domain, pointer)
+  recordFaults({ name, ttl: ttl ?? undefined }, domain, pointer)
 
-// The following are of requests that did not pass their schemas, so that one response names every fault: values of
-// another JSON type are left to the schemas.
+// The following are of requests that did not pass their schemas, so that one response names every fault. What the schemas
+// reject is undefined, what is left has their types.
 
-interface Unvalidated {
+type Given = { [Name in keyof RecordInput]?: RecordInput[Name] | undefined }
+
+interface Left {
+  params: { domain?: string; record?: string; name?: string; type?: string }
+  body?: Given & {
+    hosts?: (Given | undefined)[]
+    add?: (Given | undefined)[]
+    values?: (string | undefined)[]
+  }
+}
+
+interface Rejected {
   params: unknown
   body: unknown
 }
 
 /** The faults of a request to add a record, in its path and its body. */
-export function addedRecordFaults({ params, body }: Unvalidated): Fault[] {
-  const { record: type } = PathValues.parse(params)
-  return recordFaults({ ...BodyObject.parse(body), type }, domainOf(params), singlePointer)
+export function addedRecordFaults(rejected: Rejected): Fault[] {
+  const { params, body } = rejected as Left
+  return recordFaults({ ...body, type: params.record }, domainOf(params), singlePointer)
 }
 
 /** The faults of a request whose body lists records in this field. */
 export const listedRecordFaults =
-  (list: string) =>
-  ({ params, body }: Unvalidated): Fault[] => {
+  (list: 'hosts' | 'add') =>
+  (rejected: Rejected): Fault[] => {
+    const { params, body } = rejected as Left
     const domain = domainOf(params)
-    const records = BodyList.parse(BodyObject.parse(body)[list]).map((each) =>
-      BodyObject.parse(each),
-    )
-    const ofRecords = records.flatMap((record, index) =>
-      recordFaults(record, domain, listedPointer(list, index)),
-    )
-    const candidates = records.flatMap((record, index) =>
-      toCandidates(record, domain, listedPointer(list, index)),
-    )
-    return [...ofRecords, ...findConflicts(candidates, domain).faults]
+    const records = (body?.[list] ?? []).map((record = {}, index) => ({
+      record,
+      pointer: listedPointer(list, index),
+    }))
+    const candidates = records.flatMap(({ record: { name, type, address }, pointer }) => {
+      if (name === undefined || type === undefined || address === undefined) return []
+      const { row } = toRow({ name, type, address }, domain)
+      return { row, isNew: true, pointer, faults: [] }
+    })
+    return [
+      ...records.flatMap(({ record, pointer }) => recordFaults(record, domain, pointer)),
+      ...findConflicts(candidates, domain).faults,
+    ]
   }
 
 /** The faults of a request to set an RRset, in its path, its TTL and its values; those of MX are left out. */
-export function rrsetFaults({ params, body }: Unvalidated): Fault[] {
-  const { name, type } = PathValues.parse(params)
-  const { ttl, values } = BodyObject.parse(body)
-  const addresses = type?.toUpperCase() === 'MX' ? [] : BodyList.parse(values)
+export function rrsetFaults(rejected: Rejected): Fault[] {
+  const { params, body } = rejected as Left
+  const { name, type = '' } = params
+  const addresses = type.toUpperCase() === 'MX' ? [] : (body?.values ?? [])
   return [undefined, ...addresses].flatMap((address, index) =>
-    recordFaults({ name, type, ttl, address }, domainOf(params), (field) => {
+    recordFaults({ name, type, ttl: body?.ttl, address }, domainOf(params), (field) => {
       if (field === 'address') return `/values/${index - 1}`
       return field === 'ttl' ? '/ttl' : `/path/${field}`
     }),
@@ -131,42 +139,16 @@ const listedPointer =
   (field) =>
     `/${list}/${index}/${field}`
 
-const maybeText = z.string().optional().catch(undefined)
-const maybeInteger = z.int().optional().catch(undefined)
-const PathValues = z.object({
-  domain: maybeText,
-  record: maybeText,
-  name: maybeText,
-  type: maybeText,
-})
-const BodyObject = z.record(z.string(), z.unknown()).catch({})
-const BodyList = z.array(z.unknown()).catch([])
-const Fields = z.object({
-  name: maybeText,
-  type: maybeText,
-  address: maybeText,
-  ttl: maybeInteger,
-  mx_pref: maybeInteger,
-})
-
-function domainOf(params: unknown): string {
-  const domain = readDomain(PathValues.parse(params).domain ?? '')
-  return typeof domain === 'string' ? '' : domain.name
+function domainOf({ domain = '' }: Left['params']): string {
+  const found = readDomain(domain)
+  return typeof found === 'string' ? '' : found.name
 }
 
 // Of the fields that are there.
-function recordFaults(record: object, domain: string, pointer: Pointer): Fault[] {
-  const given = Fields.parse(record)
+function recordFaults(given: Given, domain: string, pointer: Pointer): Fault[] {
   const { name = '_', type = 'TXT', address = '_', ttl, mx_pref } = given
   const { faults } = toRow({ name, type, address, ttl, mx_pref }, domain)
   return faults.flatMap(([field, message]) =>
     given[field] === undefined ? [] : { path: pointer(field), message },
   )
-}
-
-// None of a record that is incomplete.
-function toCandidates(record: object, domain: string, pointer: Pointer): Candidate[] {
-  const { name, type, address } = Fields.parse(record)
-  if (name === undefined || type === undefined || address === undefined) return []
-  return [{ row: toRow({ name, type, address }, domain).row, isNew: true, pointer, faults: [] }]
 }

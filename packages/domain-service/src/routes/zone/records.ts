@@ -1,12 +1,11 @@
 import { callerOf, requireRrsetRead } from '@domains-and-files/auth'
-import type { App } from '@domains-and-files/http'
+import { type App, eachAnswer } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { toRecords } from '../../dns/record.ts'
 import { describeAddresses, recordTypes } from '../../dns/record-types.ts'
 import { recordExists, recordNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
-import { Change } from '../change-schema.ts'
 import {
   domainFailures,
   patchFailures,
@@ -15,19 +14,25 @@ import {
   zone,
   zoneTag,
 } from '../openapi-examples.ts'
+import { addedRecordFaults, EmailType, patchFields, recordFields } from './record-input.ts'
 import {
-  AtRecord,
-  addedRecordFaults,
-  EmailType,
-  patchFields,
-  recordFields,
-} from './record-input.ts'
-import { AtDomain, readResponses, readSchema, readZone } from './zone-request.ts'
+  AtDomain,
+  accepted,
+  readAnswers,
+  readSchema,
+  readZone,
+  writeSchema,
+  writeZone,
+  zoneAnswers,
+} from './zone-request.ts'
 import { AddedAnswer, describePart, describeWrite, HostRecord } from './zone-schema.ts'
-import { acceptedResponse, writeSchema, writeZone, zoneResponses } from './zone-write.ts'
 
 // The router knows the last segment by one name: a type where a record is added, else an id.
 const path = '/api/domains/:domain/dns/hosts/:record'
+const AtRecord = AtDomain.extend({
+  record: z.string().meta({ description: 'its id, as in the zone', examples: [record.id] }),
+})
+
 const limited = { enforcesRecordLimits: true }
 
 /** The routes of /api/domains/{domain}/dns/hosts/{type} and …/{id}. */
@@ -54,14 +59,17 @@ const addSchema = {
       .meta({ description: 'its type, in any case', enum: [...recordTypes], examples: ['A'] }),
   }),
   errors: [...writeFailures, recordExists(record)],
-  responses: {
-    201: { description: 'The added record', headers: { location, ...zoneTag } },
-    202: acceptedResponse,
-  },
+  ...eachAnswer({
+    201: {
+      description: 'The added record',
+      headers: { location, ...zoneTag },
+      body: AddedAnswer,
+    },
+    202: accepted,
+  }),
   body: z
     .strictObject({ ...recordFields, email_type: EmailType.optional() })
     .meta({ id: 'NewRecord', examples: [{ name: 'hello', address: '192.0.2.10' }] }),
-  response: { 201: AddedAnswer, 202: Change },
 }
 
 function addRecord(app: App, zones: ZoneWriter) {
@@ -92,8 +100,7 @@ const getSchema = {
     'The `ETag` is that of the whole zone: send it as `If-Match` to change what you have read.',
   params: AtRecord,
   errors: [...domainFailures, recordNotFound(record.id)],
-  responses: readResponses('The record'),
-  response: { 200: HostRecord, 304: z.undefined() },
+  ...readAnswers('The record', HostRecord),
 }
 
 function getRecord(app: App, zones: ZoneWriter) {
@@ -118,13 +125,14 @@ const patchSchema = {
     'A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref: Location has the new one.',
   params: AtRecord,
   errors: patchFailures,
-  responses: {
+  ...eachAnswer({
     200: {
       description: 'The record as it now is',
       headers: { location: { ...location, description: 'Where it is now' }, ...zoneTag },
+      body: AddedAnswer,
     },
-    202: acceptedResponse,
-  },
+    202: accepted,
+  }),
   body: z
     .strictObject({
       ...patchFields,
@@ -132,7 +140,6 @@ const patchSchema = {
       email_type: EmailType.optional(),
     })
     .meta({ id: 'RecordPatch', examples: [{ address: '192.0.2.11' }] }),
-  response: { 200: AddedAnswer, 202: Change },
 }
 
 function patchRecord(app: App, zones: ZoneWriter) {
@@ -156,7 +163,7 @@ function patchRecord(app: App, zones: ZoneWriter) {
 
 const removeSchema = {
   ...writeSchema,
-  ...zoneResponses,
+  ...zoneAnswers,
   operationId: 'removeRecord',
   summary: 'Remove one record',
   description: 'All other records stay as they are. Preview it with `dry_run=true`.',

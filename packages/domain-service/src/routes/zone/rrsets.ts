@@ -1,10 +1,9 @@
 import { callerOf, mayReadRrset, requireRrsetRead } from '@domains-and-files/auth'
-import { type App, validationFailed } from '@domains-and-files/http'
+import { type App, eachAnswer, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
-import { findRrset, ownerOf, toRrsets } from '../../dns/rrset.ts'
+import { findRrset, ownerOf, toRrsets } from '../../dns/record.ts'
 import { recordConflict, rrsetNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
-import { Change } from '../change-schema.ts'
 import {
   createsOnly,
   domainFailures,
@@ -15,9 +14,17 @@ import {
   zoneTag,
 } from '../openapi-examples.ts'
 import { EmailType, RecordType, recordFields, rrsetFaults, text } from './record-input.ts'
-import { AtDomain, readResponses, readSchema, readZone } from './zone-request.ts'
+import {
+  AtDomain,
+  accepted,
+  readAnswers,
+  readSchema,
+  readZone,
+  writeSchema,
+  writeZone,
+  zoneBodyLimit,
+} from './zone-request.ts'
 import { describePart, outcomeFields } from './zone-schema.ts'
-import { acceptedResponse, writeSchema, writeZone, zoneBodyLimit } from './zone-write.ts'
 
 const collection = '/api/domains/:domain/dns/rrsets'
 const path = `${collection}/:name/:type`
@@ -56,17 +63,16 @@ const listSchema = {
   summary: 'Read the RRsets of a domain',
   description: 'Records of one name and type together. Cached like the zone.',
   params: AtDomain,
-  responses: readResponses('The RRsets'),
   querystring: z.strictObject({
     name: z.string().optional().meta({ description: 'only of this name; @ for the domain itself' }),
     type: z.string().optional().meta({ description: 'only of this type, in any case' }),
   }),
-  response: {
-    200: z.object({ domain: z.string(), rrsets: z.array(Rrset) }).meta({
+  ...readAnswers(
+    'The RRsets',
+    z.object({ domain: z.string(), rrsets: z.array(Rrset) }).meta({
       examples: [{ domain: exampleDomain, rrsets: [exampleRrset] }],
     }),
-    304: z.undefined(),
-  },
+  ),
 }
 
 function listRrsets(app: App, zones: ZoneWriter) {
@@ -95,8 +101,7 @@ const getSchema = {
   description: 'All records of one name and type. PUT takes what this returns.',
   params: AtRrset,
   errors: [...domainFailures, rrsetNotFound(exampleRrset.name, exampleRrset.type)],
-  responses: readResponses('The RRset'),
-  response: { 200: Rrset, 304: z.undefined() },
+  ...readAnswers('The RRset', Rrset),
 }
 
 function getRrset(app: App, zones: ZoneWriter) {
@@ -143,13 +148,12 @@ const setSchema = {
   params: AtRrset,
   requestHeaders: { ...writeHeaders, ...createsOnly },
   errors: [...writeFailures, recordConflict(record, record, 'a CNAME must be alone at its name')],
-  responses: {
-    200: { description: 'The RRset as it now is', headers: zoneTag },
-    201: { description: 'The new RRset: there was none', headers: zoneTag },
-    202: acceptedResponse,
-  },
+  ...eachAnswer({
+    200: { description: 'The RRset as it now is', headers: zoneTag, body: WrittenRrset },
+    201: { description: 'The new RRset: there was none', headers: zoneTag, body: WrittenRrset },
+    202: accepted,
+  }),
   body: NewRrset,
-  response: { 200: WrittenRrset, 201: WrittenRrset, 202: Change },
 }
 
 function setRrset(app: App, zones: ZoneWriter) {
@@ -195,11 +199,10 @@ const removeSchema = {
   summary: 'Remove all records of one name and type',
   description: 'Idempotent: 204 also where there is none.',
   params: AtRrset,
-  responses: {
-    202: acceptedResponse,
+  ...eachAnswer({
+    202: accepted,
     204: { description: 'There is no such RRset now', headers: zoneTag },
-  },
-  response: { 202: Change, 204: z.undefined() },
+  }),
 }
 
 function removeRrset(app: App, zones: ZoneWriter) {

@@ -1,19 +1,32 @@
-import { allowsDomain, callerOf } from '@domains-and-files/auth'
-import { type App, afterQuery, isCurrent } from '@domains-and-files/http'
+import { allowsDomain, type Caller, callerOf, requireWithinRecords } from '@domains-and-files/auth'
+import {
+  type App,
+  afterQuery,
+  eachAnswer,
+  isCurrent,
+  validationFailed,
+} from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
+import { namedRrsets, type ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { etagOf } from '../../dns/record.ts'
 import { domainNotFound } from '../../errors.ts'
+import { authorOf, type WriteResult } from '../../zones/zone-write.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
+import { Change, describeChange, setRetryAfter } from '../change-schema.ts'
 import {
   cacheHeaders,
   domainFailures,
   domain as example,
   takesFresh,
   takesNoneMatch,
+  writeFailures,
+  writeHeaders,
   zoneTag,
 } from '../openapi-examples.ts'
+import { editFaults } from './record-input.ts'
+import { type Answering, visibleError, WrittenAnswer } from './zone-schema.ts'
 
 // What requests of several routes have in common: the domain, freshness, and reading a zone.
 
@@ -76,11 +89,16 @@ export const readSchema = {
   errors: domainFailures,
 }
 
-/** The responses of a route that reads a zone. */
-export const readResponses = (description: string) => ({
-  200: { description, headers: { ...zoneTag, ...cacheHeaders } },
-  304: { description: 'The zone is still as If-None-Match says', headers: zoneTag },
-})
+/** The answers of a route that reads a zone. */
+export const readAnswers = <Body extends z.ZodType>(
+  description: string,
+  body: Body,
+  media: { content?: string; example?: string } = {},
+) =>
+  eachAnswer({
+    200: { description, headers: { ...zoneTag, ...cacheHeaders }, body, ...media },
+    304: { description: 'The zone is still as If-None-Match says', headers: zoneTag },
+  })
 
 /** Reads the zone of the path, and sets ETag and age. `isCurrent`: the client has it, so that the response is 304. */
 export async function readZone(request: AtDomain, reply: FastifyReply, zones: ZoneWriter) {
@@ -100,3 +118,138 @@ export function setAgeHeader(reply: FastifyReply, cached: { age: number; stale: 
   reply.header('age', Math.floor(cached.age / 1000)).header('cache-control', 'private, no-cache')
   if (cached.stale) reply.header('warning', '110 - "Response is Stale"')
 }
+
+const flag = (description: string) =>
+  z
+    .stringbool({ error: 'must be true or false' })
+    .default(false)
+    .meta({ type: 'boolean', description })
+
+/** Maximum bytes of a body with many records: 150 of 2500 characters, each escaped in JSON. */
+export const zoneBodyLimit = 4 * 1024 * 1024
+
+export const writeQuery = {
+  dry_run: flag('answers what would change, and writes nothing'),
+  propose: flag('asks another person for approval, and sends nothing before'),
+  force: flag('proceeds where records of a type that cannot be sent, such as SRV, would be lost'),
+}
+
+/** What the schemas of all writes share. */
+export const writeSchema = {
+  tags: ['records'],
+  requestHeaders: writeHeaders,
+  errors: writeFailures,
+  querystring: z.strictObject(writeQuery),
+}
+
+/** The 202 of every write. */
+export const accepted = {
+  body: Change,
+  description:
+    'With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval',
+  headers: {
+    location: { description: 'Where the outcome can be read', example: '/api/changes/7' },
+    'preference-applied': { description: 'respond-async', example: 'respond-async' },
+    'retry-after': { description: 'Seconds after which to look for the outcome', example: '5' },
+  },
+}
+
+/** The answers of a write that returns the whole zone. */
+export const zoneAnswers = eachAnswer({
+  200: {
+    description: 'The zone as it now is, and what changed',
+    headers: zoneTag,
+    body: WrittenAnswer,
+  },
+  202: accepted,
+})
+
+type WriteRequest = FastifyRequest & {
+  params: { domain: string }
+  query: { dry_run: boolean; propose: boolean; force: boolean }
+}
+
+/**
+ * Carries a write out, or queues it where the client prefers not to wait (RFC 7240). Rights and faults that need no zone
+ * are found before. A dry run is never queued. A proposal waits for another person's approval.
+ * @returns the body: by `describe`, with the ETag of the new zone, or the queued change with status 202.
+ * @throws {HttpError} without records that the caller may not read.
+ */
+export async function writeZone<Answer>(
+  request: WriteRequest,
+  reply: FastifyReply,
+  { zones, edit }: { zones: ZoneWriter; edit: ZoneEdit },
+  describe: (result: WriteResult, context: Answering) => Answer,
+) {
+  const domain = domainOf(request)
+  const caller = callerOf(request)
+  const write = writeOf(request, edit, caller)
+  const { dryRun } = write
+  const isProposal = !dryRun && (request.query.propose || caller.writes !== undefined)
+  const isAsync = !dryRun && (isProposal || prefersAsync(request.headers.prefer))
+  checkEdit(edit, { domain: domain.name, caller, isAsync })
+  try {
+    if (isAsync) {
+      const known = isProposal
+        ? await zones.approvals.propose(domain, write)
+        : { change: await zones.changes.add(domain, write), zones: undefined }
+      const { change } = known
+      setRetryAfter(reply, change)
+      reply.code(202).header('location', `/api/changes/${change.id}`)
+      if (!isProposal) reply.header('preference-applied', 'respond-async')
+      return describeChange(change, { caller, zones: known.zones })
+    }
+    const result = await zones.write(domain, write)
+    reply.header('etag', etagOf(result.zone))
+    return describe(result, { caller, dryRun })
+  } catch (error) {
+    throw visibleError(error, caller)
+  }
+}
+
+// Rights first: another fault would show records that the token may not read. They are checked again on the live zone.
+function checkEdit(
+  edit: ZoneEdit,
+  { domain, caller, isAsync }: { domain: string; caller: Caller; isAsync: boolean },
+) {
+  const zone = { domain, usesRegistrarDns: true, emailType: undefined, rows: [] }
+  const limits = caller.records
+  if (limits) requireWithinRecords(limits, namedRrsets(zone, edit))
+  // The live zone tells more faults of a batch at once; a queued change waits too long for that.
+  const isAddition = edit.kind === 'batch' && edit.isSingle && edit.add
+  const faults = isAddition || isAsync ? editFaults(edit, domain) : []
+  if (faults.length > 0) throw validationFailed(faults)
+}
+
+const writeOf = (
+  { headers, query, id: requestId }: WriteRequest,
+  edit: ZoneEdit,
+  caller: Caller,
+) => ({
+  ...authorOf(caller),
+  edit,
+  ifMatch: headers['if-match'],
+  ifNoneMatch: createsOnly.has(edit.kind) ? headers['if-none-match'] : undefined,
+  idempotencyKey: idempotencyKeyOf(headers['idempotency-key']),
+  dryRun: query.dry_run,
+  force: query.force,
+  requestId,
+})
+
+// Edits of a whole zone or RRset, for which `If-None-Match: *` means that there is none.
+const createsOnly = new Set<ZoneEdit['kind']>(['replace', 'setRrset'])
+
+function idempotencyKeyOf(key: string | string[] | undefined): string | undefined {
+  if (key === undefined) return undefined
+  if (typeof key === 'string' && /^[\x20-\x7e]{1,128}$/.test(key)) return key
+  const message = 'must be 1 to 128 printable ASCII characters'
+  throw validationFailed([{ path: '/header/idempotency-key', message }])
+}
+
+// RFC 7240: preferences are listed by commas, over one or more fields; their names are case-insensitive.
+const prefersAsync = (prefer: string | string[] | undefined) =>
+  [prefer ?? []]
+    .flat()
+    .join(',')
+    .split(',')
+    .some((preference) => preference.split(/[;=]/)[0]?.trim().toLowerCase() === 'respond-async')

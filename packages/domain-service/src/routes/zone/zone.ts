@@ -1,11 +1,22 @@
-import type { App } from '@domains-and-files/http'
+import { isUtf8 } from 'node:buffer'
+import { type App, malformedBody, receiveBody } from '@domains-and-files/http'
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { parseZoneFile, printZoneFile } from '../../dns/zone-file/zone-file.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import { patchFailures, record } from '../openapi-examples.ts'
 import { EmailType, listedRecordFaults, patchFields, Records, text } from './record-input.ts'
-import { AtDomain, readResponses, readSchema, readZone } from './zone-request.ts'
+import {
+  AtDomain,
+  readAnswers,
+  readSchema,
+  readZone,
+  writeSchema,
+  writeZone,
+  zoneAnswers,
+  zoneBodyLimit,
+} from './zone-request.ts'
 import { describeWrite, describeZone, serializeOnce, ZoneAnswer } from './zone-schema.ts'
-import { writeSchema, writeZone, zoneBodyLimit, zoneResponses } from './zone-write.ts'
 
 const path = '/api/domains/:domain/dns/hosts'
 
@@ -22,8 +33,7 @@ const getSchema = {
   summary: 'Read the records of a domain',
   description: 'Cached for some seconds; every write through this service refreshes the cache.',
   params: AtDomain,
-  responses: readResponses('The zone'),
-  response: { 200: ZoneAnswer, 304: z.undefined() },
+  ...readAnswers('The zone', ZoneAnswer),
 }
 
 function getZone(app: App, zones: ZoneWriter) {
@@ -51,7 +61,7 @@ const NewZone = z.strictObject({ hosts: Records, email_type: EmailType.optional(
 
 const replaceSchema = {
   ...writeSchema,
-  ...zoneResponses,
+  ...zoneAnswers,
   operationId: 'replaceZone',
   summary: 'Replace all records of a domain',
   description:
@@ -103,7 +113,7 @@ const ZonePatch = z
 
 const patchSchema = {
   ...writeSchema,
-  ...zoneResponses,
+  ...zoneAnswers,
   operationId: 'patchZone',
   summary: 'Remove, change and add records at once',
   description:
@@ -130,6 +140,76 @@ function patchZone(app: App, zones: ZoneWriter) {
       const patches = update?.map(({ id, ...patch }) => ({ id, patch }))
       const edit = { kind: 'batch', remove, update: patches, add, emailType } as const
       return writeZone(request, reply, { zones, edit }, describeWrite)
+    },
+  )
+}
+
+const filePath = '/api/domains/:domain/dns/zonefile'
+
+/** The routes of /api/domains/{domain}/dns/zonefile, the only ones that take text/dns (RFC 4027), and nothing else. */
+export async function registerZoneFileRoutes(app: App, zones: ZoneWriter) {
+  await app.register(async (scope: App) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('text/dns', async (request: FastifyRequest) => {
+      const body = await receiveBody(request)
+      if (!isUtf8(body)) throw malformedBody('The body is not valid UTF-8')
+      return body.toString()
+    })
+    getZoneFile(scope, zones)
+    putZoneFile(scope, zones)
+  })
+}
+
+const getFileSchema = {
+  ...readSchema,
+  operationId: 'getZoneFile',
+  summary: 'Export the records of a domain as a zone file',
+  description:
+    'RFC 1035. Records and settings that DNS does not have (URL, URL301, FRAME, MXE, ALIAS, email type) are comments, which an import reads.',
+  params: AtDomain,
+  ...readAnswers('The zone file', z.string(), {
+    content: 'text/dns',
+    example: '$ORIGIN alder-and-finch.com.\nhello\t1800\tIN\tA\t192.0.2.10\n',
+  }),
+}
+
+function getZoneFile(app: App, zones: ZoneWriter) {
+  app.get(
+    filePath,
+    { config: { access: 'viewer' }, schema: getFileSchema },
+    async (request, reply) => {
+      const { zone, isCurrent } = await readZone(request, reply, zones)
+      if (isCurrent) return reply.code(304).send(undefined)
+      return reply.type('text/dns').send(printZoneFile(zone))
+    },
+  )
+}
+
+const putFileSchema = {
+  ...writeSchema,
+  ...zoneAnswers,
+  operationId: 'putZoneFile',
+  summary: 'Replace all records of a domain by those of a zone file',
+  description:
+    'Deletes the records that are not in the file: preview it with `dry_run=true`. SOA and NS of the domain itself are skipped with a warning. Faults name their line: `/line/12`. At most 1 MiB.',
+  params: AtDomain,
+  consumes: ['text/dns'],
+  body: z.string('must be a zone file').meta({ examples: ['hello 1800 IN A 192.0.2.10\n'] }),
+}
+
+function putZoneFile(app: App, zones: ZoneWriter) {
+  app.put(
+    filePath,
+    { config: { access: 'editor' }, bodyLimit: 1024 * 1024, schema: putFileSchema },
+    async (request, reply) => {
+      const { warnings, ...file } = parseZoneFile(request.body, request.params.domain)
+      // A file that lost its content would delete every record.
+      if (file.records.length === 0)
+        throw malformedBody('The zone file has no record: delete records by other routes')
+      const edit = { kind: 'replace', ...file } as const
+      return writeZone(request, reply, { zones, edit }, (result, answering) =>
+        describeWrite({ ...result, warnings: [...warnings, ...result.warnings] }, answering),
+      )
     },
   )
 }

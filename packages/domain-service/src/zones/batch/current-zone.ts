@@ -1,10 +1,15 @@
-import { HttpError } from '@domains-and-files/http'
+import { type Clock, delay, HttpError } from '@domains-and-files/http'
 import type { ReserveOptions } from '../../budget/call-quota.ts'
-import type { Reservation } from '../../budget/reservation.ts'
-import { type Clock, delay } from '../../clock.ts'
+import type { Reservation } from '../../budget/reservations.ts'
 import type { Domain } from '../../dns/domain-name.ts'
-import { isParking, isSameRows, type Row, toRecord, type Zone } from '../../dns/record.ts'
-import { differenceOf } from '../../dns/zone-delta.ts'
+import {
+  differenceOf,
+  isParking,
+  isSameRows,
+  type Row,
+  toRecord,
+  type Zone,
+} from '../../dns/record.ts'
 import type { Intent, LateSend, Ledger, RecentSend, Snapshot } from '../../ledger/ledger.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 

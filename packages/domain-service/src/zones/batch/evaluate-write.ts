@@ -2,19 +2,20 @@ import { type RecordLimit, requireWithinRecords } from '@domains-and-files/auth'
 import { HttpError, includesTag, readIfMatch } from '@domains-and-files/http'
 import { slices } from '../../clock.ts'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
-import { namedRrsets } from '../../dns/edits/named-rrsets.ts'
-import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
+import { namedRrsets, type ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import {
+  differenceOf,
   etagOf,
+  findRrset,
+  isSameDelta,
   isSameRows,
   isWritable,
   type Row,
+  recordsOf,
   subtract,
   toRecord,
   type Zone,
 } from '../../dns/record.ts'
-import { findRrset } from '../../dns/rrset.ts'
-import { differenceOf, isSameDelta, recordsOf } from '../../dns/zone-delta.ts'
 import {
   alreadyExists,
   changeOutdated,

@@ -1,5 +1,4 @@
-import type { Logger } from '@domains-and-files/http'
-import type { Clock } from '../../clock.ts'
+import type { Clock, Logger } from '@domains-and-files/http'
 import { subtract, type Zone } from '../../dns/record.ts'
 import { writeNotConfirmed } from '../../errors.ts'
 import {

@@ -1,5 +1,4 @@
-import { HttpError, type Logger } from '@domains-and-files/http'
-import { type Clock, delay } from '../../clock.ts'
+import { type Clock, delay, HttpError, type Logger } from '@domains-and-files/http'
 import { etagOf, type Zone } from '../../dns/record.ts'
 import { writeNotConfirmed } from '../../errors.ts'
 import type { RecentSend } from '../../ledger/ledger.ts'

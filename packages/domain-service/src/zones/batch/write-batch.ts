@@ -1,6 +1,5 @@
 import type { Caller } from '@domains-and-files/auth'
-import type { HttpError, Logger } from '@domains-and-files/http'
-import type { Clock } from '../../clock.ts'
+import type { Clock, HttpError, Logger } from '@domains-and-files/http'
 import type { Zone } from '../../dns/record.ts'
 import { emailTypeUnknown, zoneKeepsChanging } from '../../errors.ts'
 import type { LateSend, Ledger, RecentSend } from '../../ledger/ledger.ts'

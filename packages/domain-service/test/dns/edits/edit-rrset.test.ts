@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
 import type { SetRrsetEdit } from '../../../src/dns/edits/zone-edit.ts'
-import type { Zone } from '../../../src/dns/record.ts'
-import { findRrset, toRrsets } from '../../../src/dns/rrset.ts'
+import { findRrset, toRrsets, type Zone } from '../../../src/dns/record.ts'
 import { failureOf, row, www, zone } from '../../support/zones.ts'
 
 const set = (edit: Omit<SetRrsetEdit, 'kind'>, live: Zone) =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseZoneFile } from '../../../src/dns/zone-file/parse-zone-file.ts'
+import { parseZoneFile } from '../../../src/dns/zone-file/zone-file.ts'
 import { failureOf } from '../../support/zones.ts'
 
 const parse = (text: string) => parseZoneFile(text, 'example.com')

@@ -7,8 +7,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
 import { type Row, subtract, toRecords, type Zone } from '../../../src/dns/record.ts'
-import { parseZoneFile } from '../../../src/dns/zone-file/parse-zone-file.ts'
-import { printZoneFile } from '../../../src/dns/zone-file/print-zone-file.ts'
+import { parseZoneFile, printZoneFile } from '../../../src/dns/zone-file/zone-file.ts'
 import { anyEmailType, oddRows, row, zone } from '../../support/zones.ts'
 
 function putBack(live: Zone, text = printZoneFile(live)): Zone {

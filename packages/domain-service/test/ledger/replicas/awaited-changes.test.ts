@@ -2,8 +2,7 @@ import { DatabaseUnavailableError, type Postgres } from '@domains-and-files/pers
 import { expect, test } from 'vitest'
 import { Ledger } from '../../../src/ledger/ledger.ts'
 import { AwaitedChanges } from '../../../src/ledger/replicas/awaited-changes.ts'
-import { Leases } from '../../../src/ledger/replicas/leases.ts'
-import { ZoneVersions } from '../../../src/ledger/replicas/zone-versions.ts'
+import { Leases, ZoneVersions } from '../../../src/ledger/replicas/leases.ts'
 import { makeDatabase, setDatabaseTime } from '../../support/databases.ts'
 import { domain, enqueue, requestBy } from '../../support/ledger.ts'
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { Ledger } from '../../../src/ledger/ledger.ts'
-import { Leases } from '../../../src/ledger/replicas/leases.ts'
-import { ZoneVersions } from '../../../src/ledger/replicas/zone-versions.ts'
+import { Leases, ZoneVersions } from '../../../src/ledger/replicas/leases.ts'
 import { makeDatabase } from '../../support/databases.ts'
 import { confirm, domain, enqueue, requestBy, row, zoneOf } from '../../support/ledger.ts'
 

@@ -1,8 +1,8 @@
-import { type Fault, validationFailed } from '@domains-and-files/http'
+import { type Fault, HttpError, validationFailed } from '@domains-and-files/http'
+import { defaultTtl, type HostRecord, toRecords, type Zone } from '../record.ts'
 import { recordTypeOf } from '../record-types.ts'
-import type { RecordInput } from '../record-validation.ts'
-import { readAnnotation } from './annotation.ts'
-import { decodeName, type Entry, readEntries, type Token } from './tokens.ts'
+import { type RecordInput, toRow } from '../record-validation.ts'
+import { decodeName, decodeText, type Entry, quoteText, readEntries, type Token } from './tokens.ts'
 
 /** What a zone file says: records with their line numbers, and what was skipped or adapted. */
 export interface ZoneFile {
@@ -180,3 +180,105 @@ function parseTtl(text: string): number | undefined {
 const lineOf = ({ path }: Fault) => Number(path.slice('/line/'.length))
 
 const byLine = (a: Fault, b: Fault) => lineOf(a) - lineOf(b)
+
+/**
+ * A zone as a zone file (RFC 1035), pure ASCII. Records that DNS cannot express are comments; parsed again, the file
+ * gives the same records and email type. It has no SOA and no NS of the domain itself: the registrar shows neither.
+ */
+export function printZoneFile(zone: Zone): string {
+  const records = toRecords(zone)
+  const lines = records.map((record) => ({ record, line: printRecord(record, zone.domain) }))
+  const others = lines.filter(({ line }) => line === undefined)
+  return [
+    `; ${zone.domain}, without SOA and NS of the domain itself.`,
+    '; "domain-service" comments are settings and records that DNS does not have.',
+    `$ORIGIN ${zone.domain}.`,
+    `$TTL ${defaultTtl}`,
+    ...[annotateEmailType(zone.emailType ?? '') ?? []].flat(),
+    ...lines.flatMap(({ line }) => line ?? []),
+    ...others.map(({ record }) => annotateRecord(record)),
+    '',
+  ].join('\n')
+}
+
+// Undefined where DNS has no such record, or would not give it back as it is.
+function printRecord(record: HostRecord, domain: string): string | undefined {
+  const rdata = recordTypeOf(record.type).print?.(record)
+  if (rdata === undefined) return undefined
+  const { faults } = toRow(record, domain)
+  if (faults.some(([field]) => field !== 'ttl')) return undefined
+  const line = `${record.name}\t${record.ttl}\tIN\t${record.type}\t${rdata}`
+  return isFaithful(line, record, domain) ? line : undefined
+}
+
+function isFaithful(line: string, record: HostRecord, domain: string): boolean {
+  try {
+    const [parsed] = parseZoneFile(line, domain).records
+    const { id, ...expected } = record
+    return JSON.stringify(sorted(parsed)) === JSON.stringify(sorted(expected))
+  } catch (error) {
+    if (error instanceof HttpError) return false
+    throw error
+  }
+}
+
+const sorted = (record: object | undefined) => Object.entries(record ?? {}).sort()
+
+// What DNS cannot express, as comments that only this service reads:
+//   ; domain-service email-type FWD
+//   ; domain-service record www 1800 URL "https://example.net/"
+
+const marker = 'domain-service'
+
+/** What an annotation means; `fault` for one that is malformed. */
+export type Annotation = { emailType: string } | { record: RecordInput } | { fault: string }
+
+/** Prints the email type as a comment; undefined for one that could not be read back. */
+export const annotateEmailType = (emailType: string) =>
+  /^[A-Z0-9]{1,20}$/.test(emailType) ? `; ${marker} email-type ${emailType}` : undefined
+
+/** Prints a record of any kind as a comment, to the byte. */
+export function annotateRecord({ name, type, address, ttl, mx_pref }: RecordInput): string {
+  const plain = /^[A-Za-z0-9@_*.-]+$/.test(name) ? name : quoteText(name)
+  const words = [plain, ttl, type, quoteText(address), ...(mx_pref === undefined ? [] : [mx_pref])]
+  return `; ${marker} record ${words.join(' ')}`
+}
+
+/** Reads a comment of a zone file; undefined where it is not an annotation. */
+export function readAnnotation(comment: string): Annotation | undefined {
+  const [first, kind] = comment.trim().split(/[ \t]+/, 2)
+  if (first !== marker) return undefined
+  if (kind === 'email-type') return readEmailType(comment)
+  return kind === 'record' ? readRecord(comment) : { fault: 'is no known annotation' }
+}
+
+function readEmailType(comment: string): Annotation {
+  const emailType = /email-type[ \t]+([A-Z0-9]{1,20})[ \t]*\r?$/.exec(comment)?.[1]
+  return emailType === undefined ? { fault: 'must name an email type' } : { emailType }
+}
+
+function readRecord(comment: string): Annotation {
+  const fault = { fault: 'must be such as: record www 1800 URL "https://example.net/"' }
+  const { entries, faults } = readEntries(comment)
+  const tokens = entries[0]?.tokens.slice(2) ?? []
+  if (faults.length > 0 || entries.length !== 1) return fault
+  const [name, ttl, type, address, ...rest] = groupQuoted(tokens)
+  const [preference = ''] = rest
+  if (name === undefined || address === undefined || rest.length > 1) return fault
+  if (!/^[0-9]{1,9}$/.test(ttl ?? '') || !/^[0-9]{0,9}$/.test(preference) || !type) return fault
+  const mxPref = preference === '' ? {} : { mx_pref: Number(preference) }
+  return { record: { name, type, address, ttl: Number(ttl), ...mxPref } }
+}
+
+// Quoted strings in sequence are one text (RFC 1035, 3.3); a malformed one ends the list.
+function groupQuoted(tokens: Token[]): string[] {
+  const groups: Token[][] = []
+  for (const token of tokens) {
+    const last = groups.at(-1)
+    if (token.quoted && last?.[0]?.quoted) last.push(token)
+    else groups.push([token])
+  }
+  const texts = groups.map((group) => decodeText(group.map(({ text }) => text)))
+  const malformed = texts.indexOf(undefined)
+  return texts.slice(0, malformed < 0 ? undefined : malformed).filter((text) => text !== undefined)
+}
