@@ -1,5 +1,12 @@
 import { allowsDomain, callerOf } from '@domains-and-files/auth'
-import { type App, answers, Pagination, pageQuery, paginate, uncheckedJson } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  Pagination,
+  pageQuery,
+  paginate,
+  uncheckedJson,
+} from '@domains-and-files/http'
 import { listTypes, sortKeys } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'

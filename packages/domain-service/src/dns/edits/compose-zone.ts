@@ -200,7 +200,10 @@ export function findConflicts(candidates: Candidate[], domain: string): Conflict
   return {
     faults: conflicts.flatMap(({ candidate, other, rule }) =>
       candidate.pointer && other.pointer
-        ? { path: candidate.pointer(rule.field), message: messageOf(rule, other.pointer(rule.field)) }
+        ? {
+            path: candidate.pointer(rule.field),
+            message: messageOf(rule, other.pointer(rule.field)),
+          }
         : [],
     ),
     error: live && toError(live, domain),
