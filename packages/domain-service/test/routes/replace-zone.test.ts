@@ -273,7 +273,10 @@ test.each([
   [{ hosts: [{ name: 'a', type: 'A', address: '192.0.2.1', tll: 60 }] }, ['/hosts/0/tll']],
   [{ hosts: [{ name: 'a', type: 'A', address: '192.0.2.1', ttl: '60' }] }, ['/hosts/0/ttl']],
   [{ hosts: [], host: [] }, ['/host']],
-  [{ hosts: [5, { name: 5, type: 'A', address: 'x' }] }, ['/hosts/0', '/hosts/1/address', '/hosts/1/name']],
+  [
+    { hosts: [5, { name: 5, type: 'A', address: 'x' }] },
+    ['/hosts/0', '/hosts/1/address', '/hosts/1/name'],
+  ],
   [[], ['']],
 ])('the body %j is refused before any call', async (body, paths) => {
   await using service = await start()
