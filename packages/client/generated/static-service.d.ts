@@ -320,7 +320,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke an API token
-         * @description Your own; an admin may revoke any. It stops working at once.
+         * @description Your own; an admin without limits may revoke any. It stops working at once.
          */
         delete: operations["deleteToken"];
         options?: never;
@@ -3886,7 +3886,7 @@ export interface operations {
             query?: {
                 page?: number;
                 page_size?: number;
-                /** @description a username; default: your own. Others need the role admin */
+                /** @description a username; default: your own. Others need the role admin, without limits */
                 owner?: string;
             };
             header?: never;

@@ -147,10 +147,9 @@ const listTokens = ({ apiTokens }: AuthContext) =>
       tags: ['auth'],
       querystring: z.strictObject({
         ...pageQuery(50, 200),
-        owner: z
-          .string()
-          .optional()
-          .meta({ description: 'a username; default: your own. Others need the role admin' }),
+        owner: z.string().optional().meta({
+          description: 'a username; default: your own. Others need the role admin, without limits',
+        }),
       }),
       errors: [loginRequired()],
       ...answers(200, 'The tokens, oldest first', TokenList),
@@ -159,7 +158,11 @@ const listTokens = ({ apiTokens }: AuthContext) =>
       const caller = loggedInCallerOf(request)
       const { owner = caller.username } = request.query
       if (!mayManageTokens(caller, owner))
-        throw new HttpError(403, 'forbidden', 'Only an admin can list the tokens of others')
+        throw new HttpError(
+          403,
+          'forbidden',
+          'Only an admin without limits can list the tokens of others',
+        )
       const all = await apiTokens.list(owner)
       reply.header('cache-control', 'no-store')
       return {
@@ -178,7 +181,7 @@ const deleteToken = ({ apiTokens }: AuthContext) =>
     schema: {
       operationId: 'deleteToken',
       summary: 'Revoke an API token',
-      description: 'Your own; an admin may revoke any. It stops working at once.',
+      description: 'Your own; an admin without limits may revoke any. It stops working at once.',
       tags: ['auth'],
       params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
       errors: [loginRequired(), tokenNotFound(exampleId)],

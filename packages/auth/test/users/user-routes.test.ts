@@ -229,9 +229,16 @@ describe.each(forms)('users in %s', (_name, begin) => {
     ]
 
     const seen = await send('GET', '/api/users', undefined, token)
+    const { id } = await service.createToken('adam', { role: 'admin' })
+    const tokens = [
+      await send('GET', '/api/tokens?owner=adam', undefined, token),
+      await send('DELETE', `/api/tokens/${id}`, undefined, token),
+      await send('GET', '/api/tokens?owner=lim', undefined, token),
+    ]
 
     expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 404, 404, 201])
     const names = seen.body.users?.map(({ username }: { username: string }) => username)
+    expect(tokens.map(({ status }) => status)).toEqual([403, 404, 200])
     expect([names, seen.body.pagination?.total_items]).toEqual([['lim', 'x'], 2])
   })
 
