@@ -10,6 +10,7 @@ const ports = { 'domain-service': 3001, 'static-service': 3002, console: 3000 }
 const page = readFileSync(join(import.meta.dirname, '../../docs/install.md'), 'utf8')
 const [secrets, admin] = blocksBelow('Configure')
 const [start, addUser] = blocksBelow('Start')
+const [backups] = blocksBelow('Daily backups')
 const [upgrade, downgrade] = blocksBelow('Upgrade and downgrade')
 
 using machine = await step('systemd starts in a container', () => Machine.boot())
@@ -21,6 +22,14 @@ await step('no service has root, capabilities or new privileges', checkProcesses
 await step('a user added while the service runs logs in', async () => {
   machine.run(`(${addUser}) <<< 'password of alice'`)
   logIn()
+})
+await step('the scheduled backups', async () => {
+  machine.run(backups)
+  for (const name of ['domain', 'static']) {
+    const snapshots = machine.run(`ls /var/backups/domains-and-files/${name}/snapshots`)
+    assert.match(snapshots, /^\S+Z\n$/)
+  }
+  assert.equal(machine.run('find /var/lib/private/*-service -user root'), '')
 })
 await step('upgrade', async () => {
   machine.run(upgrade)
