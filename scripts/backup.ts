@@ -3,13 +3,11 @@ import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
 // `npm run backup -- <domain|static|all> <folder>`, and `restore`. Runs the command of each service; `all` covers
-// everything that `npm start` stores: both services, the users file, the admin's password and the sandbox's state. Users in
-// PostgreSQL are in each service's part, and a local users file is left alone.
+// everything that `npm start` stores: both services, with the users, the admin's password and the sandbox's state.
 
 const root = join(import.meta.dirname, '..')
 const services = ['domain', 'static']
-const isInDatabase = Boolean(process.env.DATABASE_URL || process.env.DATABASE_URL_FILE)
-const startFiles = [...(isInDatabase ? [] : ['users.json']), 'admin-password', 'registrar.json']
+const startFiles = ['admin-password', 'registrar.json']
 
 const [command = '', target = '', ...rest] = process.argv.slice(2)
 const folder = rest.find((argument) => !argument.startsWith('-'))

@@ -8,18 +8,19 @@ import {
 } from './archive.ts'
 
 const { DATABASE_URL, DATABASE_URL_FILE, DATA_DIR, USERS_FILE } = process.env
-const dataDir = DATA_DIR || 'data/domain-service'
+const places = {
+  dataDir: DATA_DIR || 'data/domain-service',
+  usersFile: USERS_FILE || undefined,
+}
 const isInDatabase = Boolean(DATABASE_URL || DATABASE_URL_FILE)
 
 process.exitCode = await runDataCommand(
   {
     name: 'domain-service',
-    dataDir,
+    ...places,
     folders: [],
     openSource: () =>
-      isInDatabase
-        ? openDatabaseSource(readDatabase())
-        : openFolderSource({ dataDir, usersFile: USERS_FILE || undefined }),
+      isInDatabase ? openDatabaseSource(readDatabase()) : openFolderSource(places),
     openFolder: openFolderTarget,
     openDatabase: isInDatabase ? () => openDatabaseTarget(readDatabase()) : undefined,
   },

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -7,7 +7,9 @@ import { type Service, start, www } from '../support/start.ts'
 
 const zone = '/api/domains/example.com/dns/hosts'
 
-const runCli = (dataDir: string, ...args: string[]) =>
+const runCli = (dataDir: string, ...args: string[]) => runWith({ DATA_DIR: dataDir }, args)
+
+const runWith = (env: Record<string, string>, args: string[]) =>
   spawnSync(
     process.execPath,
     [join(import.meta.dirname, '../../src/maintenance/data-command.ts'), ...args],
@@ -15,7 +17,7 @@ const runCli = (dataDir: string, ...args: string[]) =>
       env: {
         PATH: process.env.PATH,
         NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-        DATA_DIR: dataDir,
+        ...env,
       },
       encoding: 'utf8',
     },
@@ -44,6 +46,30 @@ test('a backup of a running service brings back its history, its users and the c
   expect((await second.call('GET', history)).body.history).toEqual(before.body.history)
   const users = [service.dataDir, copy].map((folder) => readFileSync(join(folder, 'users.json')))
   expect(users[1]).toEqual(users[0])
+})
+
+test('users outside the data directory are restored there, unless there are some', async () => {
+  const outside = makeFolder()
+  const [backup, users] = [join(outside, 'monday'), join(outside, 'users.json')]
+  await using service = await start()
+  const made = runCli(service.dataDir, 'backup', backup)
+  const expected = readFileSync(join(service.dataDir, 'users.json'))
+  const restoreAs = (name: string) =>
+    runWith({ DATA_DIR: join(outside, name), USERS_FILE: users }, ['restore', backup])
+
+  const first = restoreAs('first')
+  const restored = readFileSync(users)
+  const mode = statSync(users).mode & 0o777
+  writeFileSync(users, '{"users":[]}')
+  const second = restoreAs('second')
+
+  expect([made.status, first.status, second.status]).toEqual([0, 0, 0])
+  expect(restored).toEqual(expected)
+  expect(mode).toBe(0o600)
+  expect(existsSync(join(outside, 'first/users.json'))).toBe(false)
+  expect(first.stdout).not.toContain('overwritten')
+  expect(second.stdout).toContain(`${users} was there already, and is not overwritten.`)
+  expect(readFileSync(users, 'utf8')).toBe('{"users":[]}')
 })
 
 test('what was queued when a backup was made waits for an admin after the restore', async () => {

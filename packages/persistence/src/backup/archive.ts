@@ -98,6 +98,8 @@ export interface DatabaseTarget extends RestoreTarget {
 export interface ArchivedService {
   name: string
   dataDir: string
+  /** Where a restore puts the users file, unless one is there, if not in `dataDir`. */
+  usersFile?: string | undefined
   /** Folders in `dataDir` that are the service's own: no backup may lie there. */
   folders: string[]
   /** @throws {DataDirError} where there is nothing to back up. */

@@ -92,9 +92,12 @@ async function runRestore(context: Context): Promise<string> {
   const { service } = context
   const { repository: opened, snapshot } = await openBackup(context)
   using repository = opened
+  const { usersFile } = service
+  const hasUsers = !service.openDatabase && usersFile !== undefined && existsSync(usersFile)
   const result = await restore({ ...context, repository, snapshot })
   const into = service.openDatabase ? 'DATABASE_URL' : service.dataDir
-  return describe(context, `Restored into ${into}`, result)
+  const kept = hasUsers ? `\n${usersFile} was there already, and is not overwritten.` : ''
+  return (await describe(context, `Restored into ${into}`, result)) + kept
 }
 
 async function runCheck(context: Context): Promise<string> {

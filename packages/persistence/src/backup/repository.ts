@@ -72,7 +72,7 @@ export class Repository implements Disposable {
 
   /** One backup by its name, or the newest. @throws {DataDirError} when there is none. */
   async snapshot(name?: string): Promise<Snapshot> {
-    const names = await readdir(join(this.folder, 'snapshots')).catch(() => [])
+    const names = (await readdir(join(this.folder, 'snapshots')).catch(ignoreMissing)) ?? []
     const found = name ?? names.filter(isFinished).toSorted().at(-1)
     if (!found) throw new DataDirError(`There is no finished backup in ${this.folder}.`)
     return this.#snapshot(found)

@@ -1,9 +1,15 @@
 import { createHash } from 'node:crypto'
-import { chownSync, lchownSync } from 'node:fs'
+import { chownSync, existsSync, lchownSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { lockForRestore, lockNames, underRestore } from '../data-dir-lock.ts'
-import { createDirectory, fsyncDirectory, ownerFor, writeNew } from '../durable-files.ts'
+import {
+  createDirectory,
+  fsyncDirectory,
+  giveToOwner,
+  ownerFor,
+  writeNew,
+} from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
 import { lockSchema, restoreTable } from '../postgres/migrate-postgres.ts'
 import { ProcessList } from '../postgres/process-list.ts'
@@ -100,8 +106,12 @@ async function restoreIntoFolder(job: RestoreJob, damages: DamageList) {
         await fill(job, target, damages)
       }
       for (const [name, bytes] of Object.entries(await job.snapshot.readFiles())) {
-        await rm(join(into, name), { force: true })
-        await writeNew(join(into, name), bytes)
+        const elsewhere = name === 'users.json' ? job.service.usersFile : undefined
+        if (elsewhere && existsSync(elsewhere)) continue
+        const file = elsewhere ? `${elsewhere}.restored` : join(into, name)
+        await rm(file, { force: true })
+        await writeNew(file, bytes)
+        if (elsewhere) await putInPlace(file, elsewhere)
       }
       await giveAway(dataDir, into)
       await writeMarker(into, { ...begun, isBuilt: true })
@@ -156,6 +166,12 @@ async function writeMarker(into: string, marker: Marker) {
   await writeNew(`${file}.new`, JSON.stringify(marker))
   await rename(`${file}.new`, file)
   await fsyncDirectory(into)
+}
+
+async function putInPlace(file: string, target: string) {
+  giveToOwner(file)
+  await rename(file, target)
+  await fsyncDirectory(dirname(target))
 }
 
 async function giveAway(dataDir: string, made: string) {

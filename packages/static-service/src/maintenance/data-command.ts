@@ -7,14 +7,16 @@ import {
 } from './archive.ts'
 
 const { DATABASE_URL, DATABASE_URL_FILE, DATA_DIR, USERS_FILE } = process.env
-const dataDir = DATA_DIR || 'data/static-service'
-const places = { dataDir, usersFile: USERS_FILE || undefined }
+const places = {
+  dataDir: DATA_DIR || 'data/static-service',
+  usersFile: USERS_FILE || undefined,
+}
 const isShared = Boolean(DATABASE_URL || DATABASE_URL_FILE)
 
 process.exitCode = await runDataCommand(
   {
     name: 'static-service',
-    dataDir,
+    ...places,
     folders: ['blobs', 'tmp', 'uploads'],
     openSource: isShared ? openSharedSource : () => openFolderSource(places),
     openFolder: openFolderTarget,
