@@ -143,6 +143,23 @@ export const recordFlows: Flows = {
     assert.equal(await hasRecord(tester, '192.0.2.41'), true)
   },
 
+  'reads a zone again when somebody comes back to it, and prints it alone': async (tester) => {
+    const { page } = tester
+    const zone = 'brightledger.io'
+    await tester.goTo(`/domains/${zone}`)
+    await tester.text('Read from the registrar just now').waitFor()
+    const api = await tester.domainsApi()
+    const record = { name: 'colleague', address: '192.0.2.36' }
+    await api.call('POST', `/api/domains/${zone}/dns/hosts/A`, record)
+    await page.clock.setFixedTime(Date.now() + 120_000)
+    await page.evaluate("dispatchEvent(new Event('focus'))")
+    await page.locator('tr.record', { hasText: 'colleague' }).waitFor()
+    assert.equal(await page.title(), `${zone} · Domains and files`)
+    await page.emulateMedia({ media: 'print' })
+    await page.locator('.sidebar').waitFor({ state: 'hidden' })
+    assert.equal(await page.locator('tr.record', { hasText: 'colleague' }).isVisible(), true)
+  },
+
   'filters records by full name and type': async (tester) => {
     const { page } = tester
     await openZone(tester)
