@@ -125,7 +125,7 @@ async function fill(postgres: Postgres, catalog: Catalog, rows: number) {
 
 function questionsOf(catalog: Catalog, rows: number): Record<string, () => Promise<unknown>> {
   const list = (query: Partial<ListQuery>) => () =>
-    catalog.list({ sort: 'path', page: 1, pageSize: 50, ...query })
+    catalog.reads.list({ sort: 'path', page: 1, pageSize: 50, ...query })
   return {
     'find one': () => catalog.find(pathOf(rows >> 1)),
     'list, first page': list({}),
@@ -142,9 +142,9 @@ function questionsOf(catalog: Catalog, rows: number): Record<string, () => Promi
     'search, one letter': list({ search: 'e' }),
     'search, two letters': list({ search: 'zq' }),
     'search, in a category': list({ search: 'lantern', category: 'font' }),
-    'tree, one level': () => catalog.tree({ prefix: 'room-3', depth: 1 }),
-    'tree, 10,000 nodes': () => catalog.tree({ prefix: '', depth: 32 }),
-    categories: () => catalog.usage(''),
+    'tree, one level': () => catalog.reads.tree({ prefix: 'room-3', depth: 1 }),
+    'tree, 10,000 nodes': () => catalog.reads.tree({ prefix: '', depth: 32 }),
+    categories: () => catalog.reads.usage(''),
     stats: () => catalog.totals(),
   }
 }

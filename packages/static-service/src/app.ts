@@ -19,16 +19,15 @@ import { invalidPath } from './errors.ts'
 import type { FileRow } from './files/file-record.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import { registerAccessRoutes } from './routes/access.ts'
+import { limitToFolders } from './routes/callers.ts'
 import { eventSource } from './routes/events.ts'
 import { registerBrowseRoutes } from './routes/files/browse.ts'
 import { registerBulkRoutes } from './routes/files/bulk-changes.ts'
-import { FileRecordCache } from './routes/files/file-record-cache.ts'
 import { type DescribeFiles, fileDescriber } from './routes/files/file-schema.ts'
-import { registerFileRoutes } from './routes/files/files.ts'
-import { registerPutRoute } from './routes/files/put-file.ts'
-import { UploadLimits } from './routes/files/upload-limits.ts'
+import { createRecordCache, registerFileRoutes } from './routes/files/files.ts'
+import { putContent, putFile, registerRawBodies } from './routes/files/put-file.ts'
+import { UploadLimits } from './routes/files/store-files.ts'
 import { registerUploadRoutes, type UploadDependencies } from './routes/files/uploads.ts'
-import { limitToFolders } from './routes/folder-limits.ts'
 import { registerChangeRoutes } from './routes/history/changes.ts'
 import { registerHistoryRoutes } from './routes/history/history.ts'
 import { registerVersionFileRoutes } from './routes/history/version-files.ts'
@@ -36,7 +35,7 @@ import { registerVersionRoutes } from './routes/history/versions.ts'
 import { registerLinkRoutes } from './routes/links.ts'
 import { documentStaticRoute } from './routes/static.ts'
 import { registerGetTreeRoute } from './routes/trees/get-tree.ts'
-import { registerPutTreeRoutes } from './routes/trees/put-tree.ts'
+import { registerPutTreeRoute } from './routes/trees/put-tree.ts'
 import { exposedTusHeaders } from './routes/tus/tus-headers.ts'
 import { registerResumableRoutes } from './routes/tus/tus-routes.ts'
 import { ContentCache } from './serving/content-cache.ts'
@@ -121,18 +120,18 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   readers.find = (request) =>
     app.findReader({ headers: request.headers, ip: clientAddress(request) })
   const clock = systemClock
-  serveEvents(app, { ...parts, outbox: catalog.outbox, source: eventSource, clock })
+  serveEvents(app, { ...parts, outbox: catalog.database, source: eventSource, clock })
   limitToFolders(app)
   const base = config.publicBaseUrl
   const uploads = uploadDependencies(parts, fileDescriber(rules, base))
   const { describe } = uploads
   await registerUploadRoutes(app, uploads)
-  await registerPutRoute(app, uploads)
+  await registerRawBodies(app, (scope) => putFile(scope, uploads))
   await registerResumableRoutes(app, { ...uploads, uploads: parts.uploads })
-  const records = new FileRecordCache({ catalog, describe, memoryBytes: recordBytes })
-  rules.onChange(() => records.clear())
+  const records = createRecordCache(catalog, recordBytes)
+  rules.onChange(() => records.invalidate('all'))
   registerBrowseRoutes(app, { catalog, describe })
-  registerFileRoutes(app, { catalog, records })
+  registerFileRoutes(app, { catalog, describe, records })
   registerBulkRoutes(app, { catalog, store })
   registerVersionRoutes(app, catalog)
   registerVersionFileRoutes(app, { catalog, describe })
@@ -141,10 +140,13 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   registerAccessRoutes(app, rules)
   registerHistoryRoutes(app, { catalog, cache })
   const limits = { uploads: uploads.limits, ...config.trees }
-  await registerPutTreeRoutes(app, { ...uploads, limits })
+  await registerRawBodies(app, (scope) => {
+    registerPutTreeRoute(scope, { ...uploads, limits })
+    putContent(scope, uploads)
+  })
   registerLinkRoutes(app, { links, catalog, base })
   documentStaticRoute(app)
-  registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })
+  registerCacheMetrics(parts.metrics, { ...cache.memory, records })
 }
 
 function uploadDependencies(

@@ -8,7 +8,7 @@ import {
   serverSettings,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { CatalogOptions } from './catalog/catalog-database.ts'
+import type { CatalogOptions } from './catalog/catalog.ts'
 import { findPathFault } from './files/path-rules.ts'
 import { requireBothStores, s3Config, s3Settings } from './s3-settings.ts'
 

@@ -2,8 +2,24 @@ import { HttpError } from '@domains-and-files/http'
 
 // Every error response of this service. The code is the contract; the detail may be reworded.
 
+type Extras = ConstructorParameters<typeof HttpError>[3]
+
+const problem = (status: number) => (code: string, detail: string, extras?: Extras) =>
+  new HttpError(status, code, detail, extras)
+const problemOf = (status: number, code: string) => (detail: string, extras?: Extras) =>
+  new HttpError(status, code, detail, extras)
+
+const badRequest = problem(400)
+const notFound = problem(404)
+const conflict = problem(409)
+const failedCondition = problemOf(412, 'precondition_failed')
+const tooLarge = problem(413)
+const unsupported = problemOf(415, 'unsupported_media_type')
+const unavailable = problemOf(503, 'unavailable')
+const full = problem(507)
+
 export const invalidPath = (reason: string, path = '') =>
-  new HttpError(400, 'invalid_path', `Invalid path${path && ` ${quotePath(path)}`}: ${reason}`)
+  badRequest('invalid_path', `Invalid path${path && ` ${quotePath(path)}`}: ${reason}`)
 
 // Among a thousand paths of a request it says which one. What a display would obey is escaped.
 const quotePath = (path: string) =>
@@ -15,84 +31,71 @@ const quotePath = (path: string) =>
 const unprintable = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu
 
 export const reservedPath = (segment: string) =>
-  new HttpError(400, 'reserved_path', `A path cannot begin with ${segment}: reserved for the API`)
+  badRequest('reserved_path', `A path cannot begin with ${segment}: reserved for the API`)
 
 export const duplicatePath = (path: string) =>
-  new HttpError(400, 'duplicate_path', `The request names this path twice: ${path}`)
+  badRequest('duplicate_path', `The request names this path twice: ${path}`)
 
 export const forgetNeedsAdmin = () =>
   new HttpError(403, 'forbidden', 'Forgetting files needs the role admin')
 
 /** An archive, or another body of a tree, that cannot be stored as it is; names the entry. */
 export const invalidArchive = (reason: string, entry?: string) =>
-  new HttpError(
-    400,
+  badRequest(
     'invalid_archive',
     `Invalid archive${entry === undefined ? '' : `, entry ${quotePath(entry)}`}: ${reason}; nothing changed`,
   )
 
 export const fileMissing = (field: string) =>
-  new HttpError(400, 'file_missing', `Send a file in the part ${field}`)
+  badRequest('file_missing', `Send a file in the part ${field}`)
 
 export const malformedUpload = (cause: unknown) =>
-  new HttpError(
-    400,
+  badRequest(
     'malformed_body',
     'The body is truncated or not well-formed multipart/form-data: send it again',
     { cause },
   )
 
 export const truncatedBody = (cause: unknown) =>
-  new HttpError(400, 'malformed_body', 'The body ended early: send it again', { cause })
+  badRequest('malformed_body', 'The body ended early: send it again', { cause })
 
 export const digestMismatch = (field: string) =>
-  new HttpError(400, 'digest_mismatch', `The body does not match ${field}: nothing stored`)
+  badRequest('digest_mismatch', `The body does not match ${field}: nothing stored`)
 
 export const malformedDigest = (field: string) =>
-  new HttpError(
-    400,
+  badRequest(
     'digest_mismatch',
     `${field} is malformed: send sha-256=:<base64>: (RFC 9530), or omit the header`,
   )
 
 export const partialPut = () =>
-  new HttpError(
-    400,
-    'malformed_request',
-    'PUT replaces the whole file: send it without Content-Range',
-  )
+  badRequest('malformed_request', 'PUT replaces the whole file: send it without Content-Range')
 
 export const contentCodingNotSupported = () =>
-  new HttpError(
-    415,
-    'unsupported_media_type',
-    'Files are stored as sent: send the body without Content-Encoding',
-  )
+  unsupported('Files are stored as sent: send the body without Content-Encoding')
 
-export const fileNotFound = (path: string) =>
-  new HttpError(404, 'file_not_found', `No file at ${path}`)
+export const fileNotFound = (path: string) => notFound('file_not_found', `No file at ${path}`)
 
 /** A path sent with `%2F`, which is not a path separator: each file has one URL. */
 export const encodedSlash = (path: string) =>
-  new HttpError(404, 'file_not_found', `No file at ${path}: send its slashes as /, not as %2F`)
+  notFound('file_not_found', `No file at ${path}: send its slashes as /, not as %2F`)
 
 export const directoryNotFound = (path: string) =>
-  new HttpError(404, 'directory_not_found', `No directory at ${path}`)
+  notFound('directory_not_found', `No directory at ${path}`)
 
 export const noVersion = () =>
-  new HttpError(404, 'no_version', 'No version recorded yet: POST one to /api/versions/')
+  notFound('no_version', 'No version recorded yet: POST one to /api/versions/')
 
 export const versionNotFound = (version: string) =>
-  new HttpError(404, 'version_not_found', `No version ${version}`)
+  notFound('version_not_found', `No version ${version}`)
 
-export const changeNotFound = (id: number) =>
-  new HttpError(404, 'change_not_found', `No change ${id}`)
+export const changeNotFound = (id: number) => notFound('change_not_found', `No change ${id}`)
 
 export const neverStored = (path: string) =>
-  new HttpError(404, 'file_not_found', `No file was ever at ${path}`)
+  notFound('file_not_found', `No file was ever at ${path}`)
 
 export const notThere = (path: string, change: number) =>
-  new HttpError(404, 'file_not_found', `No file was at ${path} after change ${change}`)
+  notFound('file_not_found', `No file was at ${path} after change ${change}`)
 
 export const historyGone = () =>
   new HttpError(
@@ -102,25 +105,22 @@ export const historyGone = () =>
   )
 
 export const pathConflict = (path: string) =>
-  new HttpError(
-    409,
+  conflict(
     'path_conflict',
     `${path} would be both a file and a directory: delete one or choose another path`,
   )
 
 export const targetExists = (path: string) =>
-  new HttpError(
-    409,
+  conflict(
     'path_conflict',
     `A file exists at ${path}: nothing moved; send "overwrite": true to replace it`,
   )
 
 export const moveIntoItself = (path: string) =>
-  new HttpError(409, 'path_conflict', `Cannot move a directory into itself: ${path}`)
+  conflict('path_conflict', `Cannot move a directory into itself: ${path}`)
 
 export const revertConflict = (paths: string[]) =>
-  new HttpError(
-    409,
+  conflict(
     'revert_conflict',
     paths.length > 0
       ? `Changed since: ${paths.join(', ')}: nothing reverted; send "overwrite": true to revert them too`
@@ -129,71 +129,53 @@ export const revertConflict = (paths: string[]) =>
   )
 
 export const versionExists = (version: string) =>
-  new HttpError(409, 'version_exists', `Version ${version} exists already`)
+  conflict('version_exists', `Version ${version} exists already`)
 
 export const preconditionFailed = (path: string) =>
-  new HttpError(
-    412,
-    'precondition_failed',
-    `The file at ${path} does not meet If-Match or another condition: read it again`,
-  )
+  failedCondition(`The file at ${path} does not meet If-Match or another condition: read it again`)
 
 export const treeChanged = (directory: string) =>
-  new HttpError(
-    412,
-    'precondition_failed',
-    `The tree ${directory}/ does not meet If-Match or If-None-Match: read it again`,
-  )
+  failedCondition(`The tree ${directory}/ does not meet If-Match or If-None-Match: read it again`)
 
 /** `missing`: up to 1,000 digests. */
 export const contentsMissing = (missing: string[]) =>
-  new HttpError(
-    409,
+  conflict(
     'contents_missing',
     'Contents of the manifest are not stored: send them by PUT /api/contents/{sha256}, then the manifest again',
     { members: { missing } },
   )
 
 export const fileTooLarge = (maxBytes: number) =>
-  new HttpError(413, 'file_too_large', `Maximum file size: ${maxBytes} bytes`)
+  tooLarge('file_too_large', `Maximum file size: ${maxBytes} bytes`)
 
 export const tooManyFiles = (maxFiles: number) =>
-  new HttpError(
-    413,
+  tooLarge(
     'too_many_files',
     `Too many parts: at most ${maxFiles === 1 ? 'one file' : `${maxFiles} files`} and one path`,
   )
 
 /** `excess`: such as `20000 files`. */
 export const treeTooLarge = (excess: string) =>
-  new HttpError(413, 'tree_too_large', `The tree has more than ${excess}: nothing changed`)
+  tooLarge('tree_too_large', `The tree has more than ${excess}: nothing changed`)
 
-export const notMultipart = () =>
-  new HttpError(415, 'unsupported_media_type', 'Send files as multipart/form-data')
+export const notMultipart = () => unsupported('Send files as multipart/form-data')
 
 export const catalogLocked = (cause: unknown) =>
-  new HttpError(
-    503,
-    'unavailable',
-    'Another process holds the lock of the database: nothing changed; try again',
-    { cause, headers: { 'retry-after': '5' } },
-  )
+  unavailable('Another process holds the lock of the database: nothing changed; try again', {
+    cause,
+    headers: { 'retry-after': '5' },
+  })
 
 export const contentsUnavailable = (cause: unknown) =>
-  new HttpError(
-    503,
-    'unavailable',
-    'The object storage does not answer or refuses access: try again in a moment',
-    { cause, headers: { 'retry-after': '2' } },
-  )
+  unavailable('The object storage does not answer or refuses access: try again in a moment', {
+    cause,
+    headers: { 'retry-after': '2' },
+  })
 
 export const contentMissing = () =>
-  new HttpError(
-    503,
-    'unavailable',
-    'The same content was deleted during this upload: nothing changed; send it again',
-    { headers: { 'retry-after': '1' } },
-  )
+  unavailable('The same content was deleted during this upload: nothing changed; send it again', {
+    headers: { 'retry-after': '1' },
+  })
 
 export const rangeNotSatisfiable = (size: number) =>
   new HttpError(416, 'range_not_satisfiable', `Range outside of the ${size} bytes of the file`, {
@@ -201,36 +183,28 @@ export const rangeNotSatisfiable = (size: number) =>
   })
 
 export const insufficientStorage = (cause?: unknown) =>
-  new HttpError(
-    507,
-    'insufficient_storage',
-    'Disk full, nothing stored: delete files or try again later',
-    { cause },
-  )
+  full('insufficient_storage', 'Disk full, nothing stored: delete files or try again later', {
+    cause,
+  })
 
 export const quotaExceeded = (quota: number) =>
-  new HttpError(
-    507,
-    'quota_exceeded',
-    `Quota of ${quota} bytes exceeded, nothing stored: delete files first`,
-  )
+  full('quota_exceeded', `Quota of ${quota} bytes exceeded, nothing stored: delete files first`)
 
 // Resumable uploads (tus 1.0). Their statuses are those that its clients know.
 
-export const malformedTus = (fault: string) => new HttpError(400, 'malformed_request', fault)
+export const malformedTus = (fault: string) => badRequest('malformed_request', fault)
 
 export const concatenationNotSupported = () =>
-  new HttpError(
-    400,
+  badRequest(
     'concatenation_not_supported',
     'Uploads are not concatenated here: send the file as one upload',
   )
 
 export const uploadNotFound = () =>
-  new HttpError(404, 'upload_not_found', 'No such upload: create one with POST /api/uploads/')
+  notFound('upload_not_found', 'No such upload: create one with POST /api/uploads/')
 
 export const offsetConflict = (offset: number) =>
-  new HttpError(409, 'offset_conflict', `The upload continues at ${offset}: read it with HEAD`, {
+  conflict('offset_conflict', `The upload continues at ${offset}: read it with HEAD`, {
     headers: { 'upload-offset': String(offset) },
   })
 
@@ -243,14 +217,10 @@ export const tusVersionNotSupported = () =>
   })
 
 export const uploadLengthExceeded = (length: number) =>
-  new HttpError(413, 'upload_length_exceeded', `The upload has ${length} bytes: send no more`)
+  tooLarge('upload_length_exceeded', `The upload has ${length} bytes: send no more`)
 
 export const notOffsetStream = () =>
-  new HttpError(
-    415,
-    'unsupported_media_type',
-    'Send the bytes as application/offset+octet-stream, without Content-Encoding',
-  )
+  unsupported('Send the bytes as application/offset+octet-stream, without Content-Encoding')
 
 export const uploadLocked = () =>
   new HttpError(

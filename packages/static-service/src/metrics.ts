@@ -33,10 +33,10 @@ export function registerMetrics({ config, metrics, catalog, store, compressor, h
     ],
     static_contents_in_use: ['Contents leased by readers and uploads', () => store.busy],
     static_uploads_in_flight: ['Uploads being received', () => store.countDrafts()],
-    static_changes_waiting: ['Changes queued for a commit', () => catalog.waiting.changes],
+    static_changes_waiting: ['Changes queued for a commit', () => catalog.waitingChanges],
     static_questions_waiting: [
       'Queries not yet answered by the read worker',
-      () => catalog.waiting.questions,
+      () => catalog.waitingQueries,
     ],
     static_compressions_waiting: ['Files queued for compression', () => compressor.waiting],
     auth_hashes_waiting: ['Password hashes queued', () => hashes.pendingCount],

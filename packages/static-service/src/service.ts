@@ -6,9 +6,9 @@ import { openDataDir } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import { Compressor } from './blobs/compressor.ts'
 import type { Config } from './config.ts'
-import { openStorage } from './open-storage.ts'
 import { AccessRules } from './sharing/access-rules.ts'
 import { sharingTables } from './sharing/tables.ts'
+import type { Storage } from './storage.ts'
 
 /**
  * Makes the parts, and the app that closes them in order when it is closed.
@@ -28,7 +28,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
     isPublicByDefault: config.isPublicByDefault,
     isExclusive: catalog.isExclusive,
   })
-  catalog.checkRules((version) => rules.catchUp(version))
+  catalog.checkRules?.((version) => rules.catchUp(version))
   const compressor = new Compressor({ store, log })
   opened.defer(() => compressor.close())
   const metrics = await createMetrics(config.metricsToken)
@@ -45,3 +45,14 @@ export async function createService(config: Config, log: Logger): Promise<App> {
 }
 
 const patience = 2000
+
+// SQLite and a folder, or PostgreSQL and S3. Each is loaded only when it is used.
+async function openStorage(config: Config, log: Logger): Promise<Storage> {
+  const { database, s3 } = config
+  if (database && s3) {
+    const { openSharedStorage } = await import('./shared-storage.ts')
+    return openSharedStorage({ ...config, database, s3 }, log)
+  }
+  const { openEmbeddedStorage } = await import('./embedded-storage.ts')
+  return openEmbeddedStorage(config, log)
+}

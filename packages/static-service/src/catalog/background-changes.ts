@@ -1,10 +1,9 @@
-import { DatabaseUnavailableError, name, now, sql } from '@domains-and-files/persistence'
-import type { CatalogDatabase } from './catalog-database.ts'
+import { DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
 import type { CatalogCommand, Outcome, Removed } from './changes/commands.ts'
 import type { HistoryRules } from './changes/prune-past.ts'
 
 interface Dependencies {
-  database: Pick<CatalogDatabase, 'sql' | 'isExclusive'>
+  database: Sql
   history: HistoryRules | undefined
   submit: (command: CatalogCommand) => Promise<Outcome>
   toError: (outcome: Outcome) => unknown
@@ -27,8 +26,7 @@ export class BackgroundChanges {
   }
 
   /** Looks for both now, and again from time to time. */
-  start(): void {
-    const { isExclusive } = this.#dependencies.database
+  start(isExclusive: boolean): void {
     this.#timers.push(
       setInterval(() => void this.#finishAbandoned(abandonedMs), abandonedMs).unref(),
       setInterval(() => void this.prune(), pruneMs).unref(),
@@ -63,8 +61,8 @@ export class BackgroundChanges {
 
   async #pruneExpired() {
     const { database, history, submit, toError } = this.#dependencies
-    const past = await database.sql.get(sql`select 1 from ${name('past_files')} limit 1`)
-    const entry = await database.sql.get(sql`select 1 from ${name('changes')} limit 1`)
+    const past = await database.get(sql`select 1 from ${name('past_files')} limit 1`)
+    const entry = await database.get(sql`select 1 from ${name('changes')} limit 1`)
     if (!past && !(entry && history?.entryDays)) return
     for (let isLast = false; !isLast && !this.#isClosing; ) {
       const outcome = await submit({ kind: 'prune', need: undefined })
@@ -75,7 +73,7 @@ export class BackgroundChanges {
 
   async #finishAbandoned(untouchedMs: number) {
     try {
-      const changes = await this.#dependencies.database.sql.all<{ id: number }>(
+      const changes = await this.#dependencies.database.all<{ id: number }>(
         sql`select id from ${name('unfinished_changes')}
           where touched_at <= ${now} - ${untouchedMs} order by id`,
       )

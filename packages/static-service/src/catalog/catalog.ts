@@ -1,143 +1,290 @@
-import type { Sql, Table } from '@domains-and-files/persistence'
-import { pathConflict, preconditionFailed, quotaExceeded } from '../errors.ts'
-import type { FileRow, ListedVersion } from '../files/file-record.ts'
-import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
-import { readCatalog } from './archive.ts'
-import { CatalogChanges } from './catalog-changes.ts'
-import type {
-  CatalogDatabase,
-  CatalogOptions,
-  CatalogStatus,
-  RulesCheck,
-} from './catalog-database.ts'
-import { findMiscounts, type Miscount } from './find-miscounts.ts'
-import type { HistoryReads } from './history/past-files.ts'
-import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
-import type { OpenedTree, TreeFile, TreePageQuery, TreeQueryAt } from './listing/tree-files.ts'
-import type { ContentReader, SizeRange, Usage } from './queries.ts'
+import { HttpError } from '@domains-and-files/http'
+import { DatabaseUnavailableError, type Row, type Sql } from '@domains-and-files/persistence'
+import type { StoredBlob } from '../blobs/staged-blob.ts'
+import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-record.ts'
+import type { Conditions } from '../rfc9110/entity-tags.ts'
+import type { Link } from '../sharing/links.ts'
+import { GroupCommit } from '../sqlite/group-commit.ts'
+import { BackgroundChanges } from './background-changes.ts'
+import { type ChangeEntry, nobody } from './changes/change-entry.ts'
+import {
+  type CatalogCommand,
+  type ChangedPaths,
+  type DirectoryMove,
+  isAlone,
+  type MoveFileCommand,
+  type Outcome,
+  type Removed,
+  type TreeChange,
+  type TreeCommand,
+} from './changes/commands.ts'
+import type { SliceLimits } from './changes/directory-changes.ts'
+import type { HistoryRules } from './changes/prune-past.ts'
+import { Queries, type Totals } from './queries.ts'
+import type { CatalogReads } from './reads.ts'
+import { errorOf } from './rejection-errors.ts'
 
-/** Which file is at which path, and was, and the version records. A change is durable when its promise resolves. */
-export class Catalog extends CatalogChanges {
-  readonly #database: CatalogDatabase
+export interface CatalogOptions {
+  /** Maximum bytes of the distinct contents; undefined: unlimited. */
+  quotaBytes?: number | undefined
+  /** How many files a change of a directory has in one transaction. */
+  limits?: SliceLimits | undefined
+  history?: HistoryRules | undefined
+}
 
-  constructor(database: CatalogDatabase, options: CatalogOptions) {
-    super(database, options)
-    this.#database = database
-  }
+export interface CatalogStatus {
+  /** Whether the database answers. */
+  isAvailable: boolean
+  /** Counters as they are now, or as the last probe found them; undefined where they cannot be read. */
+  totals: Totals | undefined
+  /** The newest version record; null where none is known. */
+  newestVersion: string | null
+}
 
+/** Called with the version of the access rules; a promise where newer ones must be loaded. */
+export type RulesCheck = (version: number) => Promise<void> | undefined
+
+/**
+ * Which file is at which path, and the version records. Changes are committed in groups, each done whole or not at all, and
+ * durable when its promise resolves. Those of more than 20,000 files are recorded, and then done in slices, each whole: after
+ * a crash the rest is done when the catalog is opened again. All throw `insufficient_storage` where the disk of the database
+ * is full. Each that changes files has one entry in the list of changes, which names the actor.
+ */
+export abstract class Catalog extends Queries {
   /**
    * Whether only this process changes the catalog. Then a file may be remembered until `onChange` names its path; else
    * it is read for each request.
    */
-  get isExclusive(): boolean {
-    return this.#database.isExclusive
+  abstract readonly isExclusive: boolean
+  /** What is read of many rows, or of the past. */
+  abstract readonly reads: CatalogReads
+  /** All tables of the catalog, and the events that it appends, to be read. */
+  readonly database: Sql
+  readonly #quotaBytes: number | undefined
+  readonly #keepDays: number
+  readonly #commits: GroupCommit<CatalogCommand, Outcome>
+  readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
+  readonly #freeListeners: ((digests: string[]) => void)[] = []
+  readonly #background: BackgroundChanges
+
+  constructor(database: Sql, { quotaBytes, history }: CatalogOptions) {
+    super(database)
+    this.database = database
+    this.#quotaBytes = quotaBytes
+    this.#keepDays = history?.keepDays ?? 0
+    this.#commits = new GroupCommit((commands) => this.#commit(commands), {
+      isOutage: (error) =>
+        error instanceof DatabaseUnavailableError ||
+        (error instanceof HttpError && error.status === 503),
+      isLarge: isAlone,
+    })
+    this.#background = new BackgroundChanges({
+      ...{ database, history },
+      submit: (command) => this.#commits.submit(command),
+      toError: (outcome) => errorOf(outcome, this.#quotaBytes),
+    })
   }
 
-  override find(path: string): Promise<FileRow | undefined> {
-    return this.#database.find(path)
-  }
+  /** One outcome per command, in order, each command done whole or not at all. */
+  protected abstract commit(commands: CatalogCommand[]): Promise<Outcome[]>
 
-  /** As `find`; undefined also where a look-up needs waiting. */
-  findNow(path: string): FileRow | undefined {
-    return this.#database.findNow?.(path)
-  }
+  abstract find(path: string): Promise<FileRow | undefined>
+
+  /** As `find`; only where a look-up needs no waiting. */
+  findNow?(path: string): FileRow | undefined
 
   /**
    * From now on a file is found after `check` of the version of the access rules that its look-up read; only where other
    * processes change them.
    */
-  checkRules(check: RulesCheck): void {
-    this.#database.checkRules?.(check)
-  }
-
-  /**
-   * Checks whether `put` of one file would be refused now, before its content has arrived.
-   * @throws {HttpError} `path_conflict` or `precondition_failed`.
-   */
-  async checkPut(path: string, conditions: Conditions): Promise<void> {
-    const { row, conflicts } = await this.findTarget(path)
-    if (!row && conflicts) throw pathConflict(path)
-    if (!holds(conditions, row)) throw preconditionFailed(path)
-  }
-
-  /**
-   * Checks whether `put` of a content of a size in this range would certainly exceed the quota now.
-   * @throws {HttpError} `quota_exceeded`.
-   */
-  async checkQuota(path: string, size: SizeRange): Promise<void> {
-    const quota = this.quotaBytes
-    if (quota === undefined) return
-    const { storedSize, hasSize, freed } = await this.readQuota(path, size)
-    if (storedSize + size.minBytes <= quota) return
-    // It may equal a stored content, which takes no more room, or replace one.
-    if (hasSize) return
-    if (storedSize - freed + size.minBytes > quota) throw quotaExceeded(quota)
-  }
-
-  list(query: ListQuery): Promise<FileList> {
-    return this.#database.long.list(query)
-  }
-
-  /** The tree as JSON; undefined when there is no such directory. */
-  tree(query: TreeQuery): Promise<Uint8Array | undefined> {
-    return this.#database.long.tree(query)
-  }
-
-  override usage(directory: string): Promise<Usage> {
-    return directory === '' ? super.usage('') : this.#database.long.usage(directory)
-  }
-
-  /**
-   * All files below a directory, as a change left them, or as they are now; the root is empty. Undefined: there is no such
-   * change yet.
-   */
-  openTree(query: TreeQueryAt): Promise<OpenedTree | undefined> {
-    return this.#database.long.openTree(query)
-  }
-
-  readTreePage(query: TreePageQuery): Promise<TreeFile[]> {
-    return this.#database.long.treePage(query)
-  }
-
-  /** Newest first, changelogs cut to 1 KiB. */
-  listVersions(page: number, pageSize: number): Promise<ListedVersion[]> {
-    return this.#database.long.versions({ skip: (page - 1) * pageSize, take: pageSize })
-  }
-
-  /** What requests did to files, and files as they were. */
-  get history(): HistoryReads {
-    return this.#database.long
-  }
-
-  override contentPrefixes(): Promise<string[]> {
-    return this.#database.long.contentPrefixes()
-  }
-
-  override contents(prefix: string): Promise<{ digest: string; size: number }[]> {
-    return this.#database.long.contents(prefix)
-  }
-
-  override contentSizes(digests: string[], reader: ContentReader): Promise<Map<string, number>> {
-    return this.#database.long.contentSizes({ ...reader, digests })
-  }
+  checkRules?(check: RulesCheck): void
 
   /** For health checks and metrics; waits for nothing. */
-  status(): CatalogStatus {
-    return this.#database.status()
+  abstract status(): CatalogStatus
+
+  /** Queries that wait for an answer. */
+  abstract readonly waitingQueries: number
+
+  protected abstract closeDatabase(): Promise<void>
+
+  /** Carries out what an earlier process left, and ends the past in time. Not in commands. */
+  startBackground(): void {
+    this.#background.start(this.isExclusive)
   }
 
-  /** Holds the events that it appends, to be read. */
-  get outbox(): Sql {
-    return this.#database.sql
+  /** Ends what runs in the background, so that it frees no more contents; changes in slices go on after the next opening. */
+  stopBackground(): Promise<void> {
+    return this.#background.close()
   }
 
-  /** Reads all rows as of one moment. Services may go on changing the catalog. */
-  snapshot<T>(work: (tables: Table[]) => Promise<T>): Promise<T> {
-    return this.#database.sql.snapshot((transaction) => work(readCatalog(transaction)))
+  async close(): Promise<void> {
+    await this.stopBackground()
+    await this.closeDatabase()
   }
 
-  /** What of the catalog does not agree with itself: rows, references and every count that is kept. */
-  findMiscounts(): Promise<Miscount[]> {
-    return findMiscounts(this.#database.sql)
+  /** Called after each commit of this process with the changed paths, before the change is answered. */
+  onChange(listener: (paths: ChangedPaths) => void): void {
+    this.#changeListeners.push(listener)
+  }
+
+  /** Called after each commit of this process with the digests that nothing refers to any more. */
+  onFree(listener: (digests: string[]) => void): void {
+    this.#freeListeners.push(listener)
+  }
+
+  /** Changes that wait for their commit. */
+  get waitingChanges(): number {
+    return this.#commits.queued
+  }
+
+  /**
+   * Stores these files, all or none, each in place of what was at its path. Their contents must be stored already.
+   * @throws {HttpError} `path_conflict`, `precondition_failed` or `quota_exceeded`.
+   */
+  put(files: NewFile[], conditions: Conditions = {}, actor = nobody) {
+    return this.#submit({ kind: 'put', actor, files, conditions, quota: this.#quotaBytes }, 'put')
+  }
+
+  /** @throws {HttpError} `file_not_found` or `precondition_failed`. */
+  async remove(path: string, conditions: Conditions = {}, actor = nobody): Promise<void> {
+    await this.#submit({ kind: 'remove', actor, paths: [path], conditions }, 'remove')
+  }
+
+  /** Removes these files, or none. @throws {HttpError} `file_not_found`. */
+  removeAll(paths: string[], actor = nobody): Promise<Removed> {
+    return this.#submit({ kind: 'remove', actor, paths, conditions: {} }, 'remove')
+  }
+
+  /**
+   * Removes these files with all their past, or none; also what was at a path before it was deleted. Entries of changes keep
+   * the names alone. `freed`: what nothing needs any more, for `BlobStore.erase`.
+   * @throws {HttpError} `file_not_found` where a path never had a file.
+   */
+  forget(paths: string[], actor = nobody): Promise<Removed & { freed: string[] }> {
+    return this.#submit({ kind: 'forget', actor, paths }, 'remove')
+  }
+
+  /** Removes every file below a directory; the root is empty. @throws {HttpError} `directory_not_found`. */
+  async removeBelow(directory: string, actor = nobody): Promise<Removed> {
+    const command = { kind: 'removeBelow', actor, directory } as const
+    const outcome = await this.#commits.submit(command)
+    // Where the disk has no room for the whole change, it may have some for slices of it.
+    const isDivided = 'failed' in outcome && isFull(errorOf(outcome, undefined))
+    const next = isDivided ? await this.#commits.submit({ ...command, inSlices: true }) : outcome
+    if ('done' in next && next.done === 'begun') return this.#background.carryOut(next.id)
+    return this.#expect(next, 'remove')
+  }
+
+  /**
+   * Moves one file; returns the number of files moved, or undefined when the file has another content than `digest`.
+   * @throws {HttpError} `file_not_found` or `path_conflict`.
+   */
+  async moveFile(move: Omit<MoveFileCommand, 'kind' | 'actor'>, actor = nobody) {
+    const outcome = await this.#commits.submit({ kind: 'moveFile', actor, ...move })
+    if ('refused' in outcome && outcome.refused === 'content_changed') return undefined
+    return this.#expect(outcome, 'move').files
+  }
+
+  /**
+   * Moves every file below a directory, or none; returns their number. The root is empty. One in slices ends where a file has
+   * been stored in its way meanwhile.
+   * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
+   */
+  async moveDirectory(move: DirectoryMove, actor = nobody): Promise<number> {
+    const command = { kind: 'moveDirectory', actor, ...move } as const
+    const outcome = await this.#commits.submit(command)
+    if (!('refused' in outcome) || outcome.refused !== 'too_many_files') {
+      return this.#expect(outcome, 'move').files
+    }
+    const refusal = await this.reads.findMoveRefusal(move)
+    if (refusal) throw errorOf(refusal, this.#quotaBytes)
+    const { id } = await this.#submit({ ...command, inSlices: true }, 'begun')
+    return (await this.#background.carryOut(id)).files
+  }
+
+  /**
+   * Keeps durable contents for a day without a file, for a caller.
+   * @throws {HttpError} `quota_exceeded` where they are limited and exceed the quota with the current files.
+   */
+  async keepContents(
+    contents: StoredBlob[],
+    { callerId, isLimited }: { callerId: string; isLimited: boolean },
+  ): Promise<void> {
+    const keepDays = this.#keepDays
+    await this.#submit({ kind: 'keepContents', contents, callerId, keepDays, isLimited }, 'keep')
+  }
+
+  /**
+   * Makes a directory what the source is, whatever the number of its files.
+   * @throws {HttpError} `precondition_failed`, `version_exists`, `tree_too_large`, `directory_not_found`, `path_conflict`,
+   *   `invalid_path`, `reserved_path` or `quota_exceeded`.
+   */
+  async replaceTree(command: Omit<TreeCommand, 'kind' | 'quota'>): Promise<TreeChange> {
+    const quota = this.#quotaBytes
+    return (await this.#submit({ kind: 'replaceTree', ...command, quota }, 'tree')).tree
+  }
+
+  /**
+   * Takes back what a change did and nothing else; returns the change that does so. With `overwrite` also files that were
+   * changed since.
+   * @throws {HttpError} `change_not_found`, `revert_conflict`, `history_gone`, `path_conflict` or `quota_exceeded`.
+   */
+  async revert(change: number, overwrite: boolean, actor = nobody): Promise<ChangeEntry> {
+    const quota = this.#quotaBytes
+    const command = { kind: 'revert', actor, change, overwrite, quota } as const
+    return (await this.#submit(command, 'revert')).change
+  }
+
+  /** Removes the oldest past, up to so many bytes and 1,000 files; returns how many: 0: there is none. */
+  async dropPast(bytes: number): Promise<number> {
+    return (await this.#submit({ kind: 'prune', need: bytes }, 'prune')).rows
+  }
+
+  /** @throws {HttpError} `version_exists`. */
+  async record(version: NewVersion): Promise<VersionRow> {
+    const recorded = await this.#submit({ kind: 'record', version }, 'record')
+    // An older version may not keep its files any more.
+    void this.#background.prune()
+    return recorded.version
+  }
+
+  /** Records an event for each of these links, once. */
+  async recordUsedUp(links: Link[]): Promise<void> {
+    await this.#submit({ kind: 'recordUsedUp', links }, 'other')
+  }
+
+  /**
+   * Adds rows that `readCatalog` has read as they are, and counts them, in one transaction. Leaves those that exist, so that an
+   * interrupted restore can be repeated.
+   */
+  async importRows(table: string, rows: Row[]): Promise<void> {
+    await this.#submit({ kind: 'import', table, rows }, 'other')
+  }
+
+  async #submit<Kind extends Done>(command: CatalogCommand, kind: Kind) {
+    return this.#expect(await this.#commits.submit(command), kind)
+  }
+
+  #expect<Kind extends Done>(outcome: Outcome, kind: Kind): Extract<Outcome, { done: Kind }> {
+    if ('done' in outcome && outcome.done === kind) {
+      return outcome as Extract<Outcome, { done: Kind }> // Its kind says so.
+    }
+    throw errorOf(outcome, this.#quotaBytes)
+  }
+
+  // Listeners run before any caller of the group is answered.
+  async #commit(commands: CatalogCommand[]): Promise<Outcome[]> {
+    const outcomes = await this.commit(commands)
+    for (const outcome of outcomes) {
+      if (!('changed' in outcome)) continue
+      for (const listener of this.#changeListeners) listener(outcome.changed)
+      if (outcome.freed.length === 0) continue
+      for (const listener of this.#freeListeners) listener(outcome.freed)
+    }
+    return outcomes
   }
 }
+
+type Done = Extract<Outcome, { done: string }>['done']
+
+const isFull = (error: unknown) => error instanceof HttpError && error.status === 507

@@ -1,14 +1,6 @@
-import {
-  join,
-  name,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
-import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
+import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import type { FileRow, VersionRow } from '../files/file-record.ts'
 import { parentOf } from '../files/path-segments.ts'
-import { below } from './changes/load-files.ts'
-import { keptPath } from './history/past-rows.ts'
 import { among } from './records.ts'
 import { versionColumns } from './versions.ts'
 
@@ -26,19 +18,6 @@ export interface Totals {
   versions: number
 }
 
-export interface Usage extends Totals {
-  /** Those with files, largest count first. */
-  categories: CategoryCount[]
-}
-
-/** Who names contents: limited to folders, those that a file there has or had, and those that are kept for it. */
-export interface ContentReader {
-  /** As `Caller.id`. */
-  id: string
-  /** Each ends in a slash; undefined: all. */
-  folders?: readonly string[] | undefined
-}
-
 export interface SizeRange {
   minBytes: number
   maxBytes: number
@@ -50,10 +29,6 @@ export class Queries {
 
   constructor(database: SqlTransaction) {
     this.#sql = database
-  }
-
-  find(path: string): Promise<FileRow | undefined> {
-    return this.#sql.get(sql`select ${fileColumns} from ${name('files')} where path = ${path}`)
   }
 
   /** The file at a path, and whether the path is a directory or lies below a file. */
@@ -86,36 +61,10 @@ export class Queries {
     return found
   }
 
-  /** Whether a file has the content, now or in the past. */
+  /** Whether a file has this content, now or in the past. */
   async isReferenced(digest: string): Promise<boolean> {
     const found = await this.#sql.get(sql`select 1 from ${name('blobs')} where digest = ${digest}`)
     return found !== undefined
-  }
-
-  /** By its counters for the root; below a directory the files are counted. */
-  async usage(directory: string): Promise<Usage> {
-    const totals = await this.totals()
-    if (directory === '') {
-      const categories = await this.#sql.all<CategoryCount>(sql`
-        select category, file_count "fileCount", total_size "totalSize"
-        from ${name('categories')} order by file_count desc, category`)
-      return { ...totals, categories }
-    }
-    const inside = sql`from ${name('files')} where ${below(directory)}`
-    const categories = await this.#sql.all<CategoryCount>(sql`
-      select category, count(*) "fileCount", sum(size) "totalSize" ${inside}
-      group by category order by "fileCount" desc, category`)
-    const stored = await this.#sql.get<{ bytes: number }>(sql`
-      select coalesce(sum(size), 0) bytes from (select distinct digest, size ${inside}) blob`)
-    const past = await this.#sql.get<{ bytes: number }>(sql`
-      select coalesce(sum(size), 0) bytes from ${name('blobs')} where refs = 0 and digest in (
-        select digest from ${name('past_files')} where ${below(directory)})`)
-    return {
-      ...{ categories, versions: totals.versions, storedSize: stored?.bytes ?? 0 },
-      pastSize: past?.bytes ?? 0,
-      totalFiles: categories.reduce((sum, { fileCount }) => sum + fileCount, 0),
-      totalSize: categories.reduce((sum, { totalSize }) => sum + totalSize, 0),
-    }
   }
 
   async totals(): Promise<Totals> {
@@ -142,32 +91,6 @@ export class Queries {
     )
   }
 
-  /** The first two hex digits of all contents. */
-  async contentPrefixes(): Promise<string[]> {
-    const rows = await this.#sql.all<{ prefix: string }>(
-      sql`select distinct substr(digest, 1, 2) prefix from ${name('blobs')} order by 1`,
-    )
-    return rows.map(({ prefix }) => prefix)
-  }
-
-  /** The contents whose digests begin with two hex digits. */
-  contents(prefix: string): Promise<{ digest: string; size: number }[]> {
-    return this.#sql.all(sql`select digest, size from ${name('blobs')}
-      where digest between ${prefix} and ${`${prefix}g`}`)
-  }
-
-  /** The sizes of those of these contents that are stored and that the reader may know of, by digest. */
-  async contentSizes(
-    digests: string[],
-    { id, folders }: ContentReader,
-  ): Promise<Map<string, number>> {
-    const rows = await this.#sql.all<{ digest: string; size: number }>(
-      sql`select digest, size from ${folders ? known(digests, { id, folders }) : name('blobs')}
-        where digest ${among(digests)}`,
-    )
-    return new Map(rows.map(({ digest, size }) => [digest, size]))
-  }
-
   /** The files with this content, now or in the past, by path. */
   async pathsOf(digest: string): Promise<string[]> {
     const rows = await this.#sql.all<{ path: string }>(
@@ -176,20 +99,6 @@ export class Queries {
     )
     return rows.map(({ path }) => path)
   }
-}
-
-// Contents of the caller's own: see `ContentReader`.
-function known(
-  digests: string[],
-  { id, folders }: { id: string; folders: readonly string[] },
-): Statement {
-  const inside = folders.map((folder) => sql`(${below(folder.slice(0, -1))})`)
-  const isInside = sql`(${join([sql`1 = 0`, ...inside], ' or ')})`
-  const kept = digests.map((digest) => keptPath(digest, id))
-  const [files, past] = [name('files'), name('past_files')]
-  return sql`(select digest, size from ${files} where ${isInside}
-    union all select digest, size from ${past} where ${isInside}
-    union all select digest, size from ${past} where path ${among(kept)} and change_id = 0) content`
 }
 
 // Versions are never deleted, so their last number is their count.

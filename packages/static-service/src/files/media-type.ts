@@ -2,15 +2,8 @@ import { extname } from 'node:path'
 import { lookup } from 'mime-types'
 
 export const categories = [
-  'image',
-  'video',
-  'audio',
-  'font',
-  'document',
-  'archive',
-  'code',
-  'data',
-  'other',
+  ...(['image', 'video', 'audio', 'font'] as const),
+  ...(['document', 'archive', 'code', 'data', 'other'] as const),
 ] as const
 
 export type Category = (typeof categories)[number]
@@ -99,19 +92,11 @@ const textNames =
 
 // Missing from the library, or better known for another format.
 const unlisted = new Map([
-  ['.cts', 'text/x-typescript'],
-  ['.diff', 'text/x-diff'],
-  ['.go', 'text/x-go'],
-  ['.jsonl', 'application/x-ndjson'],
-  ['.kt', 'text/x-kotlin'],
-  ['.ndjson', 'application/x-ndjson'],
-  ['.patch', 'text/x-diff'],
-  ['.py', 'text/x-python'],
-  ['.rb', 'text/x-ruby'],
-  ['.rs', 'text/x-rust'],
-  ['.swift', 'text/x-swift'],
-  ['.tsx', 'text/x-tsx'],
-  ['.vue', 'text/x-vue'],
+  ...['.jsonl', '.ndjson'].map((extension) => [extension, 'application/x-ndjson'] as const),
+  ...'cts:typescript diff:diff patch:diff go:go kt:kotlin py:python rb:ruby rs:rust swift:swift tsx:tsx vue:vue'
+    .split(' ')
+    .map((pair) => pair.split(':'))
+    .map(([extension, language]) => [`.${extension}`, `text/x-${language}`] as const),
   ...'adoc asc cfg env jsonc lock md5 properties rst sha1 sha256 sha384 sha512 sum'
     .split(' ')
     .map((extension) => [`.${extension}`, 'text/plain'] as const),
@@ -146,26 +131,9 @@ const documents =
   /^application\/(?:vnd\.(?:openxmlformats-officedocument|oasis\.opendocument|ms-(?:word|excel|powerpoint)|apple\.(?:pages|numbers|keynote)|sun\.xml|stardivision)\b)/
 
 const compressible = new Set([
-  'application/json',
-  'application/json5',
-  'application/x-ndjson',
-  'application/xml',
-  'application/xml-dtd',
-  'application/javascript',
-  'application/ecmascript',
-  'application/typescript',
-  'application/yaml',
-  'application/toml',
-  'application/sql',
-  'application/rtf',
-  'application/wasm',
-  'application/x-sh',
-  'application/x-httpd-php',
-  'application/vnd.ms-fontobject',
-  'font/ttf',
-  'font/otf',
-  'font/collection',
-  'image/bmp',
-  'image/x-icon',
-  'image/vnd.microsoft.icon',
+  ...'json json5 x-ndjson xml xml-dtd javascript ecmascript typescript yaml toml sql rtf wasm x-sh x-httpd-php vnd.ms-fontobject'
+    .split(' ')
+    .map((subtype) => `application/${subtype}`),
+  ...['font/ttf', 'font/otf', 'font/collection'],
+  ...['image/bmp', 'image/x-icon', 'image/vnd.microsoft.icon'],
 ])

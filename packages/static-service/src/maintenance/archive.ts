@@ -53,10 +53,10 @@ export async function openFolderSource(places: DataPlaces): Promise<BackupSource
   const stack = opened.move()
   return {
     async read(work) {
-      await catalog.snapshot((ofCatalog) =>
+      await catalog.database.snapshot((transaction) =>
         readAuthFolder(
           places,
-          ({ tables, files }) => work.rows([...ofCatalog, ...tables], files),
+          ({ tables, files }) => work.rows([...readCatalog(transaction), ...tables], files),
           otherTables,
         ),
       )

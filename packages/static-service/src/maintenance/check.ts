@@ -11,7 +11,7 @@ import type { CompressedCoding } from '../blobs/blob-path.ts'
 import type { StoredEntry } from '../blobs/blob-store.ts'
 import { hashBytes } from '../blobs/hashing.ts'
 import { hashBlob } from '../blobs/integrity.ts'
-import type { Miscount } from '../catalog/find-miscounts.ts'
+import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import { openFolderReader, openLocked, openShared, type Stores, throwExplained } from './stores.ts'
 
@@ -64,10 +64,10 @@ async function checkStores(
   const { totalFiles, storedSize, pastSize } = await catalog.totals()
   const report: Report = { files: totalFiles, contents: 0, bytes: 0, damages: [], orphans: [] }
   report.damages.push(...(await store.findFaults().catch(throwExplained)))
-  report.damages.push(...(await catalog.findMiscounts()))
+  report.damages.push(...(await findMiscounts(catalog.database)))
   progress?.begin('checked', { count: totalFiles, bytes: storedSize + pastSize })
-  const shards = new Checker({ catalog, store, report, repair, progress })
-  for (const prefix of prefixes) await shards.check(prefix).catch(throwExplained)
+  const check = { catalog, store, report, repair, progress }
+  for (const prefix of prefixes) await checkShard(check, prefix).catch(throwExplained)
   return report
 }
 
@@ -80,96 +80,90 @@ function findStore(dataDir: string): string {
 // The first two hex digits of digests: a store is checked in 256 parts.
 const prefixes = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, '0'))
 
-interface Dependencies extends Pick<Stores, 'catalog'> {
+interface Check extends Pick<Stores, 'catalog'> {
   store: Stores['blobs']
   report: Report
   repair: boolean
   progress: Progress | undefined
 }
 
-class Checker {
-  readonly #dependencies: Dependencies
-
-  constructor(dependencies: Dependencies) {
-    this.#dependencies = dependencies
+async function checkShard(check: Check, prefix: string): Promise<void> {
+  const { catalog, report, progress } = check
+  const known = await catalog.reads.contents(prefix)
+  for (const blob of known) {
+    const fault = await findFault(check, blob)
+    if (fault) await reportBlob(check, blob, fault)
+    await checkForms(check, blob)
+    report.contents += 1
+    report.bytes += blob.size
+    progress?.blob(blob)
   }
+  await checkEntries(check, prefix, new Set(known.map(({ digest }) => digest)))
+}
 
-  async check(prefix: string): Promise<void> {
-    const { catalog, report, progress } = this.#dependencies
-    const known = await catalog.contents(prefix)
-    for (const blob of known) {
-      await this.#checkBlob(blob)
-      await this.#checkForms(blob)
-      report.contents += 1
-      report.bytes += blob.size
-      progress?.blob(blob)
-    }
-    await this.#checkEntries(prefix, new Set(known.map(({ digest }) => digest)))
+async function findFault({ store }: Check, { digest, size }: Blob): Promise<string | undefined> {
+  try {
+    await using blob = await store.open(digest)
+    if (!blob) return 'its content is missing'
+    blob.expect?.(0, blob.size)
+    const found = await hashBlob(blob)
+    if (blob.size !== size) return `its content has ${blob.size} bytes instead of ${size}`
+    return found === digest ? undefined : 'its content has been altered'
+  } catch (error) {
+    return `its content ${whyUnreadable(error)}`
   }
+}
 
-  async #checkBlob(blob: Blob) {
-    const fault = await this.#findFault(blob)
-    if (fault) await this.#report(blob, fault)
+async function checkForms(check: Check, blob: Blob) {
+  const { store, repair } = check
+  // A store that cannot say which forms it has is reported with the blob itself.
+  for (const coding of await store.forms(blob.digest).catch(noForms)) {
+    if (await isSound(check, blob, coding)) continue
+    if (repair) await store.dropForm(blob.digest, coding)
+    else await reportBlob(check, blob, `its ${coding} form is damaged`)
   }
+}
 
-  async #findFault({ digest, size }: Blob): Promise<string | undefined> {
-    try {
-      await using blob = await this.#dependencies.store.open(digest)
-      if (!blob) return 'its content is missing'
-      blob.expect?.(0, blob.size)
-      const found = await hashBlob(blob)
-      if (blob.size !== size) return `its content has ${blob.size} bytes instead of ${size}`
-      return found === digest ? undefined : 'its content has been altered'
-    } catch (error) {
-      return `its content ${whyUnreadable(error)}`
-    }
+async function isSound(
+  { store }: Check,
+  { digest, size }: Blob,
+  coding: CompressedCoding,
+): Promise<boolean> {
+  try {
+    await using form = await store.open(digest, coding)
+    if (!form) return true // Removed meanwhile.
+    return (await hashBytes(await form.read(0, form.size), coding, size)) === digest
+  } catch (error) {
+    whyUnreadable(error)
+    return false
   }
+}
 
-  async #checkForms(blob: Blob) {
-    const { store, repair } = this.#dependencies
-    // A store that cannot say which forms it has is reported with the blob itself.
-    for (const coding of await store.forms(blob.digest).catch(noForms)) {
-      if (await this.#isSound(blob, coding)) continue
-      if (repair) await store.dropForm(blob.digest, coding)
-      else await this.#report(blob, `its ${coding} form is damaged`)
-    }
-  }
+// Only what files or their past still refer to: a service may have deleted it meanwhile.
+async function reportBlob({ catalog, report }: Check, { digest }: Blob, fault: string) {
+  const paths = await catalog.pathsOf(digest)
+  report.damages.push(...paths.map((path) => ({ path, fault })))
+}
 
-  async #isSound({ digest, size }: Blob, coding: CompressedCoding): Promise<boolean> {
-    try {
-      await using form = await this.#dependencies.store.open(digest, coding)
-      if (!form) return true // Removed meanwhile.
-      return (await hashBytes(await form.read(0, form.size), coding, size)) === digest
-    } catch (error) {
-      whyUnreadable(error)
-      return false
-    }
+async function checkEntries(
+  { catalog, store, report, repair }: Check,
+  prefix: string,
+  known: Set<string>,
+) {
+  const entries = await store.list(prefix).catch((error): StoredEntry[] => {
+    const fault = whyUnreadable(error)
+    report.damages.push({ path: `the blobs that begin with ${prefix}`, fault })
+    return []
+  })
+  const orphans: StoredEntry[] = []
+  for (const entry of entries) {
+    const { digest } = entry
+    // Asked again: a service may have stored it meanwhile.
+    const isUsed = digest && (known.has(digest) || (await catalog.isReferenced(digest)))
+    if (!isUsed) orphans.push(entry)
   }
-
-  // Only what files or their past still refer to: a service may have deleted it meanwhile.
-  async #report({ digest }: Blob, fault: string) {
-    const { catalog, report } = this.#dependencies
-    const paths = await catalog.pathsOf(digest)
-    report.damages.push(...paths.map((path) => ({ path, fault })))
-  }
-
-  async #checkEntries(prefix: string, known: Set<string>) {
-    const { catalog, store, report, repair } = this.#dependencies
-    const entries = await store.list(prefix).catch((error): StoredEntry[] => {
-      const fault = whyUnreadable(error)
-      report.damages.push({ path: `the blobs that begin with ${prefix}`, fault })
-      return []
-    })
-    const orphans: StoredEntry[] = []
-    for (const entry of entries) {
-      const { digest } = entry
-      // Asked again: a service may have stored it meanwhile.
-      const isUsed = digest && (known.has(digest) || (await catalog.isReferenced(digest)))
-      if (!isUsed) orphans.push(entry)
-    }
-    report.orphans.push(...orphans.map(({ name }) => name))
-    if (repair && orphans.length > 0) await store.removeEntries(orphans)
-  }
+  report.orphans.push(...orphans.map(({ name }) => name))
+  if (repair && orphans.length > 0) await store.removeEntries(orphans)
 }
 
 /** @throws the error, if the whole store does not answer: nothing is damaged then. */

@@ -15,10 +15,10 @@ export interface SweepResult {
 export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog): Promise<SweepResult> {
   const result: SweepResult = { orphans: 0, missing: [] }
   for (const prefix of new Set([
-    ...(await catalog.contentPrefixes()),
+    ...(await catalog.reads.contentPrefixes()),
     ...(await store.prefixes()),
   ])) {
-    const known = await catalog.contents(prefix)
+    const known = await catalog.reads.contents(prefix)
     const referenced = new Set(known.map(({ digest }) => digest))
     const stored = new Set((await store.list(prefix)).flatMap(({ digest }) => digest ?? []))
     const orphans = [...stored].filter((digest) => !referenced.has(digest))

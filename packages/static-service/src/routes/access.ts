@@ -1,15 +1,15 @@
-import { allowsPath, callerOf } from '@domains-and-files/auth'
-import { type App, defineRoute } from '@domains-and-files/http'
+import { allowsPath, type Caller, callerOf } from '@domains-and-files/auth'
+import { type App, answers, defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
 import { invalidPath, reservedPath } from '../errors.ts'
-import { readDirectory, readPath } from '../files/file-path.ts'
+import { readPath } from '../files/file-path.ts'
 import {
   type AccessRule,
   type AccessRules,
   ruleNotFound,
   tooManyRules,
 } from '../sharing/access-rules.ts'
-import { requireDirectory } from './folder-limits.ts'
+import { requireWrittenDirectory } from './callers.ts'
 
 const example = { prefix: 'drafts/', public: false, by: 'admin', at: '2027-01-15T09:30:00.000Z' }
 
@@ -54,8 +54,7 @@ const listRules = (slash: string, rules: AccessRules) =>
       description:
         'The rule of the longest prefix decides; files without a rule follow `STATIC_DEFAULT_ACCESS`. Admins limited to folders see the rules inside them.',
       tags,
-      responses: { 200: { description: 'The rules by prefix' } },
-      response: { 200: RuleList },
+      ...answers(200, 'The rules by prefix', RuleList),
     },
     handler: async (request) => {
       const caller = callerOf(request)
@@ -78,12 +77,11 @@ const setRule = (rules: AccessRules) =>
       params: AtPrefix,
       body: NewRule,
       errors: [...faults, tooManyRules()],
-      responses: { 200: { description: 'The rule' } },
-      response: { 200: RuleRecord },
+      ...answers(200, 'The rule', RuleRecord),
     },
     handler: async (request) => {
       const caller = callerOf(request)
-      const prefix = readPrefix(requireDirectory(caller, readDirectory(request.params['*'])))
+      const prefix = readPrefix(caller, request.params['*'])
       const { public: isPublic } = request.body
       const rule = { prefix, isPublic, by: caller.username, at: new Date().toISOString() }
       await rules.set(rule)
@@ -104,12 +102,11 @@ const removeRule = (rules: AccessRules) =>
       tags,
       params: AtPrefix,
       errors: [...faults, ruleNotFound(example.prefix)],
-      responses: { 204: { description: 'Removed' } },
-      response: { 204: z.undefined() },
+      ...answers(204, 'Removed'),
     },
     handler: async (request, reply) => {
       const caller = callerOf(request)
-      const prefix = readPrefix(requireDirectory(caller, readDirectory(request.params['*'])))
+      const prefix = readPrefix(caller, request.params['*'])
       await rules.remove(prefix)
       request.log.info({ prefix, user: caller.username }, 'access rule removed')
       return reply.code(204).send(undefined)
@@ -117,7 +114,8 @@ const removeRule = (rules: AccessRules) =>
   })
 
 // The root has no rule: STATIC_DEFAULT_ACCESS is its own.
-const readPrefix = (directory: string) => `${readPath(directory)}/`
+const readPrefix = (caller: Caller, text: string) =>
+  `${readPath(requireWrittenDirectory(caller, text))}/`
 
 const describe = ({ prefix, isPublic, by, at }: AccessRule) => ({
   prefix,

@@ -12,10 +12,10 @@ import {
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
 import { directoryNotFound, fileNotFound, invalidPath, rangeNotSatisfiable } from '../errors.ts'
-import { readDirectory, readWrittenPath } from '../files/file-path.ts'
 import { type Link, type Links, linkNotFound, tooManyLinks } from '../sharing/links.ts'
-import { requireDirectory, requirePath } from './folder-limits.ts'
+import { requireWrittenDirectory, requireWrittenPath } from './callers.ts'
 import { file } from './openapi-examples.ts'
+import { documentRawRoute } from './static.ts'
 
 interface Dependencies {
   links: Links
@@ -198,44 +198,36 @@ function recordUsedUp(app: App, { links, catalog }: Dependencies) {
   })
 }
 
-/** `LinkHandler` gets the requests before the framework. */
+/** `LinkHandler` answers. */
 function documentLinks(app: App) {
   const token = z.string().meta({ description: 'of the link', examples: [exampleToken] })
-  const document = (url: string, operationId: string, params: z.ZodObject) =>
-    app.route({
-      method: ['GET', 'HEAD'],
-      url,
-      config: { access: 'public' },
-      schema: {
-        ...{ operationId, summary: 'The file of a link, or a page that lists its folder', tags },
-        description:
-          'As `/static/{path}`, but never cached. A GET from the first byte of a file is a download; ranges that begin later belong to one of the last hour.',
-        params,
-        querystring: z.looseObject({ download: z.string().optional() }),
-        errors: [linkNotFound(), rangeNotSatisfiable(file.size), tooManyFailures(60)],
-        responses: {
-          200: { description: 'The file, or the page', content: '*/*' },
-          206: { description: 'The requested ranges', content: '*/*' },
-        },
-      },
-      handler: () => {
-        throw new Error('a request for a link has reached the framework')
-      },
-    })
-  document('/l/:token', 'openLink', z.object({ token }))
   const rest = z.string().meta({ description: 'path below the folder', examples: ['hello.txt'] })
-  document('/l/:token/*', 'openLinkBelow', z.object({ token, '*': rest }))
+  const schema = {
+    summary: 'The file of a link, or a page that lists its folder',
+    description:
+      'As `/static/{path}`, but never cached. A GET from the first byte of a file is a download; ranges that begin later belong to one of the last hour.',
+    tags,
+    querystring: z.looseObject({ download: z.string().optional() }),
+    errors: [linkNotFound(), rangeNotSatisfiable(file.size), tooManyFailures(60)],
+    responses: {
+      200: { description: 'The file, or the page', content: '*/*' },
+      206: { description: 'The requested ranges', content: '*/*' },
+    },
+  }
+  const [link, below] = [z.object({ token }), z.object({ token, '*': rest })]
+  documentRawRoute(app, '/l/:token', { ...schema, operationId: 'openLink', params: link })
+  documentRawRoute(app, '/l/:token/*', { ...schema, operationId: 'openLinkBelow', params: below })
 }
 
 /** @throws {HttpError} `file_not_found`, `directory_not_found`, or what is wrong with the path. */
 async function requireReadable(catalog: Catalog, caller: Caller, written: string): Promise<string> {
   if (!written.endsWith('/')) {
-    const path = requirePath(caller, readWrittenPath(written))
+    const path = requireWrittenPath(caller, written)
     if (!(await catalog.find(path))) throw fileNotFound(path)
     return path
   }
-  const prefix = requireDirectory(caller, readDirectory(written))
-  const { total } = await catalog.list({ prefix, sort: 'path', page: 1, pageSize: 1 })
+  const prefix = requireWrittenDirectory(caller, written)
+  const { total } = await catalog.reads.list({ prefix, sort: 'path', page: 1, pageSize: 1 })
   if (prefix === '' || total === 0) throw directoryNotFound(prefix)
   return `${prefix}/`
 }
@@ -244,17 +236,9 @@ async function requireReadable(catalog: Catalog, caller: Caller, written: string
 export const maySee = (caller: Rights & { username?: string }, { by, path }: Link) =>
   by === caller.username || (hasRole(caller, 'admin') && allowsPath(caller, path))
 
-export const describeLink = ({
-  id,
-  path,
-  name,
-  by,
-  createdAt,
-  expiresAt,
-  downloadsLeft,
-}: Link) => ({
+export const describeLink = ({ id, path, name, by, ...link }: Link) => ({
   ...{ id, path, name, by },
-  expires_at: new Date(expiresAt).toISOString(),
-  downloads_left: downloadsLeft,
-  created_at: new Date(createdAt).toISOString(),
+  expires_at: new Date(link.expiresAt).toISOString(),
+  downloads_left: link.downloadsLeft,
+  created_at: new Date(link.createdAt).toISOString(),
 })

@@ -1,4 +1,4 @@
-import type { HeaderDoc } from '@domains-and-files/http'
+import { type HeaderDoc, paginate } from '@domains-and-files/http'
 import {
   insufficientStorage,
   invalidPath,
@@ -121,9 +121,15 @@ export const uploadConditions: Record<string, HeaderDoc> = {
   'if-none-match': { description: '`*`: only if there is no such file', example: '*' },
 }
 
-export const uploadHeaders: Record<string, HeaderDoc> = {
+const uploadHeaders: Record<string, HeaderDoc> = {
   location: { description: 'URL of the record', example: `/api/files/${file.path}` },
   ...recordTag,
+}
+
+/** Of the upload of one file. */
+export const storedAnswers = {
+  200: { description: 'Replaced: the record of the file', headers: uploadHeaders },
+  201: { description: 'Created: the record of the file', headers: uploadHeaders },
 }
 
 export const uploadErrors = [
@@ -133,3 +139,13 @@ export const uploadErrors = [
   quotaExceeded(10_737_418_240),
   preconditionFailed(file.path),
 ]
+
+const pagination = paginate({ page: 1, page_size: 50 }, 1)
+
+/** The example of a list: one page. */
+export const onePage = (members: object) => ({ examples: [{ ...members, pagination }] })
+
+/** The example of a list that `next` follows: one page. */
+export const lastPage = (members: object) => ({
+  examples: [{ ...members, pagination, next: null }],
+})

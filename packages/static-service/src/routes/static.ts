@@ -1,4 +1,5 @@
 import type { App } from '@domains-and-files/http'
+import type { FastifySchema } from 'fastify'
 import { z } from 'zod'
 import { fileNotFound, invalidPath, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
 import { file } from './openapi-examples.ts'
@@ -79,15 +80,18 @@ const staticSchema = {
   querystring: StaticQuery,
 }
 
-/** Documents /static/{path}. `StaticHandler` gets the requests before the framework. */
-export function documentStaticRoute(app: App): void {
+/** Documents /static/{path}: `StaticHandler` answers. */
+export const documentStaticRoute = (app: App) => documentRawRoute(app, '/static/*', staticSchema)
+
+/** Documents what a `RawRoute` answers before the framework. */
+export function documentRawRoute(app: App, url: string, schema: FastifySchema): void {
   app.route({
     method: ['GET', 'HEAD'],
-    url: '/static/*',
+    url,
     config: { access: 'public' },
-    schema: staticSchema,
+    schema,
     handler: () => {
-      throw new Error('a request for /static has reached the framework')
+      throw new Error(`a request for ${url} has reached the framework`)
     },
   })
 }

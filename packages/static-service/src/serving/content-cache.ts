@@ -82,7 +82,7 @@ export class ContentCache {
   async findEnded(path: string): Promise<ServedFile | undefined> {
     if (this.#graceSeconds === 0) return undefined
     const since = new Date(Date.now() - 1000 * this.#graceSeconds).toISOString()
-    const row = await this.#catalog.history.lastDeployed({ path, since })
+    const row = await this.#catalog.reads.lastDeployed({ path, since })
     if (!row || row.contentType === 'text/html') return undefined
     const file = this.#describe(row)
     const headers = { ...file.headers, 'cache-control': 'public, max-age=0, must-revalidate' }
@@ -134,6 +134,7 @@ export class ContentCache {
   }
 
   #load(path: string): ServedFile | undefined | Promise<ServedFile | undefined> {
+    if (!this.#catalog.findNow) return this.#read(path)
     const row = this.#catalog.findNow(path)
     return row && this.#describe(row)
   }

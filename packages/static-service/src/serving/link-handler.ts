@@ -11,14 +11,13 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { encodePath, readPath } from '../files/file-path.ts'
 import { type Link, type Links, linkNotFound } from '../sharing/links.ts'
 import type { ContentCache } from './content-cache.ts'
-import { respondToOther } from './other-methods.ts'
-import { asPrivate } from './served-file.ts'
+import { asPrivate, respondToOther } from './served-file.ts'
 import type { StaticHandler } from './static-handler.ts'
 
 interface Dependencies {
   links: Links
   cache: ContentCache
-  catalog: Pick<Catalog, 'list'>
+  catalog: Pick<Catalog, 'reads'>
   handler: StaticHandler
   /** The caller of a `Caller.id`, with its rights now. */
   findCaller: (id: string) => Promise<Caller | undefined>
@@ -129,7 +128,7 @@ export class LinkHandler implements RawRoute {
     { token, rest }: Pick<LinkTarget, 'token' | 'rest'>,
   ): Promise<RawResponse> {
     const folder = rest ? `${pathBelow(link, rest.slice(0, -1))}/` : link.path
-    const { rows, total } = await this.#dependencies.catalog.list({
+    const { rows, total } = await this.#dependencies.catalog.reads.list({
       ...{ prefix: folder.slice(0, -1), sort: 'path', page: 1, pageSize: maxListed },
     })
     if (rows.length === 0) throw linkNotFound()

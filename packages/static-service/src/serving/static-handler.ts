@@ -9,7 +9,6 @@ import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
 import type { ContentCache } from './content-cache.ts'
 import { type Content, ContentStream, joinPieces } from './content-stream.ts'
-import { respondToOther } from './other-methods.ts'
 import { canOffload, hasFile, type Offload, offloadHeaders } from './proxy-offload.ts'
 import type { ReadableFiles } from './readable-files.ts'
 import {
@@ -23,6 +22,7 @@ import {
   queryHeaders,
   type Representation,
   representationOf,
+  respondToOther,
   type ServedFile,
   withVary,
 } from './served-file.ts'

@@ -9,14 +9,14 @@ const numbered = (count: number, write: (number: string) => string) =>
   Array.from({ length: count }, (_, at) => write(String(at).padStart(5, '0')))
 
 const list = async (catalog: Catalog, query: Partial<ListQuery>) => {
-  const found = await catalog.list({ sort: 'path', page: 1, pageSize: 3, ...query })
+  const found = await catalog.reads.list({ sort: 'path', page: 1, pageSize: 3, ...query })
   return { ...found, paths: found.rows.map(({ path }) => path) }
 }
 
 const Tree = z.object({ tree: z.custom<Node>() })
 
 const tree = async (catalog: Catalog, prefix = '', depth = 32): Promise<Node> => {
-  const text = Buffer.from((await catalog.tree({ prefix, depth })) ?? '').toString()
+  const text = Buffer.from((await catalog.reads.tree({ prefix, depth })) ?? '').toString()
   return Tree.parse(JSON.parse(text)).tree
 }
 
@@ -170,7 +170,7 @@ describe.each(databases)('%s', (database) => {
     }
     const order: string[] = []
 
-    const reading = catalog.listVersions(1, 10).then((page) => {
+    const reading = catalog.reads.versions({ skip: 0, take: 10 }).then((page) => {
       order.push('page')
       return page
     })

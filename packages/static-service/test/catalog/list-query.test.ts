@@ -64,7 +64,7 @@ describe.each(databases)('%s', (database) => {
         const all = expected(query)
         const last = Math.max(1, Math.ceil(all.length / 200))
         for (const page of [1, 3, last, Math.ceil(last / 2), last - 1, last + 1].filter(Boolean)) {
-          const list = await catalog.list({ ...query, page })
+          const list = await catalog.reads.list({ ...query, page })
           const label = JSON.stringify({ ...query, page })
           expect([label, list.rows.map(({ path }) => path)]).toEqual([
             label,
@@ -83,10 +83,10 @@ describe.each(databases)('%s', (database) => {
   test('an update is seen on the next page, also where results are cached', async () => {
     const catalog = await open()
     const query: ListQuery = { prefix: 'other/1', sort: '-size', page: 1, pageSize: 10 }
-    const before = await catalog.list(query)
+    const before = await catalog.reads.list(query)
 
     await catalog.remove(before.rows[0]?.path ?? '')
-    const after = await catalog.list(query)
+    const after = await catalog.reads.list(query)
 
     expect(after.rows.slice(0, 9)).toEqual(before.rows.slice(1))
     expect(after.total).toBe(before.total - 1)

@@ -14,7 +14,8 @@ async function failureOf(error: unknown): Promise<unknown> {
   onTestFinished(() => app.close())
   await app.register(multipart)
   const admit = () => Promise.reject(error)
-  app.post('/', async (request) => readForm(request, store, { field: 'file', maxFiles: 1, admit }))
+  const rules = { field: 'file', maxFiles: 1, pathOf: (name: string) => name, admit }
+  app.post('/', async (request) => readForm(request, store, rules))
   let thrown: unknown
   app.setErrorHandler((failure, _request, reply) => {
     thrown = failure

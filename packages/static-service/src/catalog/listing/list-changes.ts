@@ -13,34 +13,26 @@ export type ListedFiles = [
 ]
 
 /** What commits changed, as lists see it. */
-export class ListChanges {
-  readonly #files: (ChangedFile & { folded: string })[]
+type ListChange = ChangedFile & { folded: string }
 
-  constructor(changed: ChangedFile[]) {
-    this.#files = changed.map((file) => ({ ...file, folded: fold(file.path) }))
-  }
+export const withFolded = (changed: ChangedFile[]): ListChange[] =>
+  changed.map((file) => ({ ...file, folded: fold(file.path) }))
 
-  get size(): number {
-    return this.#files.length
-  }
+/** Whether a list has, or had, one of the files. */
+export const concern = (files: ListChange[], list: ListedFiles): boolean =>
+  files.some((file) => isIn(list, file, file.before) || isIn(list, file, file.after))
 
-  /** Whether a list has, or had, one of the files. */
-  concern(list: ListedFiles): boolean {
-    return this.#files.some((file) => isIn(list, file, file.before) || isIn(list, file, file.after))
-  }
-
-  /** By how many rows the position of a file in a list has moved, whether the file still exists or not. */
-  shiftsIn(list: ListedFiles, order: OrderName): (row: SortedFile) => number {
-    const removed = this.#files.flatMap((file) =>
-      isIn(list, file, file.before) ? { path: file.path, ...file.before } : [],
-    )
-    const added = this.#files.flatMap((file) =>
-      isIn(list, file, file.after) ? { path: file.path, ...file.after } : [],
-    )
-    return (row) => {
-      const isBefore = (file: SortedFile) => orders[order].precedes(file, row)
-      return added.filter(isBefore).length - removed.filter(isBefore).length
-    }
+/** By how many rows the position of a file in a list has moved, whether the file still exists or not. */
+export function shiftsIn(files: ListChange[], list: ListedFiles, order: OrderName) {
+  const listed = (side: 'before' | 'after') =>
+    files.flatMap((file) => {
+      const state = file[side]
+      return isIn(list, file, state) ? { path: file.path, ...state } : []
+    })
+  const [removed, added] = [listed('before'), listed('after')]
+  return (row: SortedFile): number => {
+    const isBefore = (file: SortedFile) => orders[order].precedes(file, row)
+    return added.filter(isBefore).length - removed.filter(isBefore).length
   }
 }
 

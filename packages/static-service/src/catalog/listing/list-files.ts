@@ -3,11 +3,17 @@ import type { FileRow } from '../../files/file-record.ts'
 import { type FileList, type ListQuery, maxHits } from '../list-query.ts'
 import { fileColumns } from '../queries.ts'
 import { among } from '../records.ts'
-import { findMatches, type Start, scanPage } from './find-matches.ts'
-import { ListCache, positionKey } from './list-cache.ts'
+import {
+  countOf,
+  findMatches,
+  type ListScope,
+  readScope,
+  type Start,
+  scanPage,
+} from './find-matches.ts'
+import { ListCache } from './list-cache.ts'
 import { readChangedFiles } from './list-changes.ts'
 import { type OrderName, orders } from './list-order.ts'
-import { countOf, type ListScope, readScope } from './list-scope.ts'
 import { PathSample } from './search-index.ts'
 
 // More files of a directory are read along the order instead of collected and sorted.
@@ -97,17 +103,14 @@ export class FileListing {
     const found = await this.#rows(read, { order, start: { from: start?.row }, offset, take })
     const [row] = found
     if (row && (position > 0 || query.search || scope.directory)) {
-      cache.positions.add(positionKey(query, order), { position, row })
+      cache.addPosition(query, order, { position, row })
     }
     return isBackwards ? found.reverse() : found
   }
 
   /** The nearest known position up to this one; where one after it is nearer, this one, counted back from there. */
   async #startOf(read: ListRead, order: OrderName, position: number) {
-    const { positions } = read.cache
-    const key = positionKey(read.query, order)
-    const before = positions.before(key, position)
-    const after = positions.after(key, position)
+    const { before, after } = read.cache.nearest(read.query, order, position)
     const distance = position - (before?.position ?? 0)
     if (!after || distance <= after.position - position) return before
     const [row] = await this.#rows(read, {
@@ -127,17 +130,14 @@ export class FileListing {
   // A snapshot older than the cache is rare: it gets an empty one.
   async #cacheOf(transaction: SqlTransaction, lastChange: number): Promise<ListCache> {
     const known = this.#cache
+    if (lastChange === known.lastChange) return known
     if (lastChange < known.lastChange) return new ListCache(lastChange)
-    if (lastChange > known.lastChange) {
-      const span = { after: known.lastChange, upTo: lastChange }
-      const changed = await readChangedFiles(transaction, span)
-      const next = changed ? known.after(lastChange, changed) : new ListCache(lastChange)
-      // Another list may have been faster.
-      if (lastChange > this.#cache.lastChange) this.#cache = next
-      if (lastChange !== this.#cache.lastChange) return next
-    }
-    this.#cache.positions.enter(lastChange)
-    return this.#cache
+    const span = { after: known.lastChange, upTo: lastChange }
+    const changed = await readChangedFiles(transaction, span)
+    const next = changed ? known.after(lastChange, changed) : new ListCache(lastChange)
+    // Another list may have been faster.
+    if (lastChange > this.#cache.lastChange) this.#cache = next
+    return lastChange === this.#cache.lastChange ? this.#cache : next
   }
 }
 

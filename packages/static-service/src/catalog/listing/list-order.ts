@@ -50,40 +50,34 @@ const sizeKey: SortKey = {
 
 /** Equal times and sizes follow their paths. */
 export const orders: Record<OrderName, Order> = {
-  path: ascending(pathKey, '-path'),
-  '-path': descending(pathKey, 'path'),
-  name: ascending(nameKey, '-name'),
-  '-name': descending(nameKey, 'name'),
-  updated_at: ascending(timeKey, '-updated_at'),
-  '-updated_at': descending(timeKey, 'updated_at'),
-  size: ascending(sizeKey, '-size'),
-  '-size': descending(sizeKey, 'size'),
+  path: orderBy(pathKey, '-path'),
+  '-path': orderBy(pathKey, 'path', true),
+  name: orderBy(nameKey, '-name'),
+  '-name': orderBy(nameKey, 'name', true),
+  updated_at: orderBy(timeKey, '-updated_at'),
+  '-updated_at': orderBy(timeKey, 'updated_at', true),
+  size: orderBy(sizeKey, '-size'),
+  '-size': orderBy(sizeKey, 'size', true),
 }
 
-function ascending(key: SortKey, reversed: OrderName): Order {
+function orderBy(
+  { columns, valuesOf, isLess }: SortKey,
+  reversed: OrderName,
+  isDescending = false,
+): Order {
+  const key = sql([columns.join(', ')])
+  const later = isDescending ? '<' : '>'
+  const compare = (operator: string, row: SortedFile) =>
+    sql`(${key}) ${sql([operator])} (${list(valuesOf(row))})`
   return {
-    column: key.columns[0] ?? '',
-    by: sql([key.columns.join(', ')]),
-    after: (row) => comparison(key, '>', row),
-    from: (row) => comparison(key, '>=', row),
-    precedes: key.isLess,
+    column: columns[0] ?? '',
+    by: isDescending ? sql([columns.map((column) => `${column} desc`).join(', ')]) : key,
+    after: (row) => compare(later, row),
+    from: (row) => compare(`${later}=`, row),
+    precedes: isDescending ? (one, other) => isLess(other, one) : isLess,
     reversed,
   }
 }
-
-function descending(key: SortKey, reversed: OrderName): Order {
-  return {
-    column: key.columns[0] ?? '',
-    by: sql([key.columns.map((column) => `${column} desc`).join(', ')]),
-    after: (row) => comparison(key, '<', row),
-    from: (row) => comparison(key, '<=', row),
-    precedes: (one, other) => key.isLess(other, one),
-    reversed,
-  }
-}
-
-const comparison = ({ columns, valuesOf }: SortKey, operator: string, row: SortedFile): Statement =>
-  sql`(${sql([columns.join(', ')])}) ${sql([operator])} (${list(valuesOf(row))})`
 
 // The order of UTF-8 bytes, as PostgreSQL's: that of UTF-16 differs where there are surrogates.
 function isPathLess(one: string, other: string): boolean {

@@ -1,7 +1,7 @@
 import { type Postgres, render } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
 import type { FileRow } from '../../files/file-record.ts'
-import type { RulesCheck } from '../catalog-database.ts'
+import type { RulesCheck } from '../catalog.ts'
 import { schemaName } from '../migrations.ts'
 import { fileColumns } from '../queries.ts'
 

@@ -1,23 +1,16 @@
 import { type Postgres, Probe, type Transaction } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/content-transaction.ts'
-import type { FileRow } from '../../files/file-record.ts'
-import { Catalog } from '../catalog.ts'
-import {
-  type CatalogDatabase,
-  type CatalogOptions,
-  type CatalogStatus,
-  type LongQueries,
-  longQueries,
-  type RulesCheck,
-} from '../catalog-database.ts'
+import { Catalog, type CatalogOptions, type CatalogStatus, type RulesCheck } from '../catalog.ts'
 import { ChangeGroups } from '../changes/change-groups.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
 import { Queries, type Totals } from '../queries.ts'
+import { type CatalogReads, catalogReads } from '../reads.ts'
 import { FileLookup } from './file-lookup.ts'
 
-export interface PostgresCatalogOptions extends CatalogOptions {
+interface PostgresCatalogOptions extends CatalogOptions {
   /** The contents, which change in the transactions of the catalog. */
   contents: ContentTransaction<Transaction>
+  isCommand?: boolean
 }
 
 /**
@@ -26,22 +19,20 @@ export interface PostgresCatalogOptions extends CatalogOptions {
  */
 export async function openPostgresCatalog(
   postgres: Postgres,
-  { contents, ...options }: PostgresCatalogOptions,
+  { isCommand = false, ...options }: PostgresCatalogOptions,
 ): Promise<Catalog> {
   const queries = new Queries(postgres)
   const probe = await StatusProbe.start(() => queries.readStatus())
-  const { limits, history, quotaBytes } = options
-  const groups = new ChangeGroups<Transaction>({
-    ...{ sql: postgres, limits, history, quotaBytes, contents },
-  })
-  return new Catalog(new PostgresDatabase(postgres, { groups, probe }), options)
+  const catalog = new PostgresCatalog(postgres, { probe, options })
+  if (!isCommand) catalog.startBackground()
+  return catalog
 }
 
 /** It remembers no file: each look-up reads the database. */
-class PostgresDatabase implements CatalogDatabase {
+class PostgresCatalog extends Catalog {
   readonly isExclusive = false
-  readonly sql: Postgres
-  readonly long: LongQueries
+  readonly reads: CatalogReads
+  readonly #postgres: Postgres
   readonly #groups: ChangeGroups<Transaction>
   readonly #files: FileLookup
   readonly #probe: StatusProbe
@@ -49,47 +40,47 @@ class PostgresDatabase implements CatalogDatabase {
 
   constructor(
     postgres: Postgres,
-    { groups, probe }: { groups: ChangeGroups<Transaction>; probe: StatusProbe },
+    { probe, options }: { probe: StatusProbe; options: PostgresCatalogOptions },
   ) {
-    this.sql = postgres
-    this.#groups = groups
+    super(postgres, options)
+    this.#postgres = postgres
+    this.#groups = new ChangeGroups<Transaction>({ sql: postgres, ...options })
     this.#files = new FileLookup(postgres)
     this.#probe = probe
-    const here = longQueries(postgres)
-    this.long = {
+    const here = catalogReads(postgres)
+    this.reads = {
       ...here,
       list: (query) => this.#counted(here.list(query)),
       tree: (query) => this.#counted(here.tree(query)),
     }
   }
 
-  find(path: string): Promise<FileRow | undefined> {
+  find(path: string) {
     return this.#files.find(path)
   }
 
-  checkRules(check: RulesCheck): void {
+  override checkRules(check: RulesCheck): void {
     this.#files.checkRules = check
   }
 
-  async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
+  status(): CatalogStatus {
+    return { isAvailable: this.#postgres.isAvailable, ...this.#probe.seen }
+  }
+
+  get waitingQueries(): number {
+    return this.#files.waiting + this.#pendingQueries
+  }
+
+  protected async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
     const outcomes = await this.#groups.commit(commands)
     for (const outcome of outcomes) {
-      if ('done' in outcome && outcome.done === 'record') {
+      if ('done' in outcome && outcome.done === 'record')
         this.#probe.addVersion(outcome.version.version)
-      }
     }
     return outcomes
   }
 
-  status(): CatalogStatus {
-    return { isAvailable: this.sql.isAvailable, ...this.#probe.seen }
-  }
-
-  get waiting(): number {
-    return this.#files.waiting + this.#pendingQueries
-  }
-
-  close(): Promise<void> {
+  protected closeDatabase(): Promise<void> {
     return this.#probe.close()
   }
 

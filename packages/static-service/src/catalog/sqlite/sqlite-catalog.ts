@@ -1,23 +1,11 @@
-import {
-  render,
-  type Sql,
-  SqliteSql,
-  type Statement,
-  sql as write,
-} from '@domains-and-files/persistence'
+import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
 import { storageFailure } from '../../sqlite/storage-failure.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
-import { Catalog } from '../catalog.ts'
-import {
-  type CatalogDatabase,
-  type CatalogOptions,
-  type CatalogStatus,
-  type LongQueries,
-  longQueries,
-} from '../catalog-database.ts'
+import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
 import { fileColumns, type Totals, totalsStatement } from '../queries.ts'
+import { type CatalogReads, catalogReads } from '../reads.ts'
 import { databaseFile, openDatabase } from './open-sqlite.ts'
 import type { ReadWorkerMethods } from './read-worker.ts'
 import type { WriteWorkerMethods } from './write-worker.ts'
@@ -25,59 +13,57 @@ import type { WriteWorkerMethods } from './write-worker.ts'
 interface SqliteCatalogOptions extends CatalogOptions {
   /** For maintenance beside a service: the database exists, and nothing is changed. */
   isReadOnly?: boolean
+  /** Nothing is done in the background. */
+  isCommand?: boolean
 }
 
 /** The catalog in a data folder, which must exist. */
 export async function openSqliteCatalog(
   dataDir: string,
-  { isReadOnly = false, isCommand = false, ...options }: SqliteCatalogOptions = {},
+  { isReadOnly = false, isCommand = isReadOnly, ...options }: SqliteCatalogOptions = {},
 ): Promise<Catalog> {
   const file = databaseFile(dataDir)
   // Migrated here: the thread that writes starts with the first change.
-  const sql = isReadOnly ? new SqliteSql({ file, isReadOnly }) : openDatabase(file)
-  const database = new SqliteDatabase({ file, sql, options })
-  return new Catalog(database, { ...options, isCommand: isCommand || isReadOnly })
+  const database = isReadOnly ? new SqliteSql({ file, isReadOnly }) : openDatabase(file)
+  const catalog = new SqliteCatalog(database, { file, options })
+  if (!isCommand) catalog.startBackground()
+  return catalog
 }
 
-interface SqliteParts {
-  file: string
-  sql: SqliteSql
-  options: CatalogOptions
-}
-
-/** Look-ups run on the event loop; writes and long queries in worker threads. */
-class SqliteDatabase implements CatalogDatabase {
+/** Look-ups run on the event loop; writes and most reads of many rows in worker threads. */
+class SqliteCatalog extends Catalog {
   readonly isExclusive = true
-  readonly sql: Sql
-  readonly long: LongQueries
+  readonly reads: CatalogReads
   readonly #database: SqliteSql
   readonly #writer: WorkerRpc<WriteWorkerMethods>
   readonly #reader: WorkerRpc<ReadWorkerMethods>
   readonly #find
   readonly #totals
 
-  constructor({ file, sql, options: { limits, history, quotaBytes } }: SqliteParts) {
-    this.#database = sql
-    this.sql = sql
+  constructor(database: SqliteSql, { file, options }: { file: string; options: CatalogOptions }) {
+    super(database, options)
+    this.#database = database
+    const { limits, history, quotaBytes } = options
     this.#writer = new WorkerRpc(new URL('./write-worker.ts', import.meta.url), {
       ...{ file, limits, history, quotaBytes },
     })
     this.#reader = new WorkerRpc(new URL('./read-worker.ts', import.meta.url), file)
-    const { database } = sql
-    database.pragma('query_only = 1')
-    const byPath = write`select ${fileColumns} from files where path = ${''}`
-    this.#find = database.prepare<[string], FileRow>(textOf(byPath))
-    this.#totals = database.prepare<[], Totals & { newestVersion: string | null }>(
+    const { database: connection } = database
+    connection.pragma('query_only = 1')
+    const byPath = sql`select ${fileColumns} from files where path = ${''}`
+    this.#find = connection.prepare<[string], FileRow>(textOf(byPath))
+    this.#totals = connection.prepare<[], Totals & { newestVersion: string | null }>(
       textOf(totalsStatement),
     )
     const reader = this.#reader
-    const here = longQueries(sql)
-    const methods = Object.keys(here) as (keyof LongQueries)[]
+    const here = catalogReads(database)
+    const methods = Object.keys(here) as (keyof CatalogReads)[]
     const asked = methods.map((method) => [method, (input: never) => reader.ask(method, input)])
-    this.long = {
-      ...(Object.fromEntries(asked) as LongQueries), // The thread has the same methods.
-      // A look-up by key.
-      lastDeployed: (query) => here.lastDeployed(query),
+    this.reads = {
+      ...(Object.fromEntries(asked) as CatalogReads), // The thread has the same methods.
+      // Look-ups by key.
+      lastDeployed: here.lastDeployed,
+      usage: (directory) => (directory === '' ? here.usage('') : reader.ask('usage', directory)),
       // Asked at each start, when no thread should start for a small store.
       contentPrefixes: () =>
         this.#isSmall ? here.contentPrefixes() : reader.ask('contentPrefixes', undefined),
@@ -87,19 +73,11 @@ class SqliteDatabase implements CatalogDatabase {
   }
 
   async find(path: string): Promise<FileRow | undefined> {
-    return this.findNow(path)
-  }
-
-  findNow(path: string): FileRow | undefined {
     return this.#find.get(path)
   }
 
-  async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
-    try {
-      return await this.#writer.ask('commit', commands)
-    } catch (error) {
-      throw storageFailure(error)
-    }
+  override findNow(path: string): FileRow | undefined {
+    return this.#find.get(path)
   }
 
   status(): CatalogStatus {
@@ -116,11 +94,19 @@ class SqliteDatabase implements CatalogDatabase {
     }
   }
 
-  get waiting(): number {
+  get waitingQueries(): number {
     return this.#reader.waiting
   }
 
-  async close(): Promise<void> {
+  protected async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
+    try {
+      return await this.#writer.ask('commit', commands)
+    } catch (error) {
+      throw storageFailure(error)
+    }
+  }
+
+  protected async closeDatabase(): Promise<void> {
     await this.#reader.close()
     await this.#database.close()
     // Last: only a writer can checkpoint the log into the database.

@@ -1,6 +1,7 @@
 import {
   type App,
   afterQuery,
+  answers,
   nextOf,
   pageQuery,
   paginate,
@@ -10,7 +11,7 @@ import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { type SortedFile, sorts } from '../../catalog/list-query.ts'
 import { directoryNotFound, invalidPath, reservedPath } from '../../errors.ts'
-import { checkEncoding, readDirectory } from '../../files/file-path.ts'
+import { readDirectory } from '../../files/file-path.ts'
 import { categories } from '../../files/media-type.ts'
 import { category, tree } from '../openapi-examples.ts'
 import {
@@ -38,8 +39,13 @@ const tags = ['files']
 
 export const prefixFaults = [invalidPath('a segment is empty'), reservedPath('tree')]
 
+/** A directory in a query; the root is empty. */
 export const prefixQuery = (description: string) =>
-  z.string('must be given once').default('').meta({ description })
+  z
+    .string('must be given once')
+    .transform(readDirectory)
+    .default('')
+    .meta({ type: 'string', description })
 
 const ListQuery = z.strictObject({
   ...pageQuery(50, 200),
@@ -80,8 +86,7 @@ const listFilesSchema = {
   tags,
   querystring: ListQuery,
   errors: prefixFaults,
-  responses: { 200: { description: 'One page of the list' } },
-  response: { 200: FileList },
+  ...answers(200, 'One page of the list', FileList),
 }
 
 function listFiles(app: App, slash: string, { catalog, describe }: Dependencies) {
@@ -93,10 +98,8 @@ function listFiles(app: App, slash: string, { catalog, describe }: Dependencies)
       serializerCompiler: uncheckedJson,
     },
     async (request, reply) => {
-      const { query, url } = request
-      checkEncoding(url)
-      const prefix = readDirectory(query.prefix)
-      const list = await catalog.list({ ...query, prefix, pageSize: query.page_size })
+      const { query } = request
+      const list = await catalog.reads.list({ ...query, pageSize: query.page_size })
       return {
         files: (await describe(list.rows)).map(({ record }) => record),
         pagination: {
@@ -122,21 +125,21 @@ const listCategoriesSchema = {
   tags,
   querystring: UsageQuery,
   errors: prefixFaults,
-  responses: { 200: { description: 'The categories with at least one file' } },
-  response: {
-    200: z
+  ...answers(
+    200,
+    'The categories with at least one file',
+    z
       .object({ categories: z.array(CategoryCount) })
       .meta({ examples: [{ categories: [category] }] }),
-  },
+  ),
 }
 
 function listCategories(app: App, slash: string, { catalog }: Dependencies) {
   app.get(
     `/api/files/categories${slash}`,
     { config: { access: 'viewer', folders: 'prefix' }, schema: listCategoriesSchema },
-    async ({ query, url }) => {
-      checkEncoding(url)
-      const { categories } = await catalog.usage(readDirectory(query.prefix))
+    async ({ query }) => {
+      const { categories } = await catalog.reads.usage(query.prefix)
       return { categories: categories.map(describeCategory) }
     },
   )
@@ -162,10 +165,11 @@ const getTreeSchema = {
   tags,
   querystring: TreeQuery,
   errors: [...prefixFaults, directoryNotFound('notes/old')],
-  responses: { 200: { description: 'The directory and what lies below it' } },
-  response: {
-    200: z.object({ tree: DirectoryNode }).meta({ examples: [{ tree }] }),
-  },
+  ...answers(
+    200,
+    'The directory and what lies below it',
+    z.object({ tree: DirectoryNode }).meta({ examples: [{ tree }] }),
+  ),
 }
 
 function getTree(app: App, slash: string, { catalog }: Dependencies) {
@@ -173,10 +177,8 @@ function getTree(app: App, slash: string, { catalog }: Dependencies) {
     `/api/files/tree${slash}`,
     { config: { access: 'viewer', folders: 'prefix' }, schema: getTreeSchema },
     async (request, reply) => {
-      const { prefix, depth } = request.query
-      checkEncoding(request.url)
-      const json = await catalog.tree({ prefix: readDirectory(prefix), depth })
-      if (!json) throw directoryNotFound(prefix)
+      const json = await catalog.reads.tree(request.query)
+      if (!json) throw directoryNotFound(request.query.prefix)
       // The read worker serialized it: 10,000 nodes would block the event loop.
       return reply.type('application/json; charset=utf-8').send(Buffer.from(json) as never)
     },

@@ -1,5 +1,5 @@
 import { callerOf, hasRole } from '@domains-and-files/auth'
-import type { App } from '@domains-and-files/http'
+import { type App, answers } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
@@ -17,14 +17,12 @@ import {
   reservedPath,
   targetExists,
 } from '../../errors.ts'
-import { readDirectory, readWrittenPath } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { categoryOf } from '../../files/media-type.ts'
 import { nameOf } from '../../files/path-segments.ts'
-import { actorOf } from '../actor.ts'
-import { requireDirectory, requirePath } from '../folder-limits.ts'
+import { actorOf, requireWrittenDirectory, requireWrittenPath } from '../callers.ts'
 import { file } from '../openapi-examples.ts'
-import { detectType } from '../trees/manifest.ts'
+import { detectType } from '../trees/receive-tree.ts'
 import { checkDistinct } from './uploads.ts'
 
 interface Dependencies {
@@ -75,25 +73,25 @@ const moveFilesSchema = {
     targetExists(file.path),
     moveIntoItself('notes/old'),
   ],
-  responses: { 200: { description: 'Moved' } },
-  response: {
-    200: z.object({ files_moved: z.int() }).meta({ examples: [{ files_moved: 12 }] }),
-  },
+  ...answers(
+    200,
+    'Moved',
+    z.object({ files_moved: z.int() }).meta({ examples: [{ files_moved: 12 }] }),
+  ),
 }
 
 function moveFiles(app: App, dependencies: Dependencies) {
   app.post('/api/files/move', { config, schema: moveFilesSchema }, async (request) => {
-    const caller = callerOf(request)
-    const actor = actorOf(request)
     const { from, to, overwrite = false } = request.body
-    if (!from.endsWith('/')) {
-      const end = (text: string) => requirePath(caller, readWrittenPath(text))
-      const move = { from: end(from), to: end(to), overwrite }
-      return { files_moved: await moveFile(move, actor, dependencies) }
-    }
-    const end = (text: string) => requireDirectory(caller, readDirectory(text))
-    const move = { from: end(from), to: end(to), overwrite }
-    return { files_moved: await dependencies.catalog.moveDirectory(move, actor) }
+    const isDirectory = from.endsWith('/')
+    const end = isDirectory ? requireWrittenDirectory : requireWrittenPath
+    const caller = callerOf(request)
+    const move = { from: end(caller, from), to: end(caller, to), overwrite }
+    const actor = actorOf(request)
+    const moved = isDirectory
+      ? dependencies.catalog.moveDirectory(move, actor)
+      : moveFile(move, actor, dependencies)
+    return { files_moved: await moved }
   })
 }
 
@@ -164,9 +162,10 @@ const deleteFilesSchema = {
     directoryNotFound('notes/old'),
     forgetNeedsAdmin(),
   ],
-  responses: { 200: { description: 'Deleted' } },
-  response: {
-    200: z
+  ...answers(
+    200,
+    'Deleted',
+    z
       .object({
         files_deleted: z.int(),
         bytes_freed: z.int().meta({
@@ -175,7 +174,7 @@ const deleteFilesSchema = {
         }),
       })
       .meta({ examples: [{ files_deleted: 1, bytes_freed: 13 }] }),
-  },
+  ),
 }
 
 // A thousand paths of 1,024 bytes in JSON, some of their characters escaped.
@@ -189,11 +188,12 @@ function deleteFiles(app: App, { catalog, store }: Dependencies) {
       const [caller, actor] = [callerOf(request), actorOf(request)]
       const { paths: written = [], prefix, forget } = request.body
       if (forget && !hasRole(caller, 'admin')) throw forgetNeedsAdmin()
-      const paths = written.map((text) => requirePath(caller, readWrittenPath(text)))
+      const paths = written.map((text) => requireWrittenPath(caller, text))
       checkDistinct(paths)
-      const directory =
-        prefix === undefined ? undefined : requireDirectory(caller, readDirectory(prefix))
-      if (directory !== undefined) return describe(await catalog.removeBelow(directory, actor))
+      if (prefix !== undefined) {
+        const directory = requireWrittenDirectory(caller, prefix)
+        return describe(await catalog.removeBelow(directory, actor))
+      }
       if (!forget) return describe(await catalog.removeAll(paths, actor))
       const { freed, ...removed } = await catalog.forget(paths, actor)
       // It is forgotten: what a process could not erase is erased by the next start, or by the sweep.

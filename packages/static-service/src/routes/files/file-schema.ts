@@ -1,4 +1,4 @@
-import { Next, Pagination, paginate } from '@domains-and-files/http'
+import { Next, Pagination } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { urlOf } from '../../files/file-path.ts'
@@ -6,7 +6,7 @@ import type { CategoryCount as Count, FileRow } from '../../files/file-record.ts
 import { categories } from '../../files/media-type.ts'
 import { etagOf } from '../../rfc9110/entity-tags.ts'
 import type { AccessRules } from '../../sharing/access-rules.ts'
-import { category, file } from '../openapi-examples.ts'
+import { category, file, lastPage } from '../openapi-examples.ts'
 
 // Files, directories and categories as the API describes them.
 
@@ -73,9 +73,7 @@ export const FileList = z
     }),
     next: Next,
   })
-  .meta({
-    examples: [{ files: [file], pagination: paginate({ page: 1, page_size: 50 }, 1), next: null }],
-  })
+  .meta(lastPage({ files: [file] }))
 
 export type DescribeFiles = (rows: FileRow[]) => Promise<DescribedFile[]>
 

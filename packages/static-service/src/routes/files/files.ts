@@ -1,20 +1,40 @@
-import type { IncomingHttpHeaders } from 'node:http'
-import { type App, isCurrent, readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
+import { type App, answers, isCurrent } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { fileNotFound, invalidPath, preconditionFailed, reservedPath } from '../../errors.ts'
 import { hasEncodedSlash, readUrlPath } from '../../files/file-path.ts'
-import { readHttpDate } from '../../rfc9110/conditional-requests.ts'
-import type { Conditions } from '../../rfc9110/entity-tags.ts'
-import { actorOf } from '../actor.ts'
+import { LruLoader } from '../../serving/lru-loader.ts'
+import { actorOf } from '../callers.ts'
 import { file, ifMatchHeader, ifNoneMatchHeader, recordTag } from '../openapi-examples.ts'
-import type { CachedRecord, FileRecordCache } from './file-record-cache.ts'
-import { FileRecord } from './file-schema.ts'
+import { type DescribeFiles, FileRecord } from './file-schema.ts'
+import { conditionsOf } from './store-files.ts'
 
 interface Dependencies {
   catalog: Catalog
-  records: FileRecordCache
+  describe: DescribeFiles
+  records: RecordCache
+}
+
+/**
+ * Serialized file records, bounded in bytes. Never stale: the catalog reports a change, and its entry is invalidated, before
+ * the change is answered. Empty where other processes change the catalog, too.
+ */
+export type RecordCache = LruLoader<CachedRecord>
+
+/** File record as sent: its entity tag and its JSON. */
+interface CachedRecord {
+  etag: string
+  json: string
+}
+
+export function createRecordCache(catalog: Catalog, memoryBytes: number): RecordCache {
+  const records: RecordCache = new LruLoader(
+    memoryBytes,
+    ({ etag, json }) => etag.length + json.length,
+  )
+  catalog.onChange((paths) => records.invalidate(paths))
+  return records
 }
 
 export function registerFileRoutes(app: App, dependencies: Dependencies) {
@@ -46,7 +66,12 @@ const getFileSchema = {
   response: { 200: FileRecord, 304: z.undefined() },
 }
 
-function getFile(app: App, { records }: Dependencies) {
+function getFile(app: App, { catalog, describe, records }: Dependencies) {
+  async function read(path: string): Promise<CachedRecord | undefined> {
+    const row = await catalog.find(path)
+    const [found] = row ? await describe([row]) : []
+    return found && { etag: found.etag(), json: JSON.stringify(found.record) }
+  }
   app.get(
     '/api/files/*',
     {
@@ -63,7 +88,9 @@ function getFile(app: App, { records }: Dependencies) {
     },
     async (request, reply) => {
       const path = readUrlPath(request.url, request.params['*'])
-      const record = await records.find(path)
+      // What another process may have changed is not cached.
+      const load = () => read(path)
+      const record = await (catalog.isExclusive ? records.get(path, load) : load())
       if (!record) throw fileNotFound(path)
       return sendRecord(request, reply, record)
     },
@@ -84,8 +111,7 @@ const deleteFileSchema = {
   params: FilePath,
   requestHeaders: ifMatchHeader,
   errors: [...pathFaults, fileNotFound(file.path), preconditionFailed(file.path)],
-  responses: { 204: { description: 'Deleted' } },
-  response: { 204: z.undefined() },
+  ...answers(204, 'Deleted'),
 }
 
 function deleteFile(app: App, { catalog }: Dependencies) {
@@ -98,16 +124,4 @@ function deleteFile(app: App, { catalog }: Dependencies) {
       return reply.code(204).send(undefined)
     },
   )
-}
-
-/** Preconditions of a request on the stored file (RFC 9110, 13.1). */
-export function conditionsOf(headers: IncomingHttpHeaders): Conditions {
-  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
-  const ifUnmodifiedSince = readHttpDate(headers['if-unmodified-since'])
-  return {
-    ifMatch: ifMatch === undefined ? undefined : readIfMatch(ifMatch),
-    ifNoneMatch: ifNoneMatch === undefined ? undefined : readIfNoneMatch(ifNoneMatch),
-    // A malformed date is ignored (13.1.4).
-    ifUnmodifiedSince,
-  }
 }

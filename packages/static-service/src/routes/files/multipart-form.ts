@@ -4,13 +4,14 @@ import type { FastifyRequest } from 'fastify'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { StagedBlob } from '../../blobs/staged-blob.ts'
 import { fileMissing, invalidPath, malformedUpload, tooManyFiles } from '../../errors.ts'
-import type { Arrival } from './store-files.ts'
-import type { SizeMeter } from './upload-limits.ts'
+import type { Arrival, SizeMeter } from './store-files.ts'
 
 /** What a form may hold: at most one field `path`, and files in parts named `field`. */
 export interface FormRules {
   field: string
   maxFiles: number
+  /** The path of a file, by its name and the field `path`. */
+  pathOf: (name: string, path: string | undefined) => string
   /**
    * Called when a file part begins, with its file name and the field `path` if that came before. Throws to refuse the
    * file before its bytes arrive.
@@ -18,32 +19,35 @@ export interface FormRules {
   admit: (name: string, path: string | undefined) => Promise<SizeMeter>
 }
 
+/** Disposing of it removes the contents that no stored file refers to. */
+interface ReceivedForm extends AsyncDisposable {
+  arrivals: Arrival[]
+}
+
 /**
  * Reads a form, its fields in any order, its files into drafts in bounded memory. On failure, or when the client
  * disconnects, nothing stays behind; the rest of the body is discarded so that the client can read the response.
  * @throws {HttpError} `malformed_body`, `validation_failed`, `invalid_path`, `file_missing`, `too_many_files`,
- *   `insufficient_storage`, or what `admit` and its meter throw.
+ *   `insufficient_storage`, or what `admit`, its meter and `pathOf` throw.
  */
 export async function readForm(
   request: FastifyRequest,
   store: BlobStore,
   rules: FormRules,
-): Promise<MultipartForm> {
-  const form = new MultipartForm(store, rules)
+): Promise<ReceivedForm> {
+  const form = new FormReader(store, rules)
   try {
     for await (const part of request.parts(parserOptions(rules))) await form.read(part)
-    form.end()
-    return form
+    return { arrivals: form.end(), [Symbol.asyncDispose]: () => form.discard() }
   } catch (error) {
-    await form[Symbol.asyncDispose]()
+    await form.discard()
     request.raw.unpipe()
     request.raw.resume()
     throw nameFailure(error, rules)
   }
 }
 
-/** Disposing of it removes the contents that no stored file refers to. */
-class MultipartForm implements AsyncDisposable {
+class FormReader {
   readonly #files: { name: string; draft: StagedBlob }[] = []
   /** Undefined also where the form has none. */
   #path: string | undefined
@@ -61,27 +65,25 @@ class MultipartForm implements AsyncDisposable {
     this.#rules = rules
   }
 
-  /** The files with their paths, by their names and the field `path`. */
-  arrivals(pathOf: (name: string, path: string | undefined) => string): Arrival[] {
-    return this.#files.map(({ name, draft }) => ({ path: pathOf(name, this.#path), draft }))
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
+  async discard(): Promise<void> {
     await Promise.all(this.#files.map(({ draft }) => draft[Symbol.asyncDispose]()))
   }
 
   async read(part: Multipart): Promise<void> {
     if (part.type === 'field') return this.#readField(part)
-    if (part.fieldname !== this.#rules.field) return this.#skipFile(part)
-    return this.#readFile(part)
+    if (part.fieldname === this.#rules.field) return this.#readFile(part)
+    this.#strays.push(part.fieldname)
+    for await (const chunk of part.file) this.#limitRefused(chunk.length)
   }
 
-  /** @throws {HttpError} `file_missing` or `validation_failed`. */
-  end(): void {
+  /** @throws {HttpError} `file_missing`, `validation_failed`, or what `pathOf` throws. */
+  end(): Arrival[] {
+    const { field, pathOf } = this.#rules
     // Browsers send a nameless empty file where none was chosen.
-    const isEmpty = this.#files.every(({ name, draft }) => name === '' && draft.size === 0)
-    if (isEmpty) throw fileMissing(this.#rules.field)
+    if (this.#files.every(({ name, draft }) => name === '' && draft.size === 0))
+      throw fileMissing(field)
     if (this.#strays.length > 0) throw this.#strayParts()
+    return this.#files.map(({ name, draft }) => ({ path: pathOf(name, this.#path), draft }))
   }
 
   async #readFile(part: MultipartFile) {
@@ -110,11 +112,6 @@ class MultipartForm implements AsyncDisposable {
     this.#hasPath = true
     // An empty field counts as absent: HTML forms always send it.
     this.#path = readText(String(part.value)) || undefined
-  }
-
-  async #skipFile(part: MultipartFile) {
-    this.#strays.push(part.fieldname)
-    for await (const chunk of part.file) this.#limitRefused(chunk.length)
   }
 
   // A form with an unknown part is refused: read on for further faults, but not a large file.

@@ -1,3 +1,4 @@
+import { callerOf } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -6,17 +7,38 @@ import {
   digestMismatch,
   encodedSlash,
   fileTooLarge,
+  insufficientStorage,
   partialPut,
+  quotaExceeded,
 } from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
 import { readUrlPath } from '../../files/file-path.ts'
-import { file, uploadConditions, uploadErrors, uploadHeaders } from '../openapi-examples.ts'
-import { readBody } from '../read-body.ts'
+import { file, storedAnswers, uploadConditions, uploadErrors } from '../openapi-examples.ts'
 import { FileRecord } from './file-schema.ts'
-import { conditionsOf, FilePath, pathFaults } from './files.ts'
-import { sendStored, storeFiles } from './store-files.ts'
-import { refuseContentCoding, type UploadLimits } from './upload-limits.ts'
+import { FilePath, pathFaults } from './files.ts'
+import {
+  conditionsOf,
+  refuseContentCoding,
+  sendStored,
+  stageBody,
+  storeFiles,
+  type UploadLimits,
+} from './store-files.ts'
 import type { UploadDependencies } from './uploads.ts'
+
+/** Routes whose handlers read bodies of any content type themselves. */
+export async function registerRawBodies(app: App, register: (scope: App) => void) {
+  await app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+    register(scope)
+  })
+}
+
+const bytes = {
+  consumes: ['application/octet-stream'],
+  body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
+}
 
 const putFileSchema = (maxBytes: number) => ({
   operationId: 'putFile',
@@ -41,25 +63,13 @@ const putFileSchema = (maxBytes: number) => ({
     contentCodingNotSupported(),
     fileTooLarge(maxBytes),
   ],
-  responses: {
-    200: { description: 'Replaced: the record of the file', headers: uploadHeaders },
-    201: { description: 'Created: the record of the file', headers: uploadHeaders },
-  },
-  consumes: ['application/octet-stream'],
-  body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
+  responses: storedAnswers,
+  ...bytes,
   response: { 200: FileRecord, 201: FileRecord },
 })
 
-export async function registerPutRoute(app: App, dependencies: UploadDependencies) {
-  await app.register(async (scope) => {
-    // Encapsulated: the handler reads the body of any content type itself.
-    scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
-    putFile(scope, dependencies)
-  })
-}
-
-function putFile(app: App, dependencies: UploadDependencies) {
+/** Route PUT /api/files/{path}, in the scope of `registerRawBodies`. */
+export function putFile(app: App, dependencies: UploadDependencies) {
   const { store, limits } = dependencies
   app.put(
     '/api/files/*',
@@ -75,17 +85,8 @@ function putFile(app: App, dependencies: UploadDependencies) {
     async (request, reply) => {
       const path = readUrlPath(request.url, request.params['*'])
       const digests = checkDigests(request.headers)
-      const count = limits.meter(path)
       await using draft = store.draft()
-      await readBody(request.raw, async (chunks) => {
-        for await (const chunk of chunks) {
-          const isChecked = count(chunk.length)
-          if (isChecked) await isChecked
-          digests.update(chunk)
-          await draft.write(chunk)
-        }
-        await draft.seal()
-      })
+      await stageBody(request, draft, { count: limits.meter(path), update: digests.update })
       digests.end()
       return sendStored(reply, await storeFiles(request, [{ path, draft }], dependencies))
     },
@@ -93,10 +94,8 @@ function putFile(app: App, dependencies: UploadDependencies) {
 }
 
 // Everything that the headers decide, before the first byte of the body.
-async function refuseEarly(request: FastifyRequest, limits: UploadLimits) {
-  const { headers, url } = request
-  const { '*': rest } = FilePath.parse(request.params)
-  const path = readUrlPath(url, rest)
+async function refuseEarly({ headers, params, url }: FastifyRequest, limits: UploadLimits) {
+  const path = readUrlPath(url, FilePath.parse(params)['*'])
   if (headers['content-range'] !== undefined) throw partialPut()
   refuseContentCoding(headers)
   checkDigests(headers)
@@ -105,4 +104,61 @@ async function refuseEarly(request: FastifyRequest, limits: UploadLimits) {
   if (length === undefined) return
   limits.checkSize(Number(length))
   await limits.checkQuota(path, Number(length))
+}
+
+const ContentPath = z.object({
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'must be 64 hex digits in lower case')
+    .meta({ description: 'SHA-256 of the body', examples: [file.sha256] }),
+})
+
+// A content replaces no file.
+const noPath = ''
+
+const putContentSchema = (maxBytes: number) => ({
+  operationId: 'putContent',
+  summary: 'Store a content that a manifest is going to name',
+  description:
+    'It is kept for a day without a file, for manifests of the same caller. The body is the content, of any type.',
+  tags: ['trees'],
+  params: ContentPath,
+  errors: [
+    digestMismatch('its name'),
+    fileTooLarge(maxBytes),
+    contentCodingNotSupported(),
+    insufficientStorage(),
+    quotaExceeded(10_737_418_240),
+  ],
+  responses: { 201: { description: 'Stored' }, 204: { description: 'It was stored already' } },
+  ...bytes,
+  response: { 201: z.undefined(), 204: z.undefined() },
+})
+
+/** Route PUT /api/contents/{sha256}, in the scope of `registerRawBodies`. */
+export function putContent(app: App, { catalog, store, limits }: UploadDependencies) {
+  app.put(
+    '/api/contents/:sha256',
+    {
+      config: { access: 'editor', folders: 'none' },
+      onRequest: async ({ headers }) => {
+        refuseContentCoding(headers)
+        const length = Number(headers['content-length'] ?? 0)
+        limits.checkSize(length)
+        await limits.checkQuota(noPath, length)
+        delete headers['content-type']
+      },
+      schema: putContentSchema(limits.maxBytes),
+    },
+    async (request, reply) => {
+      await using draft = store.draft()
+      await stageBody(request, draft, { count: limits.meter(noPath) })
+      const content = await draft.keep()
+      if (content.digest !== request.params.sha256) throw digestMismatch('its name')
+      const caller = callerOf(request)
+      const known = await catalog.reads.contentSizes({ ...caller, digests: [content.digest] })
+      await catalog.keepContents([content], { callerId: caller.id, isLimited: true })
+      return reply.code(known.size > 0 ? 204 : 201).send(undefined)
+    },
+  )
 }

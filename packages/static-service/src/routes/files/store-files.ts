@@ -1,15 +1,147 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { callerOf } from '@domains-and-files/auth'
+import { readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { StagedBlob } from '../../blobs/staged-blob.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
+import {
+  contentCodingNotSupported,
+  fileTooLarge,
+  pathConflict,
+  preconditionFailed,
+  quotaExceeded,
+  truncatedBody,
+} from '../../errors.ts'
 import { encodePath } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../../files/media-type.ts'
 import { nameOf } from '../../files/path-segments.ts'
-import { actorOf } from '../actor.ts'
-import { requirePath } from '../folder-limits.ts'
+import { readHttpDate } from '../../rfc9110/conditional-requests.ts'
+import { type Conditions, holds } from '../../rfc9110/entity-tags.ts'
+import { actorOf, requirePath } from '../callers.ts'
 import type { DescribedFile, DescribeFiles } from './file-schema.ts'
-import { conditionsOf } from './files.ts'
+
+/** Preconditions of a request on the stored file (RFC 9110, 13.1). A malformed date is ignored (13.1.4). */
+export function conditionsOf(headers: IncomingHttpHeaders): Conditions {
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
+  return {
+    ifMatch: ifMatch === undefined ? undefined : readIfMatch(ifMatch),
+    ifNoneMatch: ifNoneMatch === undefined ? undefined : readIfNoneMatch(ifNoneMatch),
+    ifUnmodifiedSince: readHttpDate(headers['if-unmodified-since']),
+  }
+}
+
+/** @throws {HttpError} `unsupported_media_type` for a body that would have to be decoded to be stored. */
+export function refuseContentCoding({ 'content-encoding': coding }: IncomingHttpHeaders): void {
+  if (coding !== undefined && coding.toLowerCase() !== 'identity') throw contentCodingNotSupported()
+}
+
+/**
+ * Takes the size of each chunk; a promise where the next chunk has to wait for a check.
+ * @throws {HttpError} `file_too_large` or `quota_exceeded`.
+ */
+export type SizeMeter = (bytes: number) => Promise<void> | undefined
+
+interface Limits {
+  catalog: Pick<Catalog, 'findTarget' | 'readQuota'>
+  maxBytes: number
+  /** Maximum size of all distinct contents; undefined: none. */
+  quotaBytes: number | undefined
+}
+
+/**
+ * Refuses uploads as early as their end is certain: by Content-Length, by what is stored at the path, or as soon as a
+ * limit is passed. The transaction that enters the file decides in the end.
+ */
+export class UploadLimits {
+  readonly maxBytes: number
+  readonly #catalog: Limits['catalog']
+  readonly #quotaBytes: number
+
+  constructor({ catalog, maxBytes, quotaBytes = Number.POSITIVE_INFINITY }: Limits) {
+    this.maxBytes = maxBytes
+    this.#catalog = catalog
+    this.#quotaBytes = quotaBytes
+  }
+
+  /** @throws {HttpError} `file_too_large` or `quota_exceeded` for a file of this size or more, whatever is stored. */
+  checkSize(bytes: number): void {
+    if (bytes > this.maxBytes) throw fileTooLarge(this.maxBytes)
+    if (bytes > this.#quotaBytes) throw quotaExceeded(this.#quotaBytes)
+  }
+
+  /** @throws {HttpError} `path_conflict` or `precondition_failed` where a file would be refused at this path now. */
+  async checkTarget(path: string, conditions: Conditions): Promise<void> {
+    const { row, conflicts } = await this.#catalog.findTarget(path)
+    if (!row && conflicts) throw pathConflict(path)
+    if (!holds(conditions, row)) throw preconditionFailed(path)
+  }
+
+  /** @throws {HttpError} `quota_exceeded` when a content of a size in this range certainly exceeds the quota at this path now. */
+  async checkQuota(path: string, minBytes: number, maxBytes = minBytes): Promise<void> {
+    const quota = this.#quotaBytes
+    if (quota === Number.POSITIVE_INFINITY) return
+    const size = { minBytes, maxBytes }
+    const { storedSize, hasSize, freed } = await this.#catalog.readQuota(path, size)
+    if (storedSize + minBytes <= quota) return
+    // It may equal a stored content, which takes no more room, or replace one.
+    if (!hasSize && storedSize - freed + minBytes > quota) throw quotaExceeded(quota)
+  }
+
+  /** Counts the bytes of one file as they arrive; the path is undefined while it is unknown. */
+  meter(path: string | undefined): SizeMeter {
+    let total = 0
+    let nextCheck = quotaCheckBytes
+    return (bytes) => {
+      total += bytes
+      this.checkSize(total)
+      if (path === undefined || total < nextCheck) return undefined
+      nextCheck = total + quotaCheckBytes
+      return this.checkQuota(path, total, this.maxBytes)
+    }
+  }
+}
+
+// The check reads the catalog, so not for each chunk.
+const quotaCheckBytes = 1_048_576
+
+/** Reads the body of a request; what `read` leaves of it is discarded. @throws {HttpError} `malformed_body` if it is cut. */
+export async function readBody<T>(
+  body: IncomingMessage,
+  read: (chunks: AsyncIterable<Buffer>) => Promise<T>,
+): Promise<T> {
+  try {
+    return await read(chunksOf(body))
+  } catch (error) {
+    // Not destroyed: the socket must stay open for the response.
+    body.resume()
+    throw error
+  }
+}
+
+async function* chunksOf(body: IncomingMessage) {
+  try {
+    for await (const chunk of body.iterator({ destroyOnReturn: false })) yield chunk as Buffer // Without an encoding, it is bytes.
+  } catch (error) {
+    throw truncatedBody(error)
+  }
+}
+
+/** Stages the body of a request, whose size the meter limits. */
+export const stageBody = (
+  { raw }: FastifyRequest,
+  draft: StagedBlob,
+  { count, update }: { count: SizeMeter; update?: (chunk: Buffer) => void },
+): Promise<void> =>
+  readBody(raw, async (chunks) => {
+    for await (const chunk of chunks) {
+      const isChecked = count(chunk.length)
+      if (isChecked) await isChecked
+      update?.(chunk)
+      await draft.write(chunk)
+    }
+    await draft.seal()
+  })
 
 interface Dependencies {
   catalog: Catalog
@@ -62,6 +194,6 @@ export function sendStored(reply: FastifyReply, { stored, wasNew }: StoredFiles)
   return reply
     .code(wasNew ? 201 : 200)
     .header('location', `/api/files/${encodePath(file.record.path)}`)
-    .header('etag', file.etag)
+    .header('etag', file.etag())
     .send(file.record)
 }

@@ -1,5 +1,5 @@
 import { callerOf } from '@domains-and-files/auth'
-import type { App } from '@domains-and-files/http'
+import { type App, answers } from '@domains-and-files/http'
 import multipart from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -17,13 +17,17 @@ import {
 } from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import { requirePath } from '../folder-limits.ts'
-import { file, uploadConditions, uploadErrors, uploadHeaders } from '../openapi-examples.ts'
+import { requirePath } from '../callers.ts'
+import { file, storedAnswers, uploadConditions, uploadErrors } from '../openapi-examples.ts'
 import { type DescribeFiles, FileRecord } from './file-schema.ts'
-import { conditionsOf } from './files.ts'
 import { type FormRules, formOverhead, readForm } from './multipart-form.ts'
-import { sendStored, storeFiles } from './store-files.ts'
-import { refuseContentCoding, type UploadLimits } from './upload-limits.ts'
+import {
+  conditionsOf,
+  refuseContentCoding,
+  sendStored,
+  storeFiles,
+  type UploadLimits,
+} from './store-files.ts'
 
 export interface UploadDependencies {
   store: BlobStore
@@ -67,10 +71,7 @@ const uploadFileSchema = (maxBytes: number) => ({
   tags: ['files'],
   requestHeaders: uploadConditions,
   errors: [...formErrors, fileTooLarge(maxBytes), fileMissing('file'), tooManyFiles(1)],
-  responses: {
-    200: { description: 'Replaced: the record of the file', headers: uploadHeaders },
-    201: { description: 'Created: the record of the file', headers: uploadHeaders },
-  },
+  responses: storedAnswers,
   consumes: ['multipart/form-data'],
   body: z.any().meta({
     type: 'object',
@@ -89,21 +90,15 @@ const uploadFileSchema = (maxBytes: number) => ({
 })
 
 function uploadFile(app: App, dependencies: UploadDependencies) {
-  const { store, limits } = dependencies
+  const form = { field: 'file', maxFiles: 1, pathOf: singlePath }
   app.post(
     '/api/files/upload',
     {
       config: { access: 'editor', folders: 'handler' },
-      onRequest: checkLength(limits, 1),
-      schema: uploadFileSchema(limits.maxBytes),
+      onRequest: checkLength(dependencies, form),
+      schema: uploadFileSchema(dependencies.limits.maxBytes),
     },
-    async (request, reply) => {
-      const maxFiles = 1
-      const admit = admitAt(request, limits, { pathOf: singlePath, maxFiles })
-      await using form = await readForm(request, store, { field: 'file', maxFiles, admit })
-      const arrivals = form.arrivals(singlePath)
-      return sendStored(reply, await storeFiles(request, arrivals, dependencies))
-    },
+    async (request, reply) => sendStored(reply, await storeForm(request, form, dependencies)),
   )
 }
 
@@ -120,7 +115,6 @@ const uploadFilesSchema = (maxBytes: number, maxFiles: number) => ({
     tooManyFiles(maxFiles),
     duplicatePath(file.path),
   ],
-  responses: { 201: { description: 'The records in the order sent' } },
   consumes: ['multipart/form-data'],
   body: z.any().meta({
     type: 'object',
@@ -131,51 +125,53 @@ const uploadFilesSchema = (maxBytes: number, maxFiles: number) => ({
       path: { type: 'string', description: 'directory of all files', examples: ['notes'] },
     },
   }),
-  response: {
-    201: z.object({ files: z.array(FileRecord) }).meta({ examples: [{ files: [file] }] }),
-  },
+  ...answers(
+    201,
+    'The records in the order sent',
+    z.object({ files: z.array(FileRecord) }).meta({ examples: [{ files: [file] }] }),
+  ),
 })
 
 function uploadFiles(app: App, dependencies: UploadDependencies) {
-  const { store, limits, maxBatchFiles: maxFiles } = dependencies
+  const { limits, maxBatchFiles: maxFiles } = dependencies
+  const form = { field: 'files', maxFiles, pathOf: batchPath }
   app.post(
     '/api/files/upload/batch',
     {
       config: { access: 'editor', folders: 'handler' },
-      onRequest: checkLength(limits, maxFiles),
+      onRequest: checkLength(dependencies, form),
       schema: uploadFilesSchema(limits.maxBytes, maxFiles),
     },
     async (request, reply) => {
-      const admit = admitAt(request, limits, { pathOf: batchPath, maxFiles })
-      await using form = await readForm(request, store, { field: 'files', maxFiles, admit })
-      const arrivals = form.arrivals(batchPath)
-      checkDistinct(arrivals.map(({ path }) => path))
-      const { stored } = await storeFiles(request, arrivals, dependencies)
+      const { stored } = await storeForm(request, form, dependencies)
       return reply.code(201).send({ files: stored.map(({ record }) => record) })
     },
   )
 }
 
+type Form = Omit<FormRules, 'admit'>
+
 /** Refuses a form whose length proves that one of its files is too large. */
 const checkLength =
-  (limits: UploadLimits, maxFiles: number) =>
+  ({ limits }: UploadDependencies, { maxFiles }: Form) =>
   async ({ headers }: FastifyRequest) =>
     limits.checkSize((Number(headers['content-length'] ?? 0) - formOverhead(maxFiles)) / maxFiles)
 
-/** Admits each file at the path that it is going to have, where the field `path` came before it. */
-const admitAt =
-  (
-    request: FastifyRequest,
-    limits: UploadLimits,
-    { pathOf, maxFiles }: { pathOf: typeof batchPath; maxFiles: number },
-  ): FormRules['admit'] =>
-  async (name, path) => {
+/** Stores the files of a form; each is admitted at the path that it is going to have, where the field `path` came before it. */
+async function storeForm(request: FastifyRequest, form: Form, dependencies: UploadDependencies) {
+  const { store, limits } = dependencies
+  const { pathOf, maxFiles } = form
+  async function admit(name: string, path: string | undefined) {
     if (path === undefined || name === '') return limits.meter(undefined)
     const target = requirePath(callerOf(request), pathOf(name, path))
     await limits.checkTarget(target, conditionsOf(request.headers))
     // Of several files the transaction knows whether they exceed the quota together.
     return limits.meter(maxFiles === 1 ? target : undefined)
   }
+  await using received = await readForm(request, store, { ...form, admit })
+  checkDistinct(received.arrivals.map(({ path }) => path))
+  return await storeFiles(request, received.arrivals, dependencies)
+}
 
 /** @throws {HttpError} `duplicate_path`. */
 export function checkDistinct(paths: string[]): void {

@@ -2,6 +2,7 @@ import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
   afterQuery,
+  answers,
   Next,
   nextOf,
   Pagination,
@@ -10,7 +11,7 @@ import {
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { changeActions } from '../../catalog/changes/change-entry.ts'
+import { type ChangeEntry, changeActions } from '../../catalog/changes/change-entry.ts'
 import {
   changeNotFound,
   historyGone,
@@ -20,18 +21,67 @@ import {
   quotaExceeded,
   revertConflict,
 } from '../../errors.ts'
-import { checkEncoding, readDirectory } from '../../files/file-path.ts'
-import { actorOf } from '../actor.ts'
+import { actorOf } from '../callers.ts'
 import { prefixQuery } from '../files/browse.ts'
-import { change, changedFile } from '../openapi-examples.ts'
-import {
-  Change,
-  ChangedFile,
-  ChangeId,
-  describeChange,
-  describeState,
-  forgottenIf,
-} from './change-schema.ts'
+import { change, changedFile, lastPage } from '../openapi-examples.ts'
+
+/** The number of a change in a URL. */
+export const ChangeId = z
+  .string()
+  .regex(/^[1-9][0-9]{0,14}$/, 'must be the number of a change')
+  .transform(Number)
+  .meta({ type: 'integer', minimum: 1, description: 'number of a change', examples: [change.id] })
+
+/** Of a change, a file of it, or a state of a path. */
+export const Forgotten = z
+  .literal(true)
+  .optional()
+  .meta({ description: 'files of it have been forgotten: only their paths are known' })
+
+/** A change of files as JSON. */
+export const Change = z
+  .object({
+    id: z.int().meta({ description: 'grows with time; some numbers are no change' }),
+    at: z.iso.datetime(),
+    by: z.string().meta({ description: 'username' }),
+    token: z.string().nullable().meta({ description: 'name of the API token that was used' }),
+    request_id: z.string(),
+    action: z.enum(changeActions),
+    prefix: z.string().nullable().meta({ description: 'the directory that the request named' }),
+    version: z.string().nullable().meta({ description: 'the version recorded with the change' }),
+    added: z.int(),
+    replaced: z.int(),
+    removed: z.int(),
+    bytes: z
+      .int()
+      .meta({ description: 'of the files stored; of those removed if none was stored' }),
+    paths: z.array(z.string()).meta({ description: 'up to ten of the paths' }),
+    forgotten: Forgotten,
+  })
+  .meta({ id: 'Change', examples: [change] })
+
+const State = z.object({ sha256: z.string(), size: z.int() }).nullable()
+
+/** A file before and after a change, or at two moments. */
+export const ChangedFile = z
+  .object({ path: z.string(), before: State, after: State, forgotten: Forgotten })
+  .meta({ id: 'ChangedFile', examples: [changedFile] })
+
+export const describeState = (state: { digest: string; size: number } | null) =>
+  state && { sha256: state.digest, size: state.size }
+
+export const describeChange = ({
+  requestId,
+  isForgotten,
+  ...rest
+}: ChangeEntry): z.infer<typeof Change> => ({
+  ...rest,
+  request_id: requestId,
+  ...forgottenIf(isForgotten),
+})
+
+export const forgottenIf = (isForgotten: boolean) =>
+  isForgotten ? { forgotten: true as const } : {}
 
 /** Routes of what requests did to files. */
 export function registerChangeRoutes(app: App, catalog: Catalog) {
@@ -67,18 +117,13 @@ const listChangesSchema = {
       .meta({ description: 'only changes at this time or later' }),
   }),
   errors: [invalidPath('a segment is empty')],
-  responses: { 200: { description: 'One page of the list' } },
-  response: {
-    200: z.object({ changes: z.array(Change), pagination: Pagination, next: Next }).meta({
-      examples: [
-        {
-          changes: [change],
-          pagination: paginate({ page: 1, page_size: 50 }, 1),
-          next: null,
-        },
-      ],
-    }),
-  },
+  ...answers(
+    200,
+    'One page of the list',
+    z
+      .object({ changes: z.array(Change), pagination: Pagination, next: Next })
+      .meta(lastPage({ changes: [change] })),
+  ),
 }
 
 function listChanges(app: App, slash: string, catalog: Catalog) {
@@ -86,13 +131,9 @@ function listChanges(app: App, slash: string, catalog: Catalog) {
     `/api/changes${slash}`,
     { config: { access: 'viewer', folders: 'prefix' }, schema: listChangesSchema },
     async (request, reply) => {
-      checkEncoding(request.url)
       const { after, page_size: pageSize, ...query } = request.query
-      const prefix = readDirectory(query.prefix)
       const { folders: within } = callerOf(request)
-      const found = await catalog.history.changes({
-        ...{ ...query, prefix, within, pageSize, before: after },
-      })
+      const found = await catalog.reads.changes({ ...query, within, pageSize, before: after })
       return {
         changes: found.changes.map(describeChange),
         pagination: paginate(request.query, found.total),
@@ -112,19 +153,13 @@ const getChangeSchema = {
   params: AtChange,
   querystring: z.strictObject({ ...pageQuery(50, 1000), ...afterQuery(z.string()) }),
   errors: [changeNotFound(change.id)],
-  responses: { 200: { description: 'The change and a page of its files' } },
-  response: {
-    200: Change.extend({ files: z.array(ChangedFile), pagination: Pagination, next: Next }).meta({
-      examples: [
-        {
-          ...change,
-          files: [changedFile],
-          pagination: paginate({ page: 1, page_size: 50 }, 1),
-          next: null,
-        },
-      ],
-    }),
-  },
+  ...answers(
+    200,
+    'The change and a page of its files',
+    Change.extend({ files: z.array(ChangedFile), pagination: Pagination, next: Next }).meta(
+      lastPage({ ...change, files: [changedFile] }),
+    ),
+  ),
 }
 
 function getChange(app: App, catalog: Catalog) {
@@ -135,7 +170,7 @@ function getChange(app: App, catalog: Catalog) {
       const { id } = request.params
       const { after, page, page_size: pageSize } = request.query
       const { folders: within } = callerOf(request)
-      const found = await catalog.history.change({ id, within, page, pageSize, after })
+      const found = await catalog.reads.change({ id, within, page, pageSize, after })
       if (!found) throw changeNotFound(id)
       return {
         ...describeChange(found.change),
@@ -176,8 +211,7 @@ const revertChangeSchema = {
     insufficientStorage(),
     quotaExceeded(10_737_418_240),
   ],
-  responses: { 200: { description: 'The new change' } },
-  response: { 200: Change },
+  ...answers(200, 'The new change', Change),
 }
 
 function revertChange(app: App, catalog: Catalog) {
@@ -188,7 +222,7 @@ function revertChange(app: App, catalog: Catalog) {
       const { overwrite = false } = request.body ?? {}
       const { id } = request.params
       const { folders: within } = callerOf(request)
-      const seen = within && (await catalog.history.change({ id, within, page: 1, pageSize: 1 }))
+      const seen = within && (await catalog.reads.change({ id, within, page: 1, pageSize: 1 }))
       if (within && !seen) throw changeNotFound(id)
       return describeChange(await catalog.revert(id, overwrite, actorOf(request)))
     },

@@ -3,6 +3,7 @@ import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
   afterQuery,
+  answers,
   Next,
   nextOf,
   Pagination,
@@ -23,16 +24,16 @@ import {
   preconditionFailed,
   rangeNotSatisfiable,
 } from '../../errors.ts'
-import { checkEncoding, readWrittenPath } from '../../files/file-path.ts'
+import { checkEncoding } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { frame, selectRanges } from '../../rfc9110/byte-ranges.ts'
 import { evaluateConditions } from '../../rfc9110/conditional-requests.ts'
 import { contentTag } from '../../rfc9110/content-negotiation.ts'
 import type { ContentCache } from '../../serving/content-cache.ts'
 import { ContentStream, joinPieces } from '../../serving/content-stream.ts'
-import { requirePath } from '../folder-limits.ts'
-import { file, pathState } from '../openapi-examples.ts'
-import { ChangeId, Forgotten, forgottenIf } from './change-schema.ts'
+import { requireWrittenPath } from '../callers.ts'
+import { file, lastPage, pathState } from '../openapi-examples.ts'
+import { ChangeId, Forgotten, forgottenIf } from './changes.ts'
 
 interface Dependencies {
   catalog: Catalog
@@ -76,18 +77,13 @@ const getHistorySchema = {
     ...afterQuery(z.int().positive()),
   }),
   errors: [invalidPath('a segment is empty'), neverStored(file.path)],
-  responses: { 200: { description: 'One page of the states' } },
-  response: {
-    200: z.object({ history: z.array(State), pagination: Pagination, next: Next }).meta({
-      examples: [
-        {
-          history: [pathState],
-          pagination: paginate({ page: 1, page_size: 50 }, 1),
-          next: null,
-        },
-      ],
-    }),
-  },
+  ...answers(
+    200,
+    'One page of the states',
+    z
+      .object({ history: z.array(State), pagination: Pagination, next: Next })
+      .meta(lastPage({ history: [pathState] })),
+  ),
 }
 
 function getHistory(app: App, slash: string, { catalog }: Dependencies) {
@@ -97,8 +93,7 @@ function getHistory(app: App, slash: string, { catalog }: Dependencies) {
     async (request, reply) => {
       const path = pathOf(request)
       const { page, page_size: pageSize, after: before } = request.query
-      const query = { path, page, pageSize, before }
-      const { states, total, next } = await catalog.history.states(query)
+      const { states, total, next } = await catalog.reads.states({ path, page, pageSize, before })
       if (total === 0) throw neverStored(path)
       return {
         history: states.map(describePathState),
@@ -146,9 +141,9 @@ function getPastContent(app: App, { catalog, cache }: Dependencies) {
     async (request, reply) => {
       const path = pathOf(request)
       const { change } = request.query
-      const row = await catalog.history.fileAt({ path, change })
+      const row = await catalog.reads.fileAt({ path, change })
       if (row) return sendPast(request, reply, { row, cache })
-      const isGone = await catalog.history.isGone({ path, change })
+      const isGone = await catalog.reads.isGone({ path, change })
       throw isGone ? historyGone() : notThere(path, change)
     },
   )
@@ -156,7 +151,7 @@ function getPastContent(app: App, { catalog, cache }: Dependencies) {
 
 function pathOf(request: FastifyRequest<{ Querystring: { path: string } }>): string {
   checkEncoding(request.url)
-  return requirePath(callerOf(request), readWrittenPath(request.query.path))
+  return requireWrittenPath(callerOf(request), request.query.path)
 }
 
 // Only the identity coding, and no date: the digest identifies the bytes.

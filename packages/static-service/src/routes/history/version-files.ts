@@ -1,6 +1,7 @@
 import {
   type App,
   afterQuery,
+  answers,
   Next,
   nextOf,
   Pagination,
@@ -11,11 +12,10 @@ import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { DiffFile } from '../../catalog/history/tree-diff.ts'
 import { historyGone, versionNotFound } from '../../errors.ts'
-import { checkEncoding, readDirectory } from '../../files/file-path.ts'
 import { prefixFaults, prefixQuery } from '../files/browse.ts'
 import { type DescribeFiles, FileList } from '../files/file-schema.ts'
-import { changedFile, version } from '../openapi-examples.ts'
-import { ChangedFile, describeState } from './change-schema.ts'
+import { changedFile, lastPage, version } from '../openapi-examples.ts'
+import { ChangedFile, describeState } from './changes.ts'
 
 interface Dependencies {
   catalog: Catalog
@@ -50,8 +50,7 @@ const listFilesSchema = {
   params: VersionPath,
   querystring: PageQuery,
   errors,
-  responses: { 200: { description: 'One page of the list' } },
-  response: { 200: FileList },
+  ...answers(200, 'One page of the list', FileList),
 }
 
 function listFiles(app: App, slash: string, { catalog, describe }: Dependencies) {
@@ -59,17 +58,15 @@ function listFiles(app: App, slash: string, { catalog, describe }: Dependencies)
     `/api/versions/:version/files${slash}`,
     { config: { access: 'viewer', folders: 'prefix' }, schema: listFilesSchema },
     async (request, reply) => {
-      checkEncoding(request.url)
-      const { page, page_size: pageSize, after = '', prefix } = request.query
-      const directory = readDirectory(prefix)
+      const { page, page_size: pageSize, after = '', prefix: directory } = request.query
       const change = await momentOf(catalog, { name: request.params.version, directory })
       const skip = after === '' ? (page - 1) * pageSize : 0
       const limit = pageSize + 1
-      const rows = await catalog.history.filesAt({ directory, change, after, skip, limit })
+      const rows = await catalog.reads.filesAt({ directory, change, after, skip, limit })
       const shown = rows.slice(0, pageSize)
       return {
         files: (await describe(shown)).map(({ record }) => record),
-        pagination: paginate(request.query, await catalog.history.countAt({ directory, change })),
+        pagination: paginate(request.query, await catalog.reads.countAt({ directory, change })),
         next: nextOf(request, reply, rows.length > pageSize ? shown.at(-1)?.path : undefined),
       }
     },
@@ -90,9 +87,10 @@ const compareSchema = {
       .meta({ description: 'name of the other version; `current`: the files as they are' }),
   }),
   errors,
-  responses: { 200: { description: 'One page of the differences' } },
-  response: {
-    200: z
+  ...answers(
+    200,
+    'One page of the differences',
+    z
       .object({
         added: z.array(ChangedFile),
         removed: z.array(ChangedFile),
@@ -100,15 +98,8 @@ const compareSchema = {
         pagination: Pagination,
         next: Next,
       })
-      .meta({
-        examples: [
-          {
-            ...{ added: [changedFile], removed: [], changed: [] },
-            ...{ pagination: paginate({ page: 1, page_size: 50 }, 1), next: null },
-          },
-        ],
-      }),
-  },
+      .meta(lastPage({ added: [changedFile], removed: [], changed: [] })),
+  ),
 }
 
 function compare(app: App, slash: string, { catalog }: Dependencies) {
@@ -116,13 +107,11 @@ function compare(app: App, slash: string, { catalog }: Dependencies) {
     `/api/versions/:version/diff${slash}`,
     { config: { access: 'viewer', folders: 'prefix' }, schema: compareSchema },
     async (request, reply) => {
-      checkEncoding(request.url)
-      const { page, page_size: pageSize, after, prefix, to: name } = request.query
-      const directory = readDirectory(prefix)
+      const { page, page_size: pageSize, after, prefix: directory, to: name } = request.query
       const from = await momentOf(catalog, { name: request.params.version, directory })
       const to = name === 'current' ? latest : await momentOf(catalog, { name, directory })
       const query = { directory, from, to, page, pageSize, after }
-      const { files, total, next } = await catalog.history.diff(query)
+      const { files, total, next } = await catalog.reads.diff(query)
       return {
         added: files.filter(({ before }) => !before).map(describeDiff),
         removed: files.filter((file) => !file.after).map(describeDiff),
@@ -153,6 +142,6 @@ async function momentOf(
 ): Promise<number> {
   const found = await catalog.findVersion(name)
   if (!found) throw versionNotFound(name)
-  if (await catalog.history.isGone({ directory, change: found.changeId })) throw historyGone()
+  if (await catalog.reads.isGone({ directory, change: found.changeId })) throw historyGone()
   return found.changeId
 }

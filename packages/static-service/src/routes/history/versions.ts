@@ -1,14 +1,20 @@
 import { callerOf } from '@domains-and-files/auth'
-import { type App, isCurrent, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  isCurrent,
+  Pagination,
+  pageQuery,
+  paginate,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { noVersion, versionExists, versionNotFound } from '../../errors.ts'
-import { checkEncoding, readDirectory } from '../../files/file-path.ts'
 import type { VersionRow } from '../../files/file-record.ts'
 import { etagOf } from '../../rfc9110/entity-tags.ts'
 import { prefixFaults, UsageQuery } from '../files/browse.ts'
 import { CategoryCount, describeCategory } from '../files/file-schema.ts'
-import { ifNoneMatchHeader, recordTag, stats, version } from '../openapi-examples.ts'
+import { ifNoneMatchHeader, onePage, recordTag, stats, version } from '../openapi-examples.ts'
 
 /** Routes of /api/versions, each with and without a trailing slash. */
 export function registerVersionRoutes(app: App, catalog: Catalog) {
@@ -42,7 +48,10 @@ function listVersions(app: App, slash: string, catalog: Catalog) {
     `/api/versions${slash}`,
     { config: { access: 'viewer', folders: 'none' }, schema: listVersionsSchema },
     async ({ query }) => {
-      const versions = await catalog.listVersions(query.page, query.page_size)
+      const versions = await catalog.reads.versions({
+        skip: (query.page - 1) * query.page_size,
+        take: query.page_size,
+      })
       const { versions: total } = await catalog.totals()
       return {
         versions: versions.map(({ isTruncated, ...version }) => ({
@@ -74,9 +83,8 @@ function getStats(app: App, slash: string, catalog: Catalog) {
   app.get(
     `/api/versions/stats${slash}`,
     { config: { access: 'viewer', folders: 'prefix' }, schema: statsSchema },
-    async ({ query, url }) => {
-      checkEncoding(url)
-      const usage = await catalog.usage(readDirectory(query.prefix))
+    async ({ query }) => {
+      const usage = await catalog.reads.usage(query.prefix)
       const { totalFiles, totalSize, storedSize, pastSize, categories, versions } = usage
       return {
         total_files: totalFiles,
@@ -183,8 +191,7 @@ const createVersionSchema = {
   tags,
   body: NewVersion,
   errors: [versionExists(version.version)],
-  responses: { 201: { description: 'The recorded version, now the current one' } },
-  response: { 201: VersionRecord },
+  ...answers(201, 'The recorded version, now the current one', VersionRecord),
 }
 
 const listVersionsSchema = {
@@ -195,9 +202,9 @@ const listVersionsSchema = {
   responses: { 200: { description: 'One page of the list' } },
   querystring: z.strictObject(pageQuery(50, 200)),
   response: {
-    200: z.object({ versions: z.array(ListedVersion), pagination: Pagination }).meta({
-      examples: [{ versions: [version], pagination: paginate({ page: 1, page_size: 50 }, 1) }],
-    }),
+    200: z
+      .object({ versions: z.array(ListedVersion), pagination: Pagination })
+      .meta(onePage({ versions: [version] })),
   },
 }
 
@@ -210,8 +217,7 @@ const versionSchema = {
     version: z.string().meta({ description: 'name of the version', examples: [version.version] }),
   }),
   errors: [versionNotFound(version.version)],
-  responses: { 200: { description: 'The version' } },
-  response: { 200: VersionRecord },
+  ...answers(200, 'The version', VersionRecord),
 }
 
 const currentVersionSchema = {
@@ -236,6 +242,5 @@ const statsSchema = {
   tags,
   querystring: UsageQuery,
   errors: prefixFaults,
-  responses: { 200: { description: 'Files, bytes, categories and versions' } },
-  response: { 200: Stats },
+  ...answers(200, 'Files, bytes, categories and versions', Stats),
 }

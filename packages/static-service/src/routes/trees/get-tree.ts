@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { type App, isCurrent } from '@domains-and-files/http'
+import { callerOf } from '@domains-and-files/auth'
+import { type App, type HeaderDoc, isCurrent } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
+import type { FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
 import { z } from 'zod'
 import { type ArchivedFile, writeTar, writeZip } from '../../archives/write-archive.ts'
@@ -13,18 +15,79 @@ import {
   type TreeFile,
   TreeTag,
 } from '../../catalog/listing/tree-files.ts'
-import { changeNotFound, directoryNotFound, historyGone } from '../../errors.ts'
-import { nameOf } from '../../files/path-segments.ts'
-import { ifNoneMatchHeader } from '../openapi-examples.ts'
 import {
-  At,
-  atErrors,
-  changeOf,
-  readTreePath,
-  TreePath,
-  treePathErrors,
-  treeTag,
-} from './tree-path.ts'
+  changeNotFound,
+  directoryNotFound,
+  historyGone,
+  invalidPath,
+  versionNotFound,
+} from '../../errors.ts'
+import { checkEncoding, hasEncodedSlash, readDirectory } from '../../files/file-path.ts'
+import { nameOf } from '../../files/path-segments.ts'
+import { requireDirectory } from '../callers.ts'
+import { ifNoneMatchHeader } from '../openapi-examples.ts'
+
+export const TreePath = z.object({
+  '*': z.string().meta({
+    description: 'a directory with a trailing slash; empty: the whole store',
+    examples: ['site/'],
+  }),
+})
+
+export const treePathErrors = [invalidPath('a tree is a directory, which ends in a slash')]
+
+/**
+ * The directory that the URL of a tree names, without its trailing slash; the root is empty.
+ * @throws {HttpError} `invalid_path`, `reserved_path`, or `directory_not_found` outside the caller's folders.
+ */
+export function readTreePath(request: FastifyRequest): string {
+  const { url } = request
+  const { '*': decoded } = TreePath.parse(request.params)
+  return requireDirectory(callerOf(request), readDirectoryUrl(url, decoded))
+}
+
+function readDirectoryUrl(url: string, decoded: string): string {
+  checkEncoding(url)
+  if (hasEncodedSlash(url)) throw invalidPath('its slashes are sent as /, not as %2F', decoded)
+  if (decoded === '') return ''
+  if (!decoded.endsWith('/'))
+    throw invalidPath('a tree is a directory, which ends in a slash', decoded)
+  if (decoded.startsWith('/')) throw invalidPath('a segment is empty', decoded)
+  return readDirectory(decoded)
+}
+
+export const At = z
+  .string('must be given once')
+  .regex(/^[0-9A-Za-z._+:-]{1,64}$/, 'must be a change id, a version or an RFC 3339 instant')
+  .meta({
+    description: 'as it was then: a change id (digits alone), a version or an RFC 3339 instant',
+    examples: ['4711'],
+  })
+
+/**
+ * The last change of a moment.
+ * @throws {HttpError} `version_not_found`.
+ */
+export async function changeOf(catalog: Catalog, at: string): Promise<number> {
+  if (/^\d+$/.test(at)) return Number(at)
+  const isInstant = instant.test(at) && !Number.isNaN(Date.parse(at))
+  if (isInstant) return catalog.reads.changeAt(new Date(at).toISOString())
+  const version = await catalog.findVersion(at)
+  if (!version) throw versionNotFound(at)
+  return version.changeId
+}
+
+// RFC 3339, 5.6.
+const instant = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
+
+export const atErrors = [versionNotFound('1.4.0'), changeNotFound(4711), historyGone()]
+
+export const treeTag: Record<string, HeaderDoc> = {
+  etag: {
+    description: 'Of all names and contents of the tree: the same for each of its forms',
+    example: '"c1d8ab3e0f2b4c5d8e9f0a1b2c3d4e5f"',
+  },
+}
 
 interface Dependencies {
   catalog: Catalog
@@ -72,7 +135,7 @@ export function registerGetTreeRoute(app: App, { catalog, store }: Dependencies)
       const directory = readTreePath(request)
       const { at } = request.query
       const change = at === undefined ? undefined : await changeOf(catalog, at)
-      const tree = await catalog.openTree({ directory, at: change })
+      const tree = await catalog.reads.openTree({ directory, at: change })
       if (!tree) throw changeNotFound(change ?? 0)
       if (tree.isGone) throw historyGone()
       const { files, etag } = tree
@@ -109,7 +172,7 @@ async function* wholeTree(
   yield first
   if (tag.state.etag === etag) return
   const query = { directory, after: first.at(-1)?.name ?? '', change }
-  for await (const page of readTreePages((next) => catalog.readTreePage(next), query)) {
+  for await (const page of readTreePages((next) => catalog.reads.treePage(next), query)) {
     tag.add(page)
     yield page
   }

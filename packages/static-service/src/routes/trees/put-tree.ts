@@ -24,19 +24,12 @@ import {
   versionExists,
 } from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
-import { readDirectory } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import { actorOf } from '../actor.ts'
-import { conditionsOf } from '../files/files.ts'
-import { refuseContentCoding } from '../files/upload-limits.ts'
-import { requireDirectory } from '../folder-limits.ts'
-import { Change, describeChange } from '../history/change-schema.ts'
+import { actorOf, requireWrittenDirectory } from '../callers.ts'
+import { conditionsOf, readBody, refuseContentCoding } from '../files/store-files.ts'
+import { Change, describeChange } from '../history/changes.ts'
 import { NewVersion } from '../history/versions.ts'
 import { change, file } from '../openapi-examples.ts'
-import { readBody } from '../read-body.ts'
-import { readManifest } from './manifest.ts'
-import { putContent } from './put-content.ts'
-import { TreeArrivals, type TreeLimits, TreePaths } from './receive-tree.ts'
 import {
   At,
   atErrors,
@@ -45,7 +38,8 @@ import {
   TreePath,
   treePathErrors,
   treeTag,
-} from './tree-path.ts'
+} from './get-tree.ts'
+import { readManifest, TreeArrivals, type TreeLimits, TreePaths } from './receive-tree.ts'
 
 export interface TreeDependencies {
   catalog: Catalog
@@ -139,18 +133,8 @@ const putTreeSchema = {
   response: { 200: TreeResult },
 }
 
-/** Routes PUT /api/trees/{prefix} and PUT /api/contents/{sha256}. */
-export async function registerPutTreeRoutes(app: App, dependencies: TreeDependencies) {
-  await app.register(async (scope) => {
-    // Encapsulated: the handler reads the body of any content type itself.
-    scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
-    putTree(scope, dependencies)
-    putContent(scope, { ...dependencies, limits: dependencies.limits.uploads })
-  })
-}
-
-function putTree(app: App, dependencies: TreeDependencies) {
+/** Route PUT /api/trees/{prefix}, in the scope of `registerRawBodies`. */
+export function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
   app.put(
     '/api/trees/*',
     {
@@ -273,7 +257,7 @@ async function readSource(
   }
   const { success, data, error } = FromTree.safeParse(body, { error: describeIssue })
   if (!success) throw validationFailed(toFaults(error))
-  const from = requireDirectory(callerOf(request), readDirectory(data.from))
+  const from = requireWrittenDirectory(callerOf(request), data.from)
   const { at } = data
   return { from, change: at === undefined ? at : await changeOf(dependencies.catalog, at) }
 }

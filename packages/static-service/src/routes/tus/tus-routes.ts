@@ -13,12 +13,11 @@ import { encodePath } from '../../files/file-path.ts'
 import type { Upload } from '../../uploads/upload-table.ts'
 import type { UploadWriter } from '../../uploads/upload-writer.ts'
 import type { Uploads } from '../../uploads/uploads.ts'
+import { requirePath } from '../callers.ts'
 import type { DescribedFile } from '../files/file-schema.ts'
-import { conditionsOf } from '../files/files.ts'
-import { storeFiles } from '../files/store-files.ts'
-import { refuseContentCoding } from '../files/upload-limits.ts'
+import { registerRawBodies } from '../files/put-file.ts'
+import { conditionsOf, refuseContentCoding, storeFiles } from '../files/store-files.ts'
 import type { UploadDependencies } from '../files/uploads.ts'
-import { requirePath } from '../folder-limits.ts'
 import {
   checksumAlgorithms,
   offsetStream,
@@ -38,10 +37,7 @@ interface Dependencies extends UploadDependencies {
  * checksum.
  */
 export async function registerResumableRoutes(app: App, dependencies: Dependencies) {
-  await app.register(async (scope) => {
-    // Encapsulated: the handlers read the bodies themselves.
-    scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  await registerRawBodies(app, (scope) => {
     scope.addHook('onRequest', async ({ method, headers }) => {
       // Another one is ignored, also where it is malformed: the framework would refuse it.
       if (!isOffsetStream(headers['content-type'])) delete headers['content-type']

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Catalog } from '../../../src/catalog/catalog.ts'
+import { findMiscounts } from '../../../src/catalog/find-miscounts.ts'
 import { openSqliteCatalog } from '../../../src/catalog/sqlite/sqlite-catalog.ts'
 import {
   databases,
@@ -17,7 +18,7 @@ const numbered = (count: number, directory: string) =>
   Array.from({ length: count }, (_, at) => `${directory}/${String(at).padStart(3, '0')}`)
 
 const pathsIn = async (catalog: Catalog) => {
-  const { rows } = await catalog.list({ sort: 'path', page: 1, pageSize: 200 })
+  const { rows } = await catalog.reads.list({ sort: 'path', page: 1, pageSize: 200 })
   return rows.map(({ path }) => path)
 }
 
@@ -64,7 +65,7 @@ describe.each(databases)('%s', (database) => {
     expect(await removal).toMatchObject({ files: 50, bytesFreed: 250 })
     expect([slices, order]).toEqual([7, ['stored', 'removed']])
     expect(await pathsIn(catalog)).toEqual(['d/000', 'd/zzz', 'e'])
-    expect(await catalog.findMiscounts()).toEqual([])
+    expect(await findMiscounts(catalog.database)).toEqual([])
   })
 
   test('a large directory moves in slices, over other files too', async () => {
@@ -72,7 +73,7 @@ describe.each(databases)('%s', (database) => {
 
     expect(await catalog.moveDirectory({ from: 'd', to: 'to/d', overwrite: true })).toBe(50)
     expect(await pathsIn(catalog)).toEqual([...numbered(50, 'to/d'), 'to/other'])
-    expect(await catalog.findMiscounts()).toEqual([])
+    expect(await findMiscounts(catalog.database)).toEqual([])
   })
 
   test.each([
@@ -110,7 +111,7 @@ describe.each(databases)('%s', (database) => {
 
     expect(await catalog.moveDirectory({ from: 'a/b', to: 'a', overwrite: false })).toBe(61)
     expect(await pathsIn(catalog)).toEqual([...numbered(30, 'a'), ...numbered(30, 'a/b'), 'a/c/a'])
-    expect(await catalog.findMiscounts()).toEqual([])
+    expect(await findMiscounts(catalog.database)).toEqual([])
   })
 
   test('a request that is done in slices is one change, of which later changes are independent', async () => {
@@ -121,13 +122,13 @@ describe.each(databases)('%s', (database) => {
     await catalog.removeBelow('d', actor)
     await stored
 
-    const { changes } = await catalog.history.changes({ prefix: '', page: 1, pageSize: 2 })
+    const { changes } = await catalog.reads.changes({ prefix: '', page: 1, pageSize: 2 })
     expect(changes).toMatchObject([
       { action: 'upload', added: 1, paths: ['d/000'] },
       { ...actor, action: 'delete', prefix: 'd/', removed: 50, bytes: 250 },
     ])
     const [, removal] = changes
-    const read = await catalog.history.change({ id: removal?.id ?? 0, page: 1, pageSize: 100 })
+    const read = await catalog.reads.change({ id: removal?.id ?? 0, page: 1, pageSize: 100 })
     expect(read?.files.map(({ path }) => path)).toEqual(numbered(50, 'd'))
     expect(removal?.paths).toEqual(numbered(8, 'd'))
   })
@@ -186,7 +187,7 @@ test.each([
 
   expect(outcome).toBe('the database is not available')
   await expect.poll(() => pathsIn(second)).toEqual(expected)
-  expect(await second.findMiscounts()).toEqual([])
+  expect(await findMiscounts(second.database)).toEqual([])
 })
 
 test('a deletion that a replica left is finished by the next that starts, and by no other before it is left', async () => {

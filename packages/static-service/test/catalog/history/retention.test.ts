@@ -1,6 +1,7 @@
 import { name, type Sql, SqliteSql, sql } from '@domains-and-files/persistence'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Catalog } from '../../../src/catalog/catalog.ts'
+import { findMiscounts } from '../../../src/catalog/find-miscounts.ts'
 import { databaseFile } from '../../../src/catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from '../../../src/catalog/sqlite/sqlite-catalog.ts'
 import { databases, makeFolder, newDatabase, openReplica, toFile } from '../../support/catalogs.ts'
@@ -24,14 +25,14 @@ describe.each(databases)('%s', (database) => {
     catalog.onFree((digests) => freed.push(...digests))
     const put = (content: string, size?: number) => catalog.put([contentOf('a', content, size)])
     const at = async (change: number) =>
-      Buffer.from((await catalog.history.fileAt({ path: 'a', change }))?.digest ?? '', 'hex')
+      Buffer.from((await catalog.reads.fileAt({ path: 'a', change }))?.digest ?? '', 'hex')
         .toString()
         .replaceAll('\0', '')
     const sizes = async () => {
       const { storedSize, pastSize } = await catalog.totals()
       return [storedSize, pastSize]
     }
-    onTestFinished(async () => expect(await catalog.findMiscounts()).toEqual([]))
+    onTestFinished(async () => expect(await findMiscounts(catalog.database)).toEqual([]))
     return { catalog, sql, freed, put, at, sizes }
   }
 
@@ -65,17 +66,17 @@ describe.each(databases)('%s', (database) => {
     await record(catalog, '2')
     await expect.poll(sizes).toEqual([4, 4])
     expect([await at(1), await at(2), await at(3)]).toEqual(['one', '', 'three'])
-    expect(await catalog.history.isGone({ path: 'a', change: 2 })).toBe(true)
-    expect(await catalog.history.isGone({ directory: '', change: 1 })).toBe(false)
+    expect(await catalog.reads.isGone({ path: 'a', change: 2 })).toBe(true)
+    expect(await catalog.reads.isGone({ directory: '', change: 1 })).toBe(false)
 
     await record(catalog, '3')
     await expect.poll(sizes).toEqual([4, 0])
 
-    expect(await catalog.history.isGone({ directory: '', change: 1 })).toBe(true)
+    expect(await catalog.reads.isGone({ directory: '', change: 1 })).toBe(true)
     expect(
       freed.map((digest) => Buffer.from(digest, 'hex').toString().replaceAll('\0', '')),
     ).toEqual(['two', 'one'])
-    expect((await catalog.history.states({ path: 'a', page: 1, pageSize: 9 })).total).toBe(3)
+    expect((await catalog.reads.states({ path: 'a', page: 1, pageSize: 9 })).total).toBe(3)
   })
 
   test('a content that came back is not removed with the past', async () => {
@@ -159,10 +160,10 @@ describe.each(databases)('%s', (database) => {
 
     const ids = async () => {
       const query = { prefix: '', page: 1, pageSize: 9 }
-      return (await catalog.history.changes(query)).changes.map(({ id }) => id)
+      return (await catalog.reads.changes(query)).changes.map(({ id }) => id)
     }
     await expect.poll(ids).toEqual([2])
-    const states = await catalog.history.states({ path: 'a', page: 1, pageSize: 9 })
+    const states = await catalog.reads.states({ path: 'a', page: 1, pageSize: 9 })
     expect(states.states.map(({ change }) => change)).toEqual([2])
   })
 })

@@ -23,7 +23,7 @@ async function startReplicas() {
   await putPaths(writer.catalog, ['a/one.txt', 'a/two.txt', 'a/b/three.txt', 'c/Straße.txt'])
   const searches = countSearches(reader.postgres)
   const read = async (query: Partial<ListQuery>) => {
-    const { rows } = await reader.catalog.list(list(query))
+    const { rows } = await reader.catalog.reads.list(list(query))
     return rows.map(({ path }) => path)
   }
   return { reader, writer, read, searches }

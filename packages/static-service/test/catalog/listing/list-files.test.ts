@@ -40,7 +40,7 @@ async function startReplicas(paths: string[]) {
   const { url } = await newDatabase()
   const [reader, writer] = [await openReplica(url), await openReplica(url)]
   await putPaths(writer.catalog, paths)
-  const read = async (query: Partial<ListQuery>) => reader.catalog.list(list(query))
+  const read = async (query: Partial<ListQuery>) => reader.catalog.reads.list(list(query))
   const readAfresh = (query: Partial<ListQuery>) =>
     new FileListing(writer.postgres).list(list(query))
   const countedRows = countRows(reader.postgres)
@@ -130,11 +130,11 @@ test('positions are forgotten when a process names changed files without their s
     catalog,
     numbered(300, (at) => `a/${at}`),
   )
-  await catalog.list(list({ page: 13 }))
+  await catalog.reads.list(list({ page: 13 }))
   await catalog.put([toFile('a/0100x')])
   await postgres.query('update static_service.changed_files set before = null, after = null')
 
-  const { rows } = await catalog.list(list({ page: 13 }))
+  const { rows } = await catalog.reads.list(list({ page: 13 }))
 
   expect(rows[0]?.path).toBe('a/0119')
 })

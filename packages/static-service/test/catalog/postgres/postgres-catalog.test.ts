@@ -5,7 +5,10 @@ import { sorts } from '../../../src/catalog/list-query.ts'
 import type { FileRow, NewFile } from '../../../src/files/file-record.ts'
 import type { Category } from '../../../src/files/media-type.ts'
 import type { Conditions } from '../../../src/rfc9110/entity-tags.ts'
+import { UploadLimits } from '../../../src/routes/files/store-files.ts'
 import { openCatalog } from '../../support/catalogs.ts'
+
+const quotaBytes = 250
 
 /** A change, given the digest of each file before its group. */
 type Change = (catalog: Catalog, digests: Map<string, string>) => Promise<unknown>
@@ -126,8 +129,8 @@ const count = 40 * Number(process.env.MODEL_RUNS ?? 5)
 
 test(`${count} random changes have the same outcomes and leave the same answers as in SQLite`, async () => {
   const catalogs = [
-    await openCatalog('SQLite', { quotaBytes: 250 }),
-    await openCatalog('PostgreSQL', { quotaBytes: 250 }),
+    await openCatalog('SQLite', { quotaBytes }),
+    await openCatalog('PostgreSQL', { quotaBytes }),
   ]
   const changes = fc.sample(change, count)
   const kinds = new Set<string>()
@@ -158,7 +161,7 @@ test(`${count} random changes have the same outcomes and leave the same answers 
 })
 
 async function digestsIn(catalog: Catalog | undefined) {
-  const files = await catalog?.list({ sort: 'path', page: 1, pageSize: 10_000 })
+  const files = await catalog?.reads.list({ sort: 'path', page: 1, pageSize: 10_000 })
   return new Map(files?.rows.map(({ path, digest }) => [path, digest]))
 }
 
@@ -217,29 +220,34 @@ async function readAll(catalog: Catalog) {
   const read: unknown[] = []
   // One after another: all at once, some wait longer for a connection than they may on a busy machine.
   for (const query of lists) {
-    const { rows, next, ...counts } = await catalog.list({ page: 1, pageSize: 5, ...query })
-    const second = await catalog.list({ page: 2, pageSize: 5, ...query })
+    const { rows, next, ...counts } = await catalog.reads.list({ page: 1, pageSize: 5, ...query })
+    const second = await catalog.reads.list({ page: 2, pageSize: 5, ...query })
     const shown = [...rows, ...second.rows].map(withoutTimes)
     read.push({ query, ...counts, next: next && withoutTimes(next), rows: shown })
   }
-  const versions = await catalog.listVersions(1, 3)
+  const limits = new UploadLimits({ catalog, quotaBytes, maxBytes: 1000 })
+  const versions = await catalog.reads.versions({ skip: 0, take: 3 })
   return {
     lists: read,
-    tree: Buffer.from((await catalog.tree({ prefix: '', depth: 32 })) ?? '').toString(),
-    subtree: Buffer.from((await catalog.tree({ prefix: 'a', depth: 1 })) ?? '').toString(),
-    usage: [await catalog.usage(''), await catalog.usage('a'), await catalog.usage('none')],
+    tree: Buffer.from((await catalog.reads.tree({ prefix: '', depth: 32 })) ?? '').toString(),
+    subtree: Buffer.from((await catalog.reads.tree({ prefix: 'a', depth: 1 })) ?? '').toString(),
+    usage: [
+      await catalog.reads.usage(''),
+      await catalog.reads.usage('a'),
+      await catalog.reads.usage('none'),
+    ],
     totals: await catalog.totals(),
-    contents: (await catalog.contents('')).sort((one, other) =>
+    contents: (await catalog.reads.contents('')).sort((one, other) =>
       one.digest < other.digest ? -1 : 1,
     ),
-    prefixes: (await catalog.contentPrefixes()).sort(),
+    prefixes: (await catalog.reads.contentPrefixes()).sort(),
     versions: versions.map(withoutTimes),
     newest: (await catalog.newestVersion())?.version,
     checks: await Promise.all(
       ['a', 'a/B', 'a/a/B', 'é/日'].map(async (at) => [
-        await outcomeOf(catalog.checkPut(at, { ifNoneMatch: '*' })),
-        await outcomeOf(catalog.checkQuota(at, { minBytes: 60, maxBytes: 1000 })),
-        await outcomeOf(catalog.checkQuota(at, { minBytes: 14, maxBytes: 14 })),
+        await outcomeOf(limits.checkTarget(at, { ifNoneMatch: '*' })),
+        await outcomeOf(limits.checkQuota(at, 60, 1000)),
+        await outcomeOf(limits.checkQuota(at, 14)),
       ]),
     ),
   }

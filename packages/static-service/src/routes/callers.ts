@@ -1,8 +1,9 @@
 import { allowsPath, type Caller, callerOf } from '@domains-and-files/auth'
 import { type App, noSuchRoute, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
+import type { Actor } from '../catalog/changes/change-entry.ts'
 import { directoryNotFound, fileNotFound } from '../errors.ts'
-import { readDirectory, readUrlPath } from '../files/file-path.ts'
+import { checkEncoding, readDirectory, readUrlPath, readWrittenPath } from '../files/file-path.ts'
 
 /**
  * Limits the routes that are registered from now on to the folders of their callers, before the hooks of the route, and
@@ -20,12 +21,19 @@ export function limitToFolders(app: App): void {
     if (request.is404 || isOpen || !limited.has(url)) return done()
     const { folders } = callerOf(request)
     try {
+      if (config.folders === 'prefix') checkEncoding(request.url)
       if (folders) checkRequest(request, folders)
       done()
     } catch (error) {
       done(error as Error) // Only errors are thrown above.
     }
   })
+}
+
+/** The caller of a request, as the entry of a change names it. */
+export function actorOf(request: FastifyRequest): Actor {
+  const { username, token } = callerOf(request)
+  return { by: username, token: token?.name ?? null, requestId: request.id }
 }
 
 /** The path. @throws {HttpError} `file_not_found` outside the caller's folders. */
@@ -39,6 +47,14 @@ export function requireDirectory(caller: Caller, directory: string): string {
   if (!allowsPath(caller, `${directory}/`)) throw directoryNotFound(directory)
   return directory
 }
+
+/** `requirePath` of a path as a client has written it. @throws {HttpError} what is wrong with it, too. */
+export const requireWrittenPath = (caller: Caller, text: string) =>
+  requirePath(caller, readWrittenPath(text))
+
+/** `requireDirectory` of a directory as a client has written it. @throws {HttpError} what is wrong with it, too. */
+export const requireWrittenDirectory = (caller: Caller, text: string) =>
+  requireDirectory(caller, readDirectory(text))
 
 function checkRequest(request: FastifyRequest, folders: string[]) {
   const kind = request.routeOptions.config.folders

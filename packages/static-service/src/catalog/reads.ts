@@ -1,0 +1,136 @@
+import {
+  join,
+  name,
+  type Sql,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
+import type { CategoryCount } from '../files/file-record.ts'
+import type { DirectoryMove } from './changes/commands.ts'
+import { findMoveRefusal } from './changes/directory-changes.ts'
+import { below } from './changes/load-files.ts'
+import { historyReads } from './history/past-files.ts'
+import { keptPath } from './history/past-rows.ts'
+import type { ListQuery, TreeQuery } from './list-query.ts'
+import { readTree } from './listing/directory-tree.ts'
+import { FileListing } from './listing/list-files.ts'
+import {
+  openTree,
+  readTreePage,
+  type TreePageQuery,
+  type TreeQueryAt,
+} from './listing/tree-files.ts'
+import { Queries, type Totals } from './queries.ts'
+import { among } from './records.ts'
+import { listVersions } from './versions.ts'
+
+/** Queries that take longer than a look-up: in SQLite they run in a thread of their own. */
+export type CatalogReads = ReturnType<typeof catalogReads>
+
+export function catalogReads(database: Sql) {
+  const listing = new FileListing(database)
+  return {
+    list: (query: ListQuery) => listing.list(query),
+
+    /** The tree as JSON; undefined when there is no such directory. */
+    tree: (query: TreeQuery) => readTree(database, query),
+
+    /** What is stored below a directory; the root is empty. */
+    usage: (directory: string) =>
+      database.snapshot((transaction) => readUsage(transaction, directory)),
+
+    /** All files below a directory, as a change left them, or as they are now; undefined: there is no such change yet. */
+    openTree: (query: TreeQueryAt) => openTree(database, query),
+
+    treePage: (query: TreePageQuery) => readTreePage(database, query),
+
+    /** Newest first, changelogs cut to 1 KiB. */
+    versions: (span: { skip: number; take: number }) => listVersions(database, span),
+
+    ...historyReads(database),
+
+    /** Why a directory cannot be moved; undefined: it can. */
+    findMoveRefusal: (move: DirectoryMove) => findMoveRefusal(database, move),
+
+    /** The first two hex digits of the digests of all contents. */
+    contentPrefixes: () => contentPrefixes(database),
+
+    /** All contents that files refer to, now or in the past, whose digest begins with these hex digits. */
+    contents: (prefix: string) =>
+      database.all<{ digest: string; size: number }>(
+        sql`select digest, size from ${name('blobs')} where digest between ${prefix} and ${`${prefix}g`}`,
+      ),
+
+    /** The sizes of those of these contents that are stored and that the reader may know of, by digest. */
+    contentSizes: (query: ContentReader & { digests: string[] }) => contentSizes(database, query),
+  }
+}
+
+type Reader = Pick<SqlTransaction, 'all'>
+
+// By counters for the root; below a directory the files are counted.
+async function readUsage(
+  transaction: SqlTransaction,
+  directory: string,
+): Promise<Totals & { categories: CategoryCount[] }> {
+  const totals = await new Queries(transaction).totals()
+  if (directory === '') {
+    const categories = await transaction.all<CategoryCount>(sql`
+      select category, file_count "fileCount", total_size "totalSize"
+      from ${name('categories')} order by file_count desc, category`)
+    return { ...totals, categories }
+  }
+  const inside = sql`from ${name('files')} where ${below(directory)}`
+  const categories = await transaction.all<CategoryCount>(sql`
+    select category, count(*) "fileCount", sum(size) "totalSize" ${inside}
+    group by category order by "fileCount" desc, category`)
+  const stored = await transaction.get<{ bytes: number }>(sql`
+    select coalesce(sum(size), 0) bytes from (select distinct digest, size ${inside}) blob`)
+  const past = await transaction.get<{ bytes: number }>(sql`
+    select coalesce(sum(size), 0) bytes from ${name('blobs')} where refs = 0 and digest in (
+      select digest from ${name('past_files')} where ${below(directory)})`)
+  return {
+    ...{ categories, versions: totals.versions, storedSize: stored?.bytes ?? 0 },
+    pastSize: past?.bytes ?? 0,
+    totalFiles: categories.reduce((sum, { fileCount }) => sum + fileCount, 0),
+    totalSize: categories.reduce((sum, { totalSize }) => sum + totalSize, 0),
+  }
+}
+
+async function contentPrefixes(database: Reader): Promise<string[]> {
+  const rows = await database.all<{ prefix: string }>(
+    sql`select distinct substr(digest, 1, 2) prefix from ${name('blobs')} order by 1`,
+  )
+  return rows.map(({ prefix }) => prefix)
+}
+
+/** Who names contents: limited to folders, those that a file there has or had, and those that are kept for it. */
+export interface ContentReader {
+  /** As `Caller.id`. */
+  id: string
+  /** Each ends in a slash; undefined: all. */
+  folders?: readonly string[] | undefined
+}
+
+async function contentSizes(
+  database: Reader,
+  { digests, id, folders }: ContentReader & { digests: string[] },
+): Promise<Map<string, number>> {
+  const rows = await database.all<{ digest: string; size: number }>(
+    sql`select digest, size from ${folders ? known(digests, { id, folders }) : name('blobs')}
+      where digest ${among(digests)}`,
+  )
+  return new Map(rows.map(({ digest, size }) => [digest, size]))
+}
+
+// Contents of the caller's own: see `ContentReader`.
+function known(digests: string[], { id, folders }: Required<ContentReader>): Statement {
+  const inside = folders?.map((folder) => sql`(${below(folder.slice(0, -1))})`) ?? []
+  const isInside = sql`(${join([sql`1 = 0`, ...inside], ' or ')})`
+  const kept = digests.map((digest) => keptPath(digest, id))
+  const [files, past] = [name('files'), name('past_files')]
+  return sql`(select digest, size from ${files} where ${isInside}
+    union all select digest, size from ${past} where ${isInside}
+    union all select digest, size from ${past} where path ${among(kept)} and change_id = 0) content`
+}
