@@ -36,7 +36,9 @@ export async function openEmbeddedStorage(
     file: uploadDatabaseFile(dataDir),
     migrations: { uploads: uploadMigrations },
   })
-  const table = new UploadTable(uploadDatabase, lifetimeMs)
+  // No lease outlives the process: another fsync for each request would be in vain.
+  const leases = new SqliteSql({ file: uploadDatabaseFile(dataDir), synchronous: 'NORMAL' })
+  const table = new UploadTable(uploadDatabase, lifetimeMs, leases)
   await store.discardOthers(await table.restart())
   const uploads = new Uploads({
     ...{ table, store, lifetimeMs },
@@ -59,6 +61,7 @@ export async function openEmbeddedStorage(
       await warmed
       await tidied
       await uploads.close()
+      await leases.close()
       await uploadDatabase.close()
       await catalog.stopBackground() // The store removes what it has freed.
       await store.close()

@@ -83,10 +83,13 @@ const maxUnfinished = 100
 /** The rows of resumable uploads. A writer has a lease in its row, so that any replica takes the next request. */
 export class UploadTable {
   readonly #sql: Sql
+  readonly #leases: Sql
   readonly #lifetimeMs: number
 
-  constructor(database: Sql, lifetimeMs: number) {
+  /** `leases` may be a connection to the same database whose commits do not survive a power cut. */
+  constructor(database: Sql, lifetimeMs: number, leases = database) {
     this.#sql = database
+    this.#leases = leases
     this.#lifetimeMs = lifetimeMs
   }
 
@@ -116,7 +119,7 @@ export class UploadTable {
   /** Makes `writer` the only one of an upload; undefined while another is heard of, or when it has ended. */
   async acquire(id: string, writer: string): Promise<Upload | undefined> {
     const row =
-      await this.#sql.get<Row>(sql`update ${uploads} set writer = ${writer}, ${this.#heard},
+      await this.#leases.get<Row>(sql`update ${uploads} set writer = ${writer}, ${this.#heard},
         epoch = epoch + case when writer is null then 0 else 1 end
       where id = ${id} and is_ended = 0 and expires_at > ${now} and (writer is null or writer_until <= ${now})
       returning ${columns}`)
