@@ -3,7 +3,7 @@ import fc from 'fast-check'
 const directory = fc.constantFrom('', 'a/', 'b/', 'a/b/')
 const leaf = fc.constantFrom('a', 'b', 'x.txt', 'y.txt', 'b/x.txt')
 const path = fc.tuple(directory, leaf).map((parts) => parts.join(''))
-const content = fc.constantFrom('', 'one', 'two', 'three', 'four '.repeat(20_000))
+const content = fc.constantFrom('', 'one', 'two', 'three', 'five', 'six', 'four '.repeat(20_000))
 const files = fc.dictionary(leaf, content, { maxKeys: 4, noNullPrototype: true })
 const tree = {
   directory,
@@ -27,7 +27,7 @@ export const historyAction = fc.oneof(
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('removeBelow' as const), directory }) },
   {
-    weight: 1,
+    weight: 3,
     arbitrary: fc.record({
       do: fc.constant('forget' as const),
       paths: fc.uniqueArray(path, { minLength: 1, maxLength: 2 }),
