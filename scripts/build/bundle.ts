@@ -22,8 +22,14 @@ export async function bundle(directory: string) {
     input: entries[basename(directory)] ?? 'src/main.ts',
     platform: 'node',
     external: leftOut,
-    // A program that uses nothing of such a package does not load it.
-    treeshake: { moduleSideEffects: [{ test: /./, external: true, sideEffects: false }] },
+    // A program that uses nothing of such a package does not load it; of ours a worker thread loads what it uses.
+    // So our modules have no effect when they are imported, except for those that programs and threads begin with.
+    treeshake: {
+      moduleSideEffects: [
+        { test: /./, external: true, sideEffects: false },
+        { test: /\/packages\/[^/]+\/src\//, sideEffects: false },
+      ],
+    },
     plugins: [workerThreads],
   })
   await build.write({ dir: 'dist', format: 'esm', chunkFileNames: '[name].js' })

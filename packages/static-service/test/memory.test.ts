@@ -10,7 +10,8 @@ const memory = join(import.meta.dirname, '../src/memory.ts')
 const script = (isGrowing: boolean) => `
   import { getHeapSpaceStatistics } from 'node:v8'
   import { setTimeout as wait } from 'node:timers/promises'
-  const { growYoungGeneration } = await import(${JSON.stringify(memory)})
+  const { growYoungGeneration, keepYoungGenerationSmall } = await import(${JSON.stringify(memory)})
+  keepYoungGenerationSmall()
   const growth = ${isGrowing} ? growYoungGeneration() : undefined
   const live = []
   let largest = 0
