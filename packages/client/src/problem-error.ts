@@ -24,7 +24,7 @@ export class ProblemError extends Error {
   /** Seconds after which the request may be repeated, where the response has `Retry-After`. */
   readonly retryAfter: number | undefined
 
-  constructor(problem: Problem, headers = new Headers()) {
+  constructor(problem: Problem, headers?: { get(name: string): string | null }) {
     const faults = (problem.errors ?? []).map(({ path, message }) => `  ${path}: ${message}`)
     super([problem.detail, ...faults].join('\n'))
     this.name = 'ProblemError'
@@ -32,8 +32,8 @@ export class ProblemError extends Error {
     this.code = problem.code
     this.requestId = problem.request_id
     this.errors = problem.errors ?? []
-    const retryAfter = headers.get('retry-after')
-    this.retryAfter = retryAfter === null ? undefined : Number(retryAfter)
+    const retryAfter = headers?.get('retry-after')
+    this.retryAfter = retryAfter ? Number(retryAfter) : undefined
     this.missing = Array.isArray(problem.missing) ? problem.missing.map(String) : []
   }
 

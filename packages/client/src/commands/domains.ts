@@ -6,7 +6,14 @@ import { readCredentials } from './credentials.ts'
 import { type EventFlags, printEvents } from './events.ts'
 import { logIn } from './sso-login.ts'
 import { formatTable, runCommand, UsageError } from './terminal.ts'
-import { applyZones, planZones, pullZones } from './zone-folder.ts'
+import {
+  applyZones,
+  cellsOf,
+  domainPages,
+  planZones,
+  pullZones,
+  type RecordRow,
+} from './zone-folder.ts'
 
 const usage = `DNS records through the domain service.
 
@@ -77,13 +84,10 @@ function need(value: string | undefined, what: string): string {
 
 const readType = (text: string) => text.toUpperCase() as RecordType // The service names its types.
 
-async function list({ api }: DomainClient, [search]: string[]) {
-  for (let page = 1; ; page += 1) {
-    const query = { page, page_size: 100, ...(search ? { search_term: search } : {}) }
-    const { domains, pagination } = await unwrap(api.GET('/api/domains', { params: { query } }))
+async function list(client: DomainClient, [search]: string[]) {
+  for await (const domains of domainPages(client, search)) {
     const rows = domains.map(({ name, expires_on }) => [name, `expires ${expires_on ?? 'unknown'}`])
     process.stdout.write(formatTable(rows))
-    if (page >= pagination.total_pages) return
   }
 }
 
@@ -99,22 +103,9 @@ async function write<Data extends object>(
   process.stdout.write(`Proposed as change ${id}: another person can approve it.\n`)
 }
 
-interface RecordRow {
-  id: string
-  name: string
-  type: string
-  address: string
-  ttl: number
-  mx_pref?: number | undefined
-}
+type IdentifiedRow = RecordRow & { id: string }
 
-const toRow = ({ id, name, type, address, ttl, mx_pref }: RecordRow) => [
-  id,
-  name,
-  type,
-  ttl,
-  mx_pref === undefined ? address : `${mx_pref} ${address}`,
-]
+const toRow = (record: IdentifiedRow) => [record.id, ...cellsOf(record)]
 
 async function show({ api }: DomainClient, [name]: string[]) {
   const domain = need(name, 'a domain')
@@ -143,7 +134,7 @@ async function add({ api }: DomainClient, args: string[], { ttl, mxPref, dryRun 
 }
 
 interface ZoneChange {
-  changes: { added: RecordRow[]; removed: RecordRow[] }
+  changes: { added: IdentifiedRow[]; removed: IdentifiedRow[] }
   warnings?: string[]
 }
 

@@ -50,7 +50,7 @@ export async function planSync(
   return { upload, remove, unchanged: local.length - upload.length }
 }
 
-async function sha256Of(source: string): Promise<string> {
+export async function sha256Of(source: string): Promise<string> {
   const hash = createHash('sha256')
   for await (const chunk of createReadStream(source)) hash.update(chunk)
   return hash.digest('hex')

@@ -1,14 +1,13 @@
 import { spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { createReadStream, openAsBlob } from 'node:fs'
+import { openAsBlob } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { FileClient } from '../file-client.ts'
 import { ProblemError } from '../problem-error.ts'
 import { pages, unwrap } from '../unwrap.ts'
-import { type LocalFile, listLocalFiles } from './sync-plan.ts'
+import { type LocalFile, listLocalFiles, sha256Of } from './sync-plan.ts'
 import { formatTable, ProgressBar, UsageError } from './terminal.ts'
 
 // A folder as one thing: what `files deploy`, `download`, `rollback`, `history` and `revert` do.
@@ -27,7 +26,8 @@ export async function deploy(client: FileClient, [source, prefix]: string[], fla
   if (!source) throw new UsageError('Name a directory.')
   const path = readPrefix(prefix)
   const files: HashedFile[] = []
-  for (const file of await listLocalFiles(source, '')) files.push(await hashed(file))
+  for (const file of await listLocalFiles(source, ''))
+    files.push({ ...file, sha256: await sha256Of(file.source) })
   const manifest = JSON.stringify({
     files: Object.fromEntries(files.map(({ path: name, sha256 }) => [name, { sha256 }])),
   })
@@ -57,12 +57,6 @@ function readPrefix(prefix: string | undefined): string {
 }
 
 type HashedFile = LocalFile & { sha256: string }
-
-async function hashed(file: LocalFile): Promise<HashedFile> {
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(file.source), hash)
-  return { ...file, sha256: hash.digest('hex') }
-}
 
 const putTree = (
   { api }: FileClient,

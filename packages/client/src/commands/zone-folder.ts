@@ -7,13 +7,21 @@ import { formatTable, UsageError } from './terminal.ts'
 
 // Zones as files of a folder, one for each domain, named `example.com.zone`.
 
-interface RecordRow {
+export interface RecordRow {
   name: string
   type: string
   address: string
   ttl: number
   mx_pref?: number | undefined
 }
+
+/** The cells of a record in a table. */
+export const cellsOf = ({ name, type, ttl, address, mx_pref }: RecordRow) => [
+  name,
+  type,
+  ttl,
+  mx_pref === undefined ? address : `${mx_pref} ${address}`,
+]
 
 /** What applying one zone file would change. */
 interface PlannedZone {
@@ -27,18 +35,29 @@ interface PlannedZone {
 
 const suffix = '.zone'
 
-/** Writes the zone files of the caller's domains that use the registrar's DNS and have records. */
-export async function pullZones({ api }: DomainClient, folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true })
+/** The pages of the caller's domains. */
+export async function* domainPages({ api }: DomainClient, search?: string) {
   for (let page = 1; ; page += 1) {
-    const query = { page, page_size: 100 }
+    const query = { page, page_size: 100, ...(search ? { search } : {}) }
     const { domains, pagination } = await unwrap(api.GET('/api/domains', { params: { query } }))
+    yield domains
+    if (page >= pagination.total_pages) return
+  }
+}
+
+/** Writes the zone files of the caller's domains that use the registrar's DNS and have records. */
+export async function pullZones(client: DomainClient, folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  for await (const domains of domainPages(client)) {
     for (const { name: domain, uses_registrar_dns } of domains) {
       if (uses_registrar_dns === false) continue
       const path = { domain }
       const text = String(
         await unwrap(
-          api.GET('/api/domains/{domain}/dns/zonefile', { params: { path }, parseAs: 'text' }),
+          client.api.GET('/api/domains/{domain}/dns/zonefile', {
+            params: { path },
+            parseAs: 'text',
+          }),
         ),
       )
       // The service refuses a zone file without a record.
@@ -46,7 +65,6 @@ export async function pullZones({ api }: DomainClient, folder: string): Promise<
       await writeFile(join(folder, domain + suffix), text)
       process.stdout.write(`${domain}\n`)
     }
-    if (page >= pagination.total_pages) return
   }
 }
 
@@ -141,13 +159,9 @@ async function put(
 }
 
 function print({ domain, added, removed }: PlannedZone) {
-  const row = (sign: string, { name, type, ttl, address, mx_pref }: RecordRow) => [
-    `  ${sign}`,
-    name,
-    type,
-    ttl,
-    mx_pref === undefined ? address : `${mx_pref} ${address}`,
+  const rows = [
+    ...removed.map((each) => ['  -', ...cellsOf(each)]),
+    ...added.map((each) => ['  +', ...cellsOf(each)]),
   ]
-  const rows = [...removed.map((each) => row('-', each)), ...added.map((each) => row('+', each))]
   process.stdout.write(`${domain}\n${formatTable(rows)}`)
 }
