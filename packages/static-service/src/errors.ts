@@ -2,24 +2,8 @@ import { HttpError } from '@domains-and-files/http'
 
 // Every error response of this service. The code is the contract; the detail may be reworded.
 
-type Extras = ConstructorParameters<typeof HttpError>[3]
-
-const problem = (status: number) => (code: string, detail: string, extras?: Extras) =>
-  new HttpError(status, code, detail, extras)
-const problemOf = (status: number, code: string) => (detail: string, extras?: Extras) =>
-  new HttpError(status, code, detail, extras)
-
-const badRequest = problem(400)
-const notFound = problem(404)
-const conflict = problem(409)
-const failedCondition = problemOf(412, 'precondition_failed')
-const tooLarge = problem(413)
-const unsupported = problemOf(415, 'unsupported_media_type')
-const unavailable = problemOf(503, 'unavailable')
-const full = problem(507)
-
 export const invalidPath = (reason: string, path = '') =>
-  badRequest('invalid_path', `Invalid path${path && ` ${quotePath(path)}`}: ${reason}`)
+  new HttpError(400, 'invalid_path', `Invalid path${path && ` ${quotePath(path)}`}: ${reason}`)
 
 // Among a thousand paths of a request it says which one. What a display would obey is escaped.
 const quotePath = (path: string) =>
@@ -31,71 +15,84 @@ const quotePath = (path: string) =>
 const unprintable = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu
 
 export const reservedPath = (segment: string) =>
-  badRequest('reserved_path', `A path cannot begin with ${segment}: reserved for the API`)
+  new HttpError(400, 'reserved_path', `A path cannot begin with ${segment}: reserved for the API`)
 
 export const duplicatePath = (path: string) =>
-  badRequest('duplicate_path', `The request names this path twice: ${path}`)
+  new HttpError(400, 'duplicate_path', `The request names this path twice: ${path}`)
 
 export const forgetNeedsAdmin = () =>
   new HttpError(403, 'forbidden', 'Forgetting files needs the role admin')
 
 /** An archive, or another body of a tree, that cannot be stored as it is; names the entry. */
 export const invalidArchive = (reason: string, entry?: string) =>
-  badRequest(
+  new HttpError(
+    400,
     'invalid_archive',
     `Invalid archive${entry === undefined ? '' : `, entry ${quotePath(entry)}`}: ${reason}; nothing changed`,
   )
 
 export const fileMissing = (field: string) =>
-  badRequest('file_missing', `Send a file in the part ${field}`)
+  new HttpError(400, 'file_missing', `Send a file in the part ${field}`)
 
 export const malformedUpload = (cause: unknown) =>
-  badRequest(
+  new HttpError(
+    400,
     'malformed_body',
     'The body is truncated or not well-formed multipart/form-data: send it again',
     { cause },
   )
 
 export const truncatedBody = (cause: unknown) =>
-  badRequest('malformed_body', 'The body ended early: send it again', { cause })
+  new HttpError(400, 'malformed_body', 'The body ended early: send it again', { cause })
 
 export const digestMismatch = (field: string) =>
-  badRequest('digest_mismatch', `The body does not match ${field}: nothing stored`)
+  new HttpError(400, 'digest_mismatch', `The body does not match ${field}: nothing stored`)
 
 export const malformedDigest = (field: string) =>
-  badRequest(
+  new HttpError(
+    400,
     'digest_mismatch',
     `${field} is malformed: send sha-256=:<base64>: (RFC 9530), or omit the header`,
   )
 
 export const partialPut = () =>
-  badRequest('malformed_request', 'PUT replaces the whole file: send it without Content-Range')
+  new HttpError(
+    400,
+    'malformed_request',
+    'PUT replaces the whole file: send it without Content-Range',
+  )
 
 export const contentCodingNotSupported = () =>
-  unsupported('Files are stored as sent: send the body without Content-Encoding')
+  new HttpError(
+    415,
+    'unsupported_media_type',
+    'Files are stored as sent: send the body without Content-Encoding',
+  )
 
-export const fileNotFound = (path: string) => notFound('file_not_found', `No file at ${path}`)
+export const fileNotFound = (path: string) =>
+  new HttpError(404, 'file_not_found', `No file at ${path}`)
 
 /** A path sent with `%2F`, which is not a path separator: each file has one URL. */
 export const encodedSlash = (path: string) =>
-  notFound('file_not_found', `No file at ${path}: send its slashes as /, not as %2F`)
+  new HttpError(404, 'file_not_found', `No file at ${path}: send its slashes as /, not as %2F`)
 
 export const directoryNotFound = (path: string) =>
-  notFound('directory_not_found', `No directory at ${path}`)
+  new HttpError(404, 'directory_not_found', `No directory at ${path}`)
 
 export const noVersion = () =>
-  notFound('no_version', 'No version recorded yet: POST one to /api/versions/')
+  new HttpError(404, 'no_version', 'No version recorded yet: POST one to /api/versions/')
 
 export const versionNotFound = (version: string) =>
-  notFound('version_not_found', `No version ${version}`)
+  new HttpError(404, 'version_not_found', `No version ${version}`)
 
-export const changeNotFound = (id: number) => notFound('change_not_found', `No change ${id}`)
+export const changeNotFound = (id: number) =>
+  new HttpError(404, 'change_not_found', `No change ${id}`)
 
 export const neverStored = (path: string) =>
-  notFound('file_not_found', `No file was ever at ${path}`)
+  new HttpError(404, 'file_not_found', `No file was ever at ${path}`)
 
 export const notThere = (path: string, change: number) =>
-  notFound('file_not_found', `No file was at ${path} after change ${change}`)
+  new HttpError(404, 'file_not_found', `No file was at ${path} after change ${change}`)
 
 export const historyGone = () =>
   new HttpError(
@@ -105,22 +102,25 @@ export const historyGone = () =>
   )
 
 export const pathConflict = (path: string) =>
-  conflict(
+  new HttpError(
+    409,
     'path_conflict',
     `${path} would be both a file and a directory: delete one or choose another path`,
   )
 
 export const targetExists = (path: string) =>
-  conflict(
+  new HttpError(
+    409,
     'path_conflict',
     `A file exists at ${path}: nothing moved; send "overwrite": true to replace it`,
   )
 
 export const moveIntoItself = (path: string) =>
-  conflict('path_conflict', `Cannot move a directory into itself: ${path}`)
+  new HttpError(409, 'path_conflict', `Cannot move a directory into itself: ${path}`)
 
 export const revertConflict = (paths: string[]) =>
-  conflict(
+  new HttpError(
+    409,
     'revert_conflict',
     paths.length > 0
       ? `Changed since: ${paths.join(', ')}: nothing reverted; send "overwrite": true to revert them too`
@@ -129,53 +129,71 @@ export const revertConflict = (paths: string[]) =>
   )
 
 export const versionExists = (version: string) =>
-  conflict('version_exists', `Version ${version} exists already`)
+  new HttpError(409, 'version_exists', `Version ${version} exists already`)
 
 export const preconditionFailed = (path: string) =>
-  failedCondition(`The file at ${path} does not meet If-Match or another condition: read it again`)
+  new HttpError(
+    412,
+    'precondition_failed',
+    `The file at ${path} does not meet If-Match or another condition: read it again`,
+  )
 
 export const treeChanged = (directory: string) =>
-  failedCondition(`The tree ${directory}/ does not meet If-Match or If-None-Match: read it again`)
+  new HttpError(
+    412,
+    'precondition_failed',
+    `The tree ${directory}/ does not meet If-Match or If-None-Match: read it again`,
+  )
 
 /** `missing`: up to 1,000 digests. */
 export const contentsMissing = (missing: string[]) =>
-  conflict(
+  new HttpError(
+    409,
     'contents_missing',
     'Contents of the manifest are not stored: send them by PUT /api/contents/{sha256}, then the manifest again',
     { members: { missing } },
   )
 
 export const fileTooLarge = (maxBytes: number) =>
-  tooLarge('file_too_large', `Maximum file size: ${maxBytes} bytes`)
+  new HttpError(413, 'file_too_large', `Maximum file size: ${maxBytes} bytes`)
 
 export const tooManyFiles = (maxFiles: number) =>
-  tooLarge(
+  new HttpError(
+    413,
     'too_many_files',
     `Too many parts: at most ${maxFiles === 1 ? 'one file' : `${maxFiles} files`} and one path`,
   )
 
 /** `excess`: such as `20000 files`. */
 export const treeTooLarge = (excess: string) =>
-  tooLarge('tree_too_large', `The tree has more than ${excess}: nothing changed`)
+  new HttpError(413, 'tree_too_large', `The tree has more than ${excess}: nothing changed`)
 
-export const notMultipart = () => unsupported('Send files as multipart/form-data')
+export const notMultipart = () =>
+  new HttpError(415, 'unsupported_media_type', 'Send files as multipart/form-data')
 
 export const catalogLocked = (cause: unknown) =>
-  unavailable('Another process holds the lock of the database: nothing changed; try again', {
-    cause,
-    headers: { 'retry-after': '5' },
-  })
+  new HttpError(
+    503,
+    'unavailable',
+    'Another process holds the lock of the database: nothing changed; try again',
+    { cause, headers: { 'retry-after': '5' } },
+  )
 
 export const contentsUnavailable = (cause: unknown) =>
-  unavailable('The object storage does not answer or refuses access: try again in a moment', {
-    cause,
-    headers: { 'retry-after': '2' },
-  })
+  new HttpError(
+    503,
+    'unavailable',
+    'The object storage does not answer or refuses access: try again in a moment',
+    { cause, headers: { 'retry-after': '2' } },
+  )
 
 export const contentMissing = () =>
-  unavailable('The same content was deleted during this upload: nothing changed; send it again', {
-    headers: { 'retry-after': '1' },
-  })
+  new HttpError(
+    503,
+    'unavailable',
+    'The same content was deleted during this upload: nothing changed; send it again',
+    { headers: { 'retry-after': '1' } },
+  )
 
 export const rangeNotSatisfiable = (size: number) =>
   new HttpError(416, 'range_not_satisfiable', `Range outside of the ${size} bytes of the file`, {
@@ -183,28 +201,36 @@ export const rangeNotSatisfiable = (size: number) =>
   })
 
 export const insufficientStorage = (cause?: unknown) =>
-  full('insufficient_storage', 'Disk full, nothing stored: delete files or try again later', {
-    cause,
-  })
+  new HttpError(
+    507,
+    'insufficient_storage',
+    'Disk full, nothing stored: delete files or try again later',
+    { cause },
+  )
 
 export const quotaExceeded = (quota: number) =>
-  full('quota_exceeded', `Quota of ${quota} bytes exceeded, nothing stored: delete files first`)
+  new HttpError(
+    507,
+    'quota_exceeded',
+    `Quota of ${quota} bytes exceeded, nothing stored: delete files first`,
+  )
 
 // Resumable uploads (tus 1.0). Their statuses are those that its clients know.
 
-export const malformedTus = (fault: string) => badRequest('malformed_request', fault)
+export const malformedTus = (fault: string) => new HttpError(400, 'malformed_request', fault)
 
 export const concatenationNotSupported = () =>
-  badRequest(
+  new HttpError(
+    400,
     'concatenation_not_supported',
     'Uploads are not concatenated here: send the file as one upload',
   )
 
 export const uploadNotFound = () =>
-  notFound('upload_not_found', 'No such upload: create one with POST /api/uploads/')
+  new HttpError(404, 'upload_not_found', 'No such upload: create one with POST /api/uploads/')
 
 export const offsetConflict = (offset: number) =>
-  conflict('offset_conflict', `The upload continues at ${offset}: read it with HEAD`, {
+  new HttpError(409, 'offset_conflict', `The upload continues at ${offset}: read it with HEAD`, {
     headers: { 'upload-offset': String(offset) },
   })
 
@@ -217,10 +243,14 @@ export const tusVersionNotSupported = () =>
   })
 
 export const uploadLengthExceeded = (length: number) =>
-  tooLarge('upload_length_exceeded', `The upload has ${length} bytes: send no more`)
+  new HttpError(413, 'upload_length_exceeded', `The upload has ${length} bytes: send no more`)
 
 export const notOffsetStream = () =>
-  unsupported('Send the bytes as application/offset+octet-stream, without Content-Encoding')
+  new HttpError(
+    415,
+    'unsupported_media_type',
+    'Send the bytes as application/offset+octet-stream, without Content-Encoding',
+  )
 
 export const uploadLocked = () =>
   new HttpError(
