@@ -33,9 +33,14 @@ export function compressOnce() {
 const read = async (payload: Readable | string) =>
   typeof payload === 'string' ? Buffer.from(payload) : buffer(payload)
 
+const refused = /; *q=0(?:\.0{1,3})?$/i
+
 /** The best of the codings that are accepted; one with `q=0` is not. */
 function codingOf(accepted = ''): keyof typeof codings | undefined {
-  const isAccepted = (coding: string) =>
-    new RegExp(`\\b${coding}\\b(?! *; *q=0(?:\\.0{1,3})?\\b(?!\\.))`, 'i').test(accepted)
-  return isAccepted('br') ? 'br' : isAccepted('gzip') ? 'gzip' : undefined
+  const taken = accepted
+    .toLowerCase()
+    .split(',')
+    .map((part) => part.trim())
+  const names = taken.filter((part) => !refused.test(part)).map((part) => part.split(';', 1)[0])
+  return names.includes('br') ? 'br' : names.includes('gzip') ? 'gzip' : undefined
 }
