@@ -39,10 +39,13 @@ export async function bundle(directory: string) {
 // Native, or large and rarely used. Node finds them from dist/, since the bundled packages themselves depend on them.
 const leftOut = ['better-sqlite3', '@aws-sdk/client-s3']
 
-/** Bundles the script that a `new URL('./worker.ts', import.meta.url)` names, too. */
+/** Bundles the script that a `new URL('./worker.ts', import.meta.url)` names, too, and refuses imports for an effect. */
 const workerThreads: Plugin = {
   name: 'worker-threads',
   async transform(code, importer) {
+    const isOurs = !importer.includes('/node_modules/')
+    if (isOurs && /^import '/m.test(code))
+      throw new Error(`${importer} imports a module for its effect, which the bundle would lack`)
     let changed = code
     for (const [expression, script = ''] of code.matchAll(scriptUrl)) {
       const file = await this.resolve(script, importer)

@@ -51,6 +51,13 @@ test('a bundle that names a missing script is not built', async () => {
   await expect(bundle(program)).rejects.toThrow('./speak.ts, which does not exist')
 })
 
+test('a module that is imported for its effect is not left out in silence', async () => {
+  write('packages/program/src/effect.ts', "console.log('an effect')")
+  write('packages/program/src/main.ts', "import './effect.ts'")
+
+  await expect(bundle(program)).rejects.toThrow('imports a module for its effect')
+})
+
 test('a program is built until its build is recorded, and its files may be older than that', async () => {
   const digest = await digestSources(root)
   await bundle(program)
