@@ -52,12 +52,14 @@ async function tryDefaults(command: string[]) {
   })
   await step('the images are built', () => stack.compose('build').then(() => undefined))
   await step('all services become healthy', () => untilHealthy(stack))
-  await step('the log shows one password of admin, which logs in at both services', async () => {
+  const logInAtBoth = await step('the log shows one password of admin', async () => {
     const log = await stack.compose('logs', '--no-color', 'domain-service', 'static-service')
     const found = [...log.matchAll(/admin[^\n]*password[^\n]*?([\w-]{16,})/gi)]
     assert.equal(found.length, 1, log)
-    for (const client of [domains, files]) await client.logIn('admin', found[0]?.[1] ?? '')
+    const password = found[0]?.[1] ?? ''
+    return () => Promise.all([domains, files].map((client) => client.logIn('admin', password)))
   })
+  await step('which logs in at both services', logInAtBoth)
   await step('the console serves its page and knows the services', async () => {
     const page = await webConsole.call('/')
     assert.match(page.headers.get('content-type') ?? '', /^text\/html/)
@@ -67,6 +69,11 @@ async function tryDefaults(command: string[]) {
       ['http://127.0.0.1:3001', 'http://127.0.0.1:3002'],
     )
   })
+  await step('the profile `backup` backs both up', () => runBackups(stack))
+  const stored = await seeFiles(files)
+  await step('their data is lost, and restored', () => loseAndRestore(stack))
+  await step('the password still logs in at both services', logInAtBoth)
+  assert.deepEqual(await seeFiles(files), stored)
 }
 
 async function tryOnSandbox(command: string[]) {
@@ -214,6 +221,30 @@ async function checkSecrets(stack: Stack) {
     const authorization = `Bearer ${secrets.METRICS_TOKEN_FILE}`
     await client.call('/metrics', { headers: { authorization } })
   }
+}
+
+async function runBackups(stack: Stack) {
+  await useFiles(files)
+  await stack.compose('--profile', 'backup', 'up', '--detach')
+  await until('both are backed up', async () => {
+    const list = ['exec', '-T', 'static-service', 'sh', '-c', 'ls /backups/*/snapshots || true']
+    const listed = await stack.compose(...list)
+    return listed.match(/^\d\S*Z$/gm)?.length === 2 || undefined
+  })
+}
+
+async function loseAndRestore(stack: Stack) {
+  await stack.compose('--profile', 'backup', 'down')
+  await stack.removeVolumes('domains', 'files', 'users')
+  for (const [service, part] of [
+    ['domain-service', 'domain'],
+    ['static-service', 'static'],
+  ] as const) {
+    const command = `packages/${service}/src/maintenance/data-command.ts`
+    const restore = ['node', command, 'restore', `/backups/${part}`, '--verify']
+    await stack.compose('run', '--rm', '-T', '--no-deps', service, ...restore)
+  }
+  await untilHealthy(stack)
 }
 
 // With the commands of docs/operations.md.

@@ -108,9 +108,14 @@ export class Stack implements AsyncDisposable {
     return (await run('docker', ['exec', Id, 'node', '-p', script])).trim()
   }
 
+  /** Removes volumes by their names in the compose files. No container may have them. */
+  removeVolumes(...names: string[]): Promise<string> {
+    return run('docker', ['volume', 'rm', ...names.map((name) => `${project}_${name}`)])
+  }
+
   async [Symbol.asyncDispose]() {
     const images = this.#keepsImages ? [] : ['--rmi', 'local']
-    await this.compose('down', '--volumes', '--remove-orphans', ...images)
+    await this.compose('--profile', 'backup', 'down', '--volumes', '--remove-orphans', ...images)
     rmSync(this.#folder, { recursive: true })
   }
 }

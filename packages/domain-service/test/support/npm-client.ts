@@ -16,18 +16,27 @@ export const openNpmClient = (key: string): NpmClient => {
   return new Namecheap({ user: 'any', key, sandbox: true, ip: '127.0.0.1' })
 }
 
+// The client keeps the `request` that it was loaded with, for all test files of a process: what that leads to is said here.
+const service = 'NPM_CLIENT_SERVICE'
+
 /** The npm client knows only the registrar's own hosts: until this is disposed its requests are turned to the service. */
 export function turnNpmClients(url: string): Disposable {
   const direct = https.request
-  const { port } = new URL(url)
   const turned = (
     options: http.RequestOptions,
     listener: (answer: http.IncomingMessage) => void,
   ) => {
+    const { port } = new URL(process.env[service] ?? '')
     const path = `/integrations/registrar${options.path}`
     const to = { protocol: 'http:', hostname: '127.0.0.1', port, path }
     return http.request({ ...options, ...to }, listener)
   }
+  process.env[service] = url
   Object.assign(https, { request: turned })
-  return { [Symbol.dispose]: () => void Object.assign(https, { request: direct }) }
+  return {
+    [Symbol.dispose]: () => {
+      delete process.env[service]
+      Object.assign(https, { request: direct })
+    },
+  }
 }
