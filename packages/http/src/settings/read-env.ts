@@ -20,12 +20,13 @@ export function readEnv<Schema extends z.ZodObject>(
     const value = env[name] || readSecretFile(name, env[`${name}_FILE`], errors)
     if (value) values[name] = value
   }
-  warnOfMisspelled(Object.keys(schema.shape), env)
   const result = schema.safeParse(values, { error: describeIssue, reportInput: true })
   if (!result.success) {
     errors.push(...result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`))
   }
-  if (!result.success || errors.length > 0) throw new InvalidEnvironment(errors)
+  const misspelled = findMisspelled(Object.keys(schema.shape), env)
+  if (!result.success || errors.length > 0) throw new InvalidEnvironment([...errors, ...misspelled])
+  for (const warning of misspelled) process.emitWarning(warning)
   return result.data
 }
 
@@ -86,13 +87,13 @@ export function followSecret(name: string, env: Environment, initial: string): (
   }
 }
 
-function warnOfMisspelled(settings: string[], env: Environment) {
+function findMisspelled(settings: string[], env: Environment): string[] {
   const known = new Set(settings.flatMap((name) => [name, `${name}_FILE`]))
-  for (const name of Object.keys(env)) {
-    if (!env[name] || known.has(name)) continue
-    const meant = settings.find((setting) => isNearly(name, setting))
-    if (meant) process.emitWarning(`${name} is not a setting: did you mean ${meant}?`)
-  }
+  return Object.keys(env).flatMap((name) => {
+    const isUnknown = env[name] && !known.has(name)
+    const meant = isUnknown && settings.find((setting) => isNearly(name, setting))
+    return meant ? `${name} is not a setting: did you mean ${meant}?` : []
+  })
 }
 
 // One letter more, less or other, or two exchanged; underscores do not count. Short names are too close to each other.

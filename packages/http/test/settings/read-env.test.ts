@@ -118,11 +118,21 @@ test.each([
   const warn = vi.spyOn(process, 'emitWarning').mockReturnValue()
   onTestFinished(() => warn.mockRestore())
 
+  let refusal = ''
   try {
     readEnv(schema, env)
-  } catch {
-    // A file that cannot be read.
+  } catch (error) {
+    refusal = String(error) // A file that cannot be read.
   }
 
   expect(warn).not.toHaveBeenCalled()
+  expect(refusal).not.toContain('did you mean')
+})
+
+test('a refused environment names what is misspelt with what is wrong', () => {
+  const env = { PORT: 'x', MAX_CONECTIONS: '5' }
+
+  expect(() => readEnv(schema, env)).toThrow(
+    /PORT: .*\n {2}- MAX_CONECTIONS is not a setting: did you mean MAX_CONNECTIONS\?/,
+  )
 })
