@@ -25,8 +25,9 @@ export function compressOnce() {
     compressed.set(key, body)
     body.catch(() => compressed.delete(key))
     if (known && payload instanceof Readable) payload.destroy()
+    const bytes = await body
     reply.header('content-encoding', coding).removeHeader('content-length')
-    return body
+    return bytes
   }
 }
 

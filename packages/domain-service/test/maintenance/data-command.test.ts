@@ -50,7 +50,7 @@ test('a backup of a running service brings back its history, its users and the c
 
 test('users outside the data directory are restored there, unless there are some', async () => {
   const outside = makeFolder()
-  const [backup, users] = [join(outside, 'monday'), join(outside, 'users.json')]
+  const [backup, users] = [join(outside, 'monday'), join(outside, 'new/users.json')]
   await using service = await start()
   const made = runCli(service.dataDir, 'backup', backup)
   const expected = readFileSync(join(service.dataDir, 'users.json'))

@@ -108,6 +108,7 @@ async function restoreIntoFolder(job: RestoreJob, damages: DamageList) {
       for (const [name, bytes] of Object.entries(await job.snapshot.readFiles())) {
         const elsewhere = name === 'users.json' ? job.service.usersFile : undefined
         if (elsewhere && existsSync(elsewhere)) continue
+        if (elsewhere) await createFolder(dirname(elsewhere), dataDir)
         const file = elsewhere ? `${elsewhere}.restored` : join(into, name)
         await rm(file, { force: true })
         await writeNew(file, bytes)
@@ -166,6 +167,12 @@ async function writeMarker(into: string, marker: Marker) {
   await writeNew(`${file}.new`, JSON.stringify(marker))
   await rename(`${file}.new`, file)
   await fsyncDirectory(into)
+}
+
+async function createFolder(folder: string, like: string) {
+  if (existsSync(folder)) return
+  await createDirectory(folder)
+  giveToOwner(folder, like)
 }
 
 async function putInPlace(file: string, target: string) {

@@ -67,12 +67,10 @@ export class ObjectUploads {
 
   /** Begins a multipart upload whose parts arrive over days. It is garbage once it was not renewed for its lifetime. */
   async begin(): Promise<{ key: string; uploadId: string }> {
-    const { bucket, table } = this.#dependencies
+    const { table, lifetimeMs } = this.#dependencies
     const key = this.#newKey('uploads')
     await table.addIntent(key)
-    const uploadId = await bucket.startMultipart(key)
-    await this.renew({ key, uploadId })
-    return { key, uploadId }
+    return { key, uploadId: await this.#startMultipart(key, lifetimeMs / 1000) }
   }
 
   async renew({ key, uploadId }: Multipart): Promise<void> {
@@ -128,10 +126,22 @@ export class ObjectUploads {
     }
   }
 
-  async #sendParts({ key, file, size }: { key: string; file: string; size: number }) {
+  /** Begins a multipart upload. One that cannot be recorded is aborted, since no sweep would find it. */
+  async #startMultipart(key: string, seconds?: number): Promise<string> {
     const { bucket, table } = this.#dependencies
     const uploadId = await bucket.startMultipart(key)
-    await table.renewIntent(key, uploadId)
+    try {
+      await table.renewIntent(key, uploadId, seconds)
+    } catch (error) {
+      bucket.abortMultipart(key, uploadId).catch(() => undefined)
+      throw error
+    }
+    return uploadId
+  }
+
+  async #sendParts({ key, file, size }: { key: string; file: string; size: number }) {
+    const { bucket, table } = this.#dependencies
+    const uploadId = await this.#startMultipart(key)
     const parts: UploadedPart[] = []
     const slices = slicesOf(file, size)
     // One buffer for all its parts: new ones for each would wait for the garbage collector.

@@ -19,6 +19,19 @@ test('a large content is sent in parts, and a failed one leaves none behind', as
   await expect.poll(() => contents.keysIn('garbage')).toHaveLength(1)
 })
 
+test('a multipart upload that cannot be recorded is aborted', async () => {
+  await using contents = await openS3Contents()
+  await contents.postgres.query(
+    'alter table static_service.intents add check (upload_id is null) not valid',
+  )
+
+  await expect(contents.add(huge)).rejects.toThrow()
+
+  const operations = () => contents.s3.calls.map(({ operation }) => operation)
+  await expect.poll(operations).toEqual(['create', 'abort'])
+  await expect.poll(() => contents.s3.store.uploads.size).toBe(0)
+})
+
 test('the client of a failed upload does not wait until its parts are discarded', async () => {
   await using contents = await openS3Contents()
   contents.s3.fault = ({ operation }) => {
