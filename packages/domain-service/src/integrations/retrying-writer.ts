@@ -14,6 +14,8 @@ import type { ZoneWriter } from '../zones/zone-writer.ts'
 export interface WriteContext {
   caller: Caller
   requestId: string
+  /** Default: ACME clients and routers give up after 30 s. */
+  maxWaitMs?: number
 }
 
 export const contextOf = (request: FastifyRequest): WriteContext => ({
@@ -32,8 +34,6 @@ interface Options {
   zones: ZoneWriter
   ledger: Ledger
   clock: Clock
-  /** ACME clients and routers give up after 30 s. */
-  maxWaitMs?: number
 }
 
 const retryAfterSeconds = 15
@@ -43,12 +43,12 @@ const maxOfDomain = 100
 
 /** Writes for clients that cannot wait: after 25 s they get 503, the write goes on, and a repeat finds it done. */
 export class RetryingWriter {
-  readonly #options: Required<Options>
+  readonly #options: Options
   /** Queued changes by domain, newest first, so that repeats do not queue them again. */
   readonly #queued = new Map<string, { id: number; write: ZoneWrite }[]>()
 
   constructor(options: Options) {
-    this.#options = { maxWaitMs: 25_000, ...options }
+    this.#options = options
   }
 
   /**
@@ -56,7 +56,8 @@ export class RetryingWriter {
    * @throws {HttpError} 503 registrar_busy with Retry-After while the write goes on.
    */
   async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
-    const { clock, maxWaitMs } = this.#options
+    const { clock } = this.#options
+    const { maxWaitMs = 25_000 } = context
     let isLate = false
     const done = this.#carryOut(domain, writeOf(edit, context), () => isLate)
     try {

@@ -26,7 +26,7 @@ export interface GivenZone {
   id: number
   isSubmitted: boolean
   zone: KnownZone
-  /** Of a submitted zone whose write is not known to be done: what it was compared with. */
+  /** Where a write of the client is not known to be done: the zone without it. */
   base?: KnownZone | undefined
 }
 
@@ -64,7 +64,7 @@ export class GivenZones {
   }
 
   /** Remembers a zone that a client was given. */
-  async add(to: GivenTo, zone: KnownZone): Promise<void> {
+  async add(to: GivenTo, { zone, base }: Pick<GivenZone, 'zone' | 'base'>): Promise<void> {
     await this.#prune()
     const isOwn = isOf(to)
     const text = JSON.stringify(zone)
@@ -74,21 +74,19 @@ export class GivenZones {
         sql`delete from ${zones} where ${isOwn} and is_submitted = 0 and zone = ${text} returning copies`,
       )
       const copies = equal.reduce((sum, row) => sum + row.copies, 1)
-      await insert(transaction, to, { isSubmitted: false, zone, copies })
+      await insert(transaction, to, { isSubmitted: false, zone, base, copies })
       await transaction.run(sql`delete from ${zones} where ${isOwn} and id not in
         (select id from ${zones} where ${isOwn} order by id desc limit ${maxOfToken})`)
     })
   }
 
-  /** The records that the client has spelled otherwise. */
-  async spelled(to: GivenTo): Promise<KnownRecord[]> {
+  /** The submitted zones, oldest first, whose writes are not known to be done, or whose records are spelled otherwise. */
+  async submitted(to: GivenTo): Promise<GivenZone[]> {
     const rows = await this.#sql.all<ZoneRow>(
-      sql`select id, is_submitted, zone, base from ${zones}
-        where ${isOf(to)} and is_submitted = 1 and zone like '%"spelling":%' order by id`,
+      sql`select id, is_submitted, zone, base from ${zones} where ${isOf(to)} and is_submitted = 1
+        and (base is not null or zone like '%"spelling":%') order by id`,
     )
-    return rows.flatMap((row) =>
-      toGivenZone(row).zone.records.filter(({ spelling }) => spelling !== undefined),
-    )
+    return rows.map(toGivenZone)
   }
 
   /**

@@ -78,7 +78,7 @@ test(`${writes} writes of clients of the protocol, console, REST and dyndns2 los
   process.stdout.write(
     `${JSON.stringify({ writes, clients: clients.length, seconds, kills: service.kills, calls })}\n`,
   )
-  // A lego that is refused with 405 does not repeat: what it has added, and what such runs have read, may stay.
+  // A lego whose connection a kill has broken does not repeat: what it has added, and what such runs have read, may stay.
   const live = sandbox.zone(domain).hosts.filter(({ name }) => name !== legoChallenge)
   const wanted = ['www A 192.0.2.1', ...clients.flatMap((client) => client.records())]
   expect(live.map(({ name, type, address }) => `${name} ${type} ${address}`).sort()).toEqual(

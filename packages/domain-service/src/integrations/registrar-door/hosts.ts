@@ -15,6 +15,7 @@ import {
   type Submitted,
 } from '@domains-and-files/registrar-sandbox/protocol'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
+import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import {
   defaultMxPref,
   defaultTtl,
@@ -49,17 +50,31 @@ export async function getHosts(
 ): Promise<Element[]> {
   const unknown = results.unknownZone.getHosts
   const domain = zoneOf(params, caller, unknown)
-  const { value: zone } = await zones
+  const to = { token: caller.id, domain: domain.name }
+  const isChanging = await zones.hasPending(domain)
+  const { value: base } = await zones
     .read(domain, false)
     .catch(unless('domain_not_found', () => unknown(domain.name)))
-  const rows = ownRows(zone, caller)
-  const to = { token: caller.id, domain: domain.name }
-  if (hasRole(caller, 'editor')) await givenZones.add(to, knownOf(zone, rows))
-  const spellings = spellingsOf(await givenZones.spelled(to), domain)
-  const hosts = rows.map((row) => describeRow(row, domain, spellings)).sort(byTypeAndName)
+  const submitted = await givenZones.submitted(to)
+  const zone = isChanging ? submitted.reduce(withUnfinished, base) : base
+  const known = knownOf(zone, ownRows(zone, caller))
+  const unlessSame = zone === base ? undefined : knownOf(base, ownRows(base, caller))
+  if (hasRole(caller, 'editor')) await givenZones.add(to, { zone: known, base: unlessSame })
+  const spellings = spellingsOf(submitted, domain)
+  const hosts = ownRows(zone, caller).map((row) => describeRow(row, domain, spellings))
   const { emailType, usesRegistrarDns } = zone
   const attributes = { Domain: domain.name, EmailType: emailType, IsUsingOurDNS: usesRegistrarDns }
-  return results.hostsResult(attributes, hosts)
+  return results.hostsResult(attributes, hosts.sort(byTypeAndName))
+}
+
+// A client that was told to come later removes what it wanted to add, but only if it sees it, as lego does.
+function withUnfinished(zone: Zone, { zone: submitted, base }: GivenZone): Zone {
+  if (!base) return zone
+  try {
+    return applyEdit(zone, differenceOf(base, submitted, zone.domain).edit)
+  } catch {
+    return zone // It will be refused.
+  }
 }
 
 // A token that is limited to some records reads and writes those here, whatever else it may read.
@@ -78,8 +93,14 @@ const knownOf = ({ domain, emailType }: Zone, rows: Row[]): KnownZone => ({
 })
 
 // lego writes the name `_acme-challenge.`, and removes its records by that.
-const spellingsOf = (records: KnownRecord[], { name }: Domain) =>
-  new Map(records.map((record) => [keyOf(toRow(record, name).row, name), record.spelling]))
+const spellingsOf = (submitted: GivenZone[], { name }: Domain) =>
+  new Map(
+    submitted.flatMap(({ zone }) =>
+      zone.records
+        .filter(({ spelling }) => spelling !== undefined)
+        .map((record) => [keyOf(toRow(record, name).row, name), record.spelling]),
+    ),
+  )
 
 const describeRow = (
   row: Row,
@@ -104,6 +125,9 @@ type Host = ReturnType<typeof describeRow>
 const byTypeAndName = (a: Host, b: Host) => compare(a.Type, b.Type) || compare(a.Name, b.Name)
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+
+/** The client waits less: how the write ends is recorded all the same. */
+const maxWaitMs = 600_000
 
 /** namecheap.domains.dns.setHosts: carries out what the list changes in the zone that the client knows, as one change. */
 export async function setHosts(
@@ -130,7 +154,7 @@ export async function setHosts(
     const isChange = edit.present.length + edit.absent.length > 0 || edit.emailType !== undefined
     if (isChange)
       await writer
-        .write(domain, edit, context)
+        .write(domain, edit, { ...context, maxWaitMs })
         .catch(unless('domain_not_found', () => unknown(domain.name)))
         .catch(nameParameters(indexes.map((index) => rows[index]?.number ?? 0)))
     await givenZones.confirm(id)

@@ -239,3 +239,27 @@ test('a list that takes longer than 25 s is too many requests, goes on, and is d
   expect(history.body.history).toHaveLength(1)
   expect(toRows(await door.getHosts())).toHaveLength(3)
 })
+
+// As lego does: what it could not add for certain it removes at once, and only where it sees it.
+test('a client that was too early is shown what it wrote, and takes it back', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ domains, clock })
+  const door = await openDoor(service)
+  const other = await openDoor(service)
+  const rows = await driveClock(clock, service, door.rows())
+  const command = 'namecheap.domains.dns.getHosts'
+  service.sandbox.fault({ kind: 'reset', command, times: 0 })
+
+  const late = await driveClock(clock, service, door.setHosts([...rows, txt('a.')]))
+  const seen = await driveClock(clock, service, door.rows())
+  const others = await driveClock(clock, service, other.rows())
+  service.sandbox.clearFaults()
+  let back = late
+  while (back.http === 405) back = await driveClock(clock, service, door.setHosts(rows))
+  const history = await service.call('GET', '/api/domains/example.com/dns/history')
+
+  expect([late.http, seen.map(({ HostName }) => HostName)]).toEqual([405, ['www', '@', 'a.']])
+  expect(others).toHaveLength(2)
+  expect([back.numbers, names(service)]).toEqual([[], ['www', '@']])
+  expect(history.body.history).not.toContainEqual(expect.objectContaining({ status: 'queued' }))
+})
