@@ -1,7 +1,7 @@
 import createClient, { type Client } from 'openapi-fetch'
 import type { operations, paths } from '../generated/domain-service.d.ts'
 import { trimSlashes } from './base-url.ts'
-import { createRetryingFetch, type RetryOptions } from './retrying-fetch.ts'
+import { createRetryingFetch, type RetryOptions, wait } from './retrying-fetch.ts'
 import { type Credentials, Session } from './session.ts'
 import { unwrap } from './unwrap.ts'
 
@@ -37,7 +37,7 @@ export class DomainClient {
     const baseUrl = trimSlashes(options.baseUrl)
     const session = new Session(baseUrl, options.credentials, createRetryingFetch(options))
     this.api = createClient<paths>({ baseUrl, fetch: session.send })
-    this.#sleep = options.sleep ?? ((ms) => new Promise((resolve) => setTimeout(resolve, ms)))
+    this.#sleep = options.sleep ?? wait
   }
 
   /**

@@ -101,7 +101,11 @@ async function send(method: string, url: string, options: Sending): Promise<Resp
   return response
 }
 
-async function retry<T>({ sleep }: Dependencies, task: () => Promise<T>): Promise<T> {
+/** Repeats what fails for a reason that may pass, up to seven times in two minutes. */
+export async function retry<T>(
+  { sleep }: Pick<Dependencies, 'sleep'>,
+  task: () => Promise<T>,
+): Promise<T> {
   for (let failures = 1; ; failures += 1) {
     const result = failures > maxFailures ? await task() : await attempt(task)
     if (result !== undefined) return result
@@ -114,13 +118,13 @@ async function attempt<T>(task: () => Promise<T>): Promise<T | undefined> {
   try {
     return await task()
   } catch (error) {
-    if (!isPassing(error)) throw error
+    if (!mayPass(error)) throw error
     return undefined
   }
 }
 
-// What `fetch` throws for a connection that fails is a TypeError. A full store is no failure that passes soon.
-const isPassing = (error: unknown) =>
+/** Whether a failure may pass by itself. What `fetch` throws for a connection that fails is a TypeError. A full store is no failure that passes soon. */
+export const mayPass = (error: unknown) =>
   error instanceof ProblemError
     ? [408, 423, 429, 500, 502, 503, 504].includes(error.status) || error.code === 'offset_conflict'
     : error instanceof TypeError

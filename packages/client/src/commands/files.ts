@@ -1,16 +1,14 @@
 import { openAsBlob } from 'node:fs'
 import { basename } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { FileClient } from '../file-client.ts'
-import { ProblemError } from '../problem-error.ts'
+import { retry } from '../resumable-upload.ts'
+import { wait } from '../retrying-fetch.ts'
 import { pages, unwrap } from '../unwrap.ts'
-import { readCredentials } from './credentials.ts'
-import { type EventFlags, printEvents } from './events.ts'
-import { logIn } from './sso-login.ts'
+import { eventOptions, printEvents } from './events.ts'
+import { type Flags, runProgram } from './run-program.ts'
 import { listLocalFiles, planSync } from './sync-plan.ts'
-import { formatTable, ProgressBar, runCommand, UsageError } from './terminal.ts'
-import { deploy, download, history, revert, rollback } from './trees.ts'
+import { formatTable, ProgressBar, UsageError } from './terminal.ts'
+import { deploy, download, history, revert, rollback, treeOptions } from './trees.ts'
 
 const usage = `Files of the static service.
 
@@ -38,24 +36,12 @@ FILES_URL (http://127.0.0.1:3002), FILES_TOKEN, or FILES_USERNAME and FILES_PASS
 None of them after login --sso, and in GitHub and GitLab jobs that a trust admits.
 `
 
-interface SyncFlags {
-  remove: boolean
-  dryRun: boolean
-}
-
-const commands = {
-  list,
-  put,
-  remove,
-  sync,
-  deploy,
-  download,
-  rollback,
-  history,
-  revert,
-  events: ({ api }: FileClient, _: string[], flags: EventFlags) =>
-    printEvents((options) => api.GET('/api/events', options), flags),
-}
+const options = {
+  sso: { type: 'boolean' },
+  delete: { type: 'boolean' },
+  ...treeOptions,
+  ...eventOptions,
+} as const
 
 async function list(client: FileClient, [directory]: string[]) {
   for await (const { files } of filesBelow(client, directory)) {
@@ -65,8 +51,7 @@ async function list(client: FileClient, [directory]: string[]) {
   }
 }
 
-async function put(client: FileClient, [source, target = '']: string[]) {
-  if (!source) throw new UsageError('Name a file.')
+async function put(client: FileClient, [source = '', target = '']: string[]) {
   const path = target === '' || target.endsWith('/') ? target + basename(source) : target
   const content = await openAsBlob(source)
   const bar = new ProgressBar(content.size)
@@ -84,22 +69,23 @@ function shownIn(bar: ProgressBar) {
   }
 }
 
-async function remove(client: FileClient, [path]: string[]) {
-  if (!path) throw new UsageError('Name a path.')
+async function remove(client: FileClient, [path = '']: string[]) {
   await unwrap(client.api.DELETE('/api/files/{path}', { params: { path: { path } } }))
 }
 
-async function sync(client: FileClient, [directory, prefix]: string[], flags: SyncFlags) {
-  if (!directory || !prefix?.endsWith('/')) {
-    throw new UsageError('Name a directory and a prefix that ends in /.')
-  }
+async function sync(
+  client: FileClient,
+  [directory = '', prefix = '']: string[],
+  flags: Flags<typeof options>,
+) {
+  if (!prefix.endsWith('/')) throw new UsageError('Name a prefix that ends in /.')
   const stored = new Map<string, { size: number; sha256: string }>()
   for await (const { files } of filesBelow(client, prefix)) {
     for (const { path, size, sha256 } of files) stored.set(path, { size, sha256 })
   }
   const plan = await planSync(await listLocalFiles(directory, prefix), stored)
-  const removed = flags.remove ? plan.remove : []
-  if (flags.dryRun) {
+  const removed = flags.delete ? plan.remove : []
+  if (flags['dry-run']) {
     for (const { path } of plan.upload) process.stdout.write(`upload ${path}\n`)
     for (const path of removed) process.stdout.write(`delete ${path}\n`)
     return
@@ -107,7 +93,9 @@ async function sync(client: FileClient, [directory, prefix]: string[], flags: Sy
   const bar = new ProgressBar(plan.upload.reduce((sum, { size }) => sum + size, 0))
   for (const { path, source } of plan.upload) {
     const onProgress = shownIn(bar)
-    await persistently(async () => client.upload(path, await openAsBlob(source), { onProgress }))
+    await retry({ sleep: wait }, async () =>
+      client.upload(path, await openAsBlob(source), { onProgress }),
+    )
   }
   bar.end()
   for (let at = 0; at < removed.length; at += 1000) {
@@ -119,22 +107,6 @@ async function sync(client: FileClient, [directory, prefix]: string[], flags: Sy
   )
 }
 
-/** Repeats what a lost connection or an unavailable service has broken off, up to five times in half a minute. */
-async function persistently<T>(task: () => Promise<T>): Promise<T> {
-  for (let pauseMs = 1000; ; pauseMs *= 2) {
-    try {
-      return await task()
-    } catch (error) {
-      const isPassing = error instanceof ProblemError ? error.status >= 500 : isNetworkError(error)
-      if (!isPassing || pauseMs > 16_000) throw error
-      await wait(pauseMs)
-    }
-  }
-}
-
-// What `fetch` throws for a connection that fails.
-const isNetworkError = (error: unknown) => error instanceof TypeError
-
 /** Pages of the files below a directory; of all files without one. */
 const filesBelow = ({ api }: FileClient, prefix?: string) =>
   pages((position) => {
@@ -142,32 +114,21 @@ const filesBelow = ({ api }: FileClient, prefix?: string) =>
     return unwrap(api.GET('/api/files', { params: { query } }))
   })
 
-await runCommand(usage, async () => {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      delete: { type: 'boolean', default: false },
-      'dry-run': { type: 'boolean', default: false },
-      sso: { type: 'boolean', default: false },
-      overwrite: { type: 'boolean', default: false },
-      version: { type: 'string' },
-      changelog: { type: 'string' },
-      at: { type: 'string' },
-      to: { type: 'string' },
-      follow: { type: 'boolean', default: false },
-      types: { type: 'string' },
-      after: { type: 'string' },
-    },
-  })
-  const [name = '', ...args] = positionals
-  const baseUrl = process.env.FILES_URL || 'http://127.0.0.1:3002'
-  const service = { prefix: 'FILES', baseUrl }
-  if (name === 'login') return logIn(service, values.sso)
-  const command = Object.hasOwn(commands, name)
-    ? commands[name as keyof typeof commands]
-    : undefined
-  if (!command) throw new UsageError(name ? `Unknown command: ${name}` : 'Name a command.')
-  const client = new FileClient({ baseUrl, credentials: await readCredentials(service) })
-  const { delete: remove, 'dry-run': dryRun, ...flags } = values
-  await command(client, args, { remove, dryRun, ...flags })
+await runProgram('files', {
+  usage,
+  port: 3002,
+  options,
+  open: (settings) => new FileClient(settings),
+  commands: {
+    list,
+    put,
+    remove,
+    sync,
+    deploy,
+    download,
+    rollback,
+    history,
+    revert,
+    events: ({ api }, _, flags) => printEvents((query) => api.GET('/api/events', query), flags),
+  },
 })

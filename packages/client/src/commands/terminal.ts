@@ -1,30 +1,5 @@
-import { ProblemError } from '../problem-error.ts'
-
-/** A usage error; the command prints it with its usage and exits with status 2. */
+/** A usage error; the program prints it with its usage and exits with status 2. */
 export class UsageError extends Error {}
-
-/**
- * Runs a command. Exit status: 0 done, 1 failed (the reason is on standard error), 2 usage error.
- */
-export async function runCommand(usage: string, command: () => Promise<void>) {
-  try {
-    await command()
-  } catch (error) {
-    if (error instanceof UsageError || isParseError(error)) {
-      process.stderr.write(`${error.message}\n\n${usage}`)
-      process.exitCode = 2
-    } else if (error instanceof ProblemError) {
-      process.stderr.write(`${error.message} (${error.code})\n`)
-      process.exitCode = 1
-    } else if (error instanceof TypeError && error.cause instanceof Error) {
-      process.stderr.write(`The service cannot be reached: ${error.cause.message}\n`)
-      process.exitCode = 1
-    } else throw error
-  }
-}
-
-const isParseError = (error: unknown): error is Error =>
-  error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')
 
 /** Rows as aligned columns. */
 export function formatTable(rows: (string | number)[][]): string {

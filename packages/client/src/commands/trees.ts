@@ -7,23 +7,30 @@ import { pipeline } from 'node:stream/promises'
 import type { FileClient } from '../file-client.ts'
 import { ProblemError } from '../problem-error.ts'
 import { pages, unwrap } from '../unwrap.ts'
+import { type Flags, readInteger } from './run-program.ts'
 import { type LocalFile, listLocalFiles, sha256Of } from './sync-plan.ts'
 import { formatTable, ProgressBar, UsageError } from './terminal.ts'
 
 // A folder as one thing: what `files deploy`, `download`, `rollback`, `history` and `revert` do.
 
-export interface TreeFlags {
-  dryRun: boolean
-  version?: string
-  changelog?: string
-  at?: string
-  to?: string
-  overwrite: boolean
-}
+/** Their options. */
+export const treeOptions = {
+  'dry-run': { type: 'boolean', default: false },
+  overwrite: { type: 'boolean', default: false },
+  version: { type: 'string' },
+  changelog: { type: 'string' },
+  at: { type: 'string' },
+  to: { type: 'string' },
+} as const
+
+type TreeFlags = Flags<typeof treeOptions>
 
 /** Makes a directory of the store what a local one is, in one step. Only contents that are missing there are sent. */
-export async function deploy(client: FileClient, [source, prefix]: string[], flags: TreeFlags) {
-  if (!source) throw new UsageError('Name a directory.')
+export async function deploy(
+  client: FileClient,
+  [source = '', prefix]: string[],
+  { version, changelog, 'dry-run': dryRun }: TreeFlags,
+) {
   const path = readPrefix(prefix)
   const files: HashedFile[] = []
   for (const file of await listLocalFiles(source, ''))
@@ -32,12 +39,7 @@ export async function deploy(client: FileClient, [source, prefix]: string[], fla
     files: Object.fromEntries(files.map(({ path: name, sha256 }) => [name, { sha256 }])),
   })
   const byDigest = new Map(files.map((file) => [file.sha256, file]))
-  const { version, changelog, dryRun } = flags
-  const query = {
-    ...(version === undefined ? {} : { version }),
-    ...(changelog === undefined ? {} : { changelog }),
-    dry_run: dryRun,
-  }
+  const query = { version, changelog, dry_run: dryRun }
   for (;;) {
     try {
       return printResult(client, await putTree(client, path, { manifest, query }))
@@ -118,9 +120,12 @@ function printMissing(files: HashedFile[]) {
 }
 
 /** Writes a directory of the store, as it is or was, below a local one; needs the program tar. */
-export async function download(client: FileClient, [prefix, target]: string[], { at }: TreeFlags) {
+export async function download(
+  client: FileClient,
+  [prefix, target = '']: string[],
+  { at }: TreeFlags,
+) {
   const path = readPrefix(prefix)
-  if (!target) throw new UsageError('Name a local directory.')
   const params = { path: { path }, query: at === undefined ? {} : { at } }
   const { response, error } = await client.api.GET('/api/trees/{path}', {
     params,
@@ -138,7 +143,11 @@ export async function download(client: FileClient, [prefix, target]: string[], {
 }
 
 /** Makes a directory what it was: before its last change, or at a version, a change or an instant. */
-export async function rollback(client: FileClient, [prefix]: string[], { to, dryRun }: TreeFlags) {
+export async function rollback(
+  client: FileClient,
+  [prefix]: string[],
+  { to, 'dry-run': dryRun }: TreeFlags,
+) {
   const path = readPrefix(prefix)
   const at = to ?? String(await changeBefore(client, path))
   const manifest = JSON.stringify({ from: path, at })
@@ -154,8 +163,7 @@ async function changeBefore({ api }: FileClient, prefix: string): Promise<number
 }
 
 /** Prints every state of a path, newest first. */
-export async function history({ api }: FileClient, [path]: string[]) {
-  if (!path) throw new UsageError('Name a path.')
+export async function history({ api }: FileClient, [path = '']: string[]) {
   const read = (position: { after?: string }) =>
     unwrap(api.GET('/api/history', { params: { query: { ...position, path, page_size: 200 } } }))
   for await (const { history: states } of pages(read)) {
@@ -172,11 +180,14 @@ export async function history({ api }: FileClient, [path]: string[]) {
 }
 
 /** Takes back what one change did. */
-export async function revert(client: FileClient, [change]: string[], { overwrite }: TreeFlags) {
-  if (!change || !/^\d{1,15}$/.test(change)) throw new UsageError('Name the number of a change.')
+export async function revert(
+  client: FileClient,
+  [change = '']: string[],
+  { overwrite }: TreeFlags,
+) {
   const made = await unwrap(
     client.api.POST('/api/changes/{id}/revert', {
-      params: { path: { id: Number(change) } },
+      params: { path: { id: readInteger('A change', change) } },
       body: { overwrite },
     }),
   )

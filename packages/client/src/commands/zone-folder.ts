@@ -35,6 +35,26 @@ interface PlannedZone {
 
 const suffix = '.zone'
 
+/** A zone as text. */
+export async function readZoneFile(api: DomainClient['api'], domain: string): Promise<string> {
+  const path = '/api/domains/{domain}/dns/zonefile'
+  return String(await unwrap(api.GET(path, { params: { path: { domain } }, parseAs: 'text' })))
+}
+
+/** Replaces a zone by a text. */
+export const putZoneFile = (
+  api: DomainClient['api'],
+  { domain, text }: { domain: string; text: string },
+  query: { dry_run: boolean },
+  headers: Record<string, string> = {},
+) =>
+  api.PUT('/api/domains/{domain}/dns/zonefile', {
+    params: { path: { domain }, query },
+    body: text,
+    bodySerializer: (body) => body,
+    headers: { 'content-type': 'text/dns', ...headers },
+  })
+
 /** The pages of the caller's domains. */
 export async function* domainPages({ api }: DomainClient, search?: string) {
   for (let page = 1; ; page += 1) {
@@ -46,20 +66,12 @@ export async function* domainPages({ api }: DomainClient, search?: string) {
 }
 
 /** Writes the zone files of the caller's domains that use the registrar's DNS and have records. */
-export async function pullZones(client: DomainClient, folder: string): Promise<void> {
+export async function pullZones(client: DomainClient, [folder = '']: string[]) {
   await mkdir(folder, { recursive: true })
   for await (const domains of domainPages(client)) {
     for (const { name: domain, uses_registrar_dns } of domains) {
       if (uses_registrar_dns === false) continue
-      const path = { domain }
-      const text = String(
-        await unwrap(
-          client.api.GET('/api/domains/{domain}/dns/zonefile', {
-            params: { path },
-            parseAs: 'text',
-          }),
-        ),
-      )
+      const text = await readZoneFile(client.api, domain)
       // The service refuses a zone file without a record.
       if (!/^[^;$\s]/m.test(text)) continue
       await writeFile(join(folder, domain + suffix), text)
@@ -69,7 +81,7 @@ export async function pullZones(client: DomainClient, folder: string): Promise<v
 }
 
 /** Prints what `apply` would change. Exit status: 0 nothing, 2 something, 1 a file that the service refuses. */
-export async function planZones(client: DomainClient, folder: string): Promise<void> {
+export async function planZones(client: DomainClient, [folder = '']: string[]) {
   const { zones, isComplete } = await plan(client, folder)
   if (!isComplete) process.exitCode = 1
   else if (zones.length > 0) process.exitCode = 2
@@ -79,7 +91,7 @@ export async function planZones(client: DomainClient, folder: string): Promise<v
  * Prints the plan, then carries it out through the queue: each zone only if it is still as the plan compared it. One line
  * for each domain. Exit status 1 if a file is refused, before anything is changed, or if a zone is not written.
  */
-export async function applyZones(client: DomainClient, folder: string): Promise<void> {
+export async function applyZones(client: DomainClient, [folder = '']: string[]) {
   const { zones, isComplete } = await plan(client, folder)
   if (!isComplete) {
     process.stderr.write('Nothing was changed.\n')
@@ -130,32 +142,17 @@ async function compare(client: DomainClient, domain: string, text: string): Prom
   const { response } = await client.api.GET('/api/domains/{domain}/dns/hosts', { params: { path } })
   if (!response.ok) throw await ProblemError.from(response)
   const etag = response.headers.get('etag') ?? ''
-  const data = await put(client, { domain, text }, { dry_run: true }, { 'if-match': etag })
+  const headers = { 'if-match': etag }
+  const data = await unwrap(putZoneFile(client.api, { domain, text }, { dry_run: true }, headers))
   const { added = [], removed = [] } = ('changes' in data ? data.changes : undefined) ?? {}
   return { domain, text, added, removed, etag }
 }
 
 async function enqueue(client: DomainClient, zone: PlannedZone): Promise<number> {
   const headers = { prefer: 'respond-async', 'if-match': zone.etag }
-  const data = await put(client, zone, { dry_run: false }, headers)
+  const data = await unwrap(putZoneFile(client.api, zone, { dry_run: false }, headers))
   if (!('id' in data)) throw new Error('The service did not queue the write.')
   return Number(data.id)
-}
-
-async function put(
-  { api }: DomainClient,
-  { domain, text }: { domain: string; text: string },
-  query: { dry_run: boolean },
-  headers: Record<string, string>,
-) {
-  return unwrap(
-    api.PUT('/api/domains/{domain}/dns/zonefile', {
-      params: { path: { domain }, query },
-      body: text,
-      bodySerializer: (body) => body,
-      headers: { 'content-type': 'text/dns', ...headers },
-    }),
-  )
 }
 
 function print({ domain, added, removed }: PlannedZone) {

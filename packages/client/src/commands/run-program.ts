@@ -1,0 +1,71 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { ProblemError } from '../problem-error.ts'
+import type { Credentials } from '../session.ts'
+import { readCredentials } from './credentials.ts'
+import { logIn } from './sso-login.ts'
+import { UsageError } from './terminal.ts'
+
+type Options = NonNullable<ParseArgsConfig['options']>
+
+interface Program<Client, Named extends Options> {
+  /** One line for each command: `  domains show <domain> [--flag]`; what is in angle brackets must be given. */
+  usage: string
+  /** Of the service on this machine. */
+  port: number
+  options: Named
+  open: (options: { baseUrl: string; credentials: Credentials }) => Client
+  commands: Record<string, (client: Client, args: string[], flags: Flags<Named>) => Promise<void>>
+}
+
+/** The options of a program, by their names. */
+export type Flags<Named extends Options> = ReturnType<
+  typeof parseArgs<{ options: Named; allowPositionals: true }>
+>['values']
+
+/** Runs the command that is named. Exit status: 0 done, 1 failed (the reason is on standard error), 2 usage error. */
+export async function runProgram<Client, Named extends Options>(
+  program: 'domains' | 'files',
+  { usage, port, options, open, commands }: Program<Client, Named>,
+) {
+  try {
+    const { values, positionals } = parseArgs({ allowPositionals: true, options })
+    const [name = '', ...args] = positionals
+    const prefix = program.toUpperCase()
+    const baseUrl = process.env[`${prefix}_URL`] || `http://127.0.0.1:${port}`
+    const service = { prefix, baseUrl }
+    if (name === 'login') return await logIn(service, 'sso' in values && values.sso === true)
+    const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+    if (!command) throw new UsageError(name ? `Unknown command: ${name}` : 'Name a command.')
+    const [synopsis = ''] = usage.match(new RegExp(`^  ${program} ${name} .*`, 'm')) ?? []
+    const needed = [...synopsis.matchAll(/<(.+?)>/g)].map(([, what = '']) => what)
+    const missing = needed.find((_, at) => !args[at])
+    if (missing) throw new UsageError(`Name ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}.`)
+    await command(open({ baseUrl, credentials: await readCredentials(service) }), args, values)
+  } catch (error) {
+    if (error instanceof UsageError || isParseError(error)) {
+      process.stderr.write(`${error.message}\n\n${usage}`)
+      process.exitCode = 2
+      return
+    }
+    const reason = reasonOf(error)
+    if (reason === undefined) throw error
+    process.stderr.write(`${reason}\n`)
+    process.exitCode = 1
+  }
+}
+
+const isParseError = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')
+
+function reasonOf(error: unknown): string | undefined {
+  if (error instanceof ProblemError) return `${error.message} (${error.code})`
+  if (error instanceof TypeError && error.cause instanceof Error)
+    return `The service cannot be reached: ${error.cause.message}`
+  return undefined
+}
+
+/** The whole number of an option or an argument. */
+export function readInteger(what: string, text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new UsageError(`${what} takes a whole number.`)
+  return Number(text)
+}
