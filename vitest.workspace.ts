@@ -89,7 +89,7 @@ export default defineConfig({
             ? ['test/{routes,integrations,zones}/**/*.test.ts', 'test/metrics.test.ts']
             : [
                 'test/routes/records/*.test.ts',
-                'test/routes/{history,changes,approvals,rrsets,record-limits,zone-file}.test.ts',
+                'test/routes/{history,changes,approvals,rrsets,record-limits,search-records,zone-file}.test.ts',
                 'test/zones/{idempotent-writes,outside-changes}.test.ts',
                 'test/zones/batch/{write-batch,verified-write}.test.ts',
                 'test/integrations/httpreq.test.ts',

@@ -544,6 +544,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/records": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search the records of all domains
+         * @description In the zones as they were last read or written here, by name: no call goes to the registrar. `zones_searched` counts them; a domain whose zone was never read is not among them.
+         */
+        get: operations["searchRecords"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/domains/{domain}/dns/zonefile": {
         parameters: {
             query?: never;
@@ -2248,6 +2268,40 @@ export interface components {
             verified?: false;
             /** @description what the write lost, and what to know of it */
             warnings?: string[];
+        };
+        /**
+         * @example {
+         *       "id": "b71c42652efd",
+         *       "name": "hello",
+         *       "type": "A",
+         *       "address": "192.0.2.10",
+         *       "ttl": 1800,
+         *       "domain": "alder-and-finch.com",
+         *       "read_at": "2027-01-15T09:30:00.000Z"
+         *     }
+         */
+        FoundRecord: {
+            /** @description 12 hex digits, from name, type, address and mx_pref */
+            id: string;
+            /**
+             * @description @ for the domain itself
+             * @example www
+             */
+            name: string;
+            /** @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written */
+            type: string;
+            /** @example 192.0.2.10 */
+            address: string;
+            /** @description seconds */
+            ttl: number;
+            /** @description MX records only */
+            mx_pref?: number;
+            domain: string;
+            /**
+             * Format: date-time
+             * @description when its zone was last read at the registrar
+             */
+            read_at: string;
         };
         /**
          * @example {
@@ -8516,6 +8570,97 @@ export interface operations {
             /** @description `insufficient_storage` */
             507: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    searchRecords: {
+        parameters: {
+            query?: {
+                /** @description words that full name, type and value together contain, in any case, Unicode or A-labels */
+                search?: string;
+                /** @example TXT */
+                type?: string;
+                page?: number;
+                page_size?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of records */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "records": [
+                     *         {
+                     *           "id": "b71c42652efd",
+                     *           "name": "hello",
+                     *           "type": "A",
+                     *           "address": "192.0.2.10",
+                     *           "ttl": 1800,
+                     *           "domain": "alder-and-finch.com",
+                     *           "read_at": "2027-01-15T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       },
+                     *       "zones_searched": 12
+                     *     }
+                     */
+                    "application/json": {
+                        records: components["schemas"]["FoundRecord"][];
+                        pagination: components["schemas"]["Pagination"];
+                        /** @description zones with records */
+                        zones_searched: number;
+                    };
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {

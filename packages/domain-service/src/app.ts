@@ -18,6 +18,7 @@ import { registerHistoryRoutes } from './routes/history.ts'
 import { addRateLimitHeaders, registerRegistrarRoutes } from './routes/registrar.ts'
 import { registerRecordRoutes } from './routes/zone/records.ts'
 import { registerRrsetRoutes } from './routes/zone/rrsets.ts'
+import { registerRecordSearch } from './routes/zone/search-records.ts'
 import { registerZoneFileRoutes, registerZoneRoutes } from './routes/zone/zone.ts'
 import { limitToDomains } from './routes/zone/zone-request.ts'
 import type { ZoneSweep } from './zones/zone-watch.ts'
@@ -78,6 +79,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       registerZoneRoutes(app, zones)
       registerRecordRoutes(app, zones)
       registerRrsetRoutes(app, zones)
+      registerRecordSearch(app, { domains, knownZones: ledger.knownZones })
       await registerZoneFileRoutes(app, zones)
       registerHistoryRoutes(app, { ledger, zones })
       registerChangeRoutes(app, { ledger, zones })

@@ -79,6 +79,8 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     (await api.GET('/api/changes', { params: { query: { domain, status: 'confirmed' } } })).data,
   ).changes
   await api.GET('/api/changes/{id}', { params: { path: { id: need(newest).id } } })
+  const found = await api.GET('/api/records', { params: { query: { search: 'reverted' } } })
+  expect(found.data?.records.map(({ domain }) => domain)).toEqual([domain])
   const { events } = need((await api.GET('/api/events')).data)
   expect(events.map(({ type }) => type)).toContain('zone.changed')
   const reverted = await api.POST('/api/domains/{domain}/dns/history/{id}/revert', {

@@ -116,11 +116,6 @@ function readStored() {
 
 export const session = new Session()
 
-/** The zones that were read since the login, each with the time at which the registrar was asked. @type {Map<string, { zone: Api.Zone, readAt: number }>} by domain */
-export const readZones = new Map()
-
-session.addEventListener('change', () => session.isEmpty && readZones.clear())
-
 /** @param {Api.ServiceName} service */
 export const mayEdit = (service) => (session.loginOf(service)?.role ?? 'viewer') !== 'viewer'
 

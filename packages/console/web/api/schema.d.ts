@@ -63,6 +63,7 @@ export type User = Domain['User']
 
 export type DomainEntry = Domain['DomainEntry']
 export type DomainList = Answer<Domains['listDomains']>
+export type FoundRecords = Answer<Domains['searchRecords']>
 export type DomainInfo = Domain['DomainInfo']
 export type RecordInput = Domain['NewZoneInput']['hosts'][number]
 export type HostRecord = Domain['HostRecord']

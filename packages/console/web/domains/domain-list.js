@@ -1,20 +1,12 @@
-import { get, readZones } from '../api/client.js'
+import { get } from '../api/client.js'
 import { call } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
 import { searchBox, segments } from '../ui/form.js'
-import {
-  byName,
-  daysUntil,
-  formatAge,
-  formatCount,
-  matchesRecord,
-  toUnicode,
-} from '../ui/format.js'
+import { daysUntil, formatCount, formatNumber, toUnicode } from '../ui/format.js'
 import { empty, icon, page, show } from '../ui/states.js'
-import { expiryBar, pager, sortButton, table } from '../ui/table.js'
+import { age, expiryBar, pager, sortButton, table } from '../ui/table.js'
 
-const maxFound = 100
 const lists = { ALL: 'All', EXPIRING: 'Expiring', EXPIRED: 'Expired' }
 
 /** The domains of the account: search, sort, expiry, lock, renewal, nameservers. Its state is in the address. */
@@ -27,6 +19,11 @@ class DomainListView extends RouteView {
     } = this.values('search', 'sort', 'list', 'page')
     const query = { sort_by, list_type, ...more, page_size: 50 }
     return get('domains', '/api/domains', { query, signal })
+  })
+  #records = new Resource(this, async (signal) => {
+    const { search } = this.values('search')
+    const query = { search, page_size: 100 }
+    return search ? get('domains', '/api/records', { query, signal }) : null
   })
   // Without the login: then the browser needs no preflight.
   #health = new Resource(this, async (signal) => {
@@ -46,7 +43,7 @@ class DomainListView extends RouteView {
         <button class="icon-button" aria-label="Reload" @click=${() => this.reload()}>${icon('refresh')}</button>`,
       [
         show(this.#list, (value) => this.#table(value), 10),
-        search ? foundRecords(search) : nothing,
+        search ? show(this.#records, foundRecords) : nothing,
       ],
     )
   }
@@ -91,36 +88,31 @@ class DomainListView extends RouteView {
   }
 }
 
-/** Of the zones that were read here: to read the others takes calls of the registrar. @param {string} words */
-function foundRecords(words) {
-  const found = [...readZones].flatMap(([domain, { zone, readAt }]) =>
-    zone.hosts
-      .filter((record) => matchesRecord(record, domain, words))
-      .sort(byName)
-      .map((record) => recordRow(domain, record, readAt)),
-  )
-  const zones = formatCount(readZones.size, 'zone')
+/** @param {Api.FoundRecords | null} found */
+function foundRecords(found) {
+  if (!found) return nothing
+  const { records, pagination, zones_searched: zones } = found
+  const more = pagination.total_items - records.length
   return html`
     <section class="panel" aria-labelledby="found-records">
       <h2 id="found-records">Records</h2>
       <p class="note" role="status">
-        ${formatCount(found.length, 'record')} in the ${zones} that you opened since you logged in. Other zones are not searched: to
-        read them takes calls of the registrar.
+        ${formatCount(pagination.total_items, 'record')} in ${formatCount(zones, 'zone')}, as they were last read from the registrar.
       </p>
-      ${found.length > 0 ? table(['Name', 'Type', 'Value', 'Read'], found.slice(0, maxFound)) : nothing}
-      ${found.length > maxFound ? html`<p class="note">The first ${maxFound}.</p>` : nothing}
+      ${records.length > 0 ? table(['Name', 'Type', 'Value', 'Read'], records.map(recordRow)) : nothing}
+      ${more > 0 ? html`<p class="note">And ${formatNumber(more)} more: search for more words.</p>` : nothing}
     </section>`
 }
 
-/** @param {string} domain @param {Api.HostRecord} record @param {number} readAt */
-const recordRow = (domain, { name, type, address }, readAt) => html`
+/** @param {Api.FoundRecords['records'][number]} record */
+const recordRow = ({ domain, name, type, address, read_at: readAt }) => html`
   <tr>
     <th scope="row">
       <a data-row href=${hrefTo(['domains', domain], { filter: name === '@' ? '' : name })}>${toUnicode(name === '@' ? domain : `${name}.${domain}`)}</a>
     </th>
     <td><span class="type-tag">${type}</span></td>
     <td class="value">${address.length > 160 ? `${address.slice(0, 160)}…` : address}</td>
-    <td class="muted">${formatAge(new Date(readAt).toISOString())}</td>
+    <td class="muted">${age(readAt)}</td>
   </tr>`
 
 /** @param {Api.DomainEntry} domain */

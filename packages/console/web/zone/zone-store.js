@@ -1,4 +1,4 @@
-import { draftsName, get, readZones, request, session } from '../api/client.js'
+import { draftsName, get, request, session } from '../api/client.js'
 import { contentOf } from '../changes/change-item.js'
 import { Resource } from '../core/view.js'
 import { countEdits, emptyDraft, rebase, settle, toPatch } from './draft.js'
@@ -115,7 +115,6 @@ export class ZoneStore {
     const fresh = this.#isFresh
     this.#isFresh = false
     const tagged = await getZone(this.domain, { signal, fresh })
-    readZones.set(this.domain, tagged)
     await this.#readPending(signal)
     const kept = drafts.get(this.domain)
     if (kept && kept.base.etag !== tagged.etag) {

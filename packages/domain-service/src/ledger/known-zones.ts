@@ -45,6 +45,7 @@ interface SendRow {
 }
 
 interface KnownRow {
+  domain: string
   zone: string
   read_at: number
   pending: string
@@ -70,15 +71,28 @@ export class KnownZones {
   }
 
   async sightings(): Promise<Sightings> {
-    const rows = await this.#sql.all<{ domain: string; read_at: number; pending: string }>(
-      sql`select domain, read_at, substr(pending, 1, 3) as pending from ${knownZones}`,
+    const rows = await this.#sql.all<{ domain: string; readAt: number; pending: string }>(
+      sql`select domain, read_at as "readAt", substr(pending, 1, 3) as pending from ${knownZones}`,
     )
     return new Map(
-      rows.map(({ domain, read_at: readAt, pending }) => [
-        domain,
-        { readAt, isPending: pending !== '{}' },
-      ]),
+      rows.map(({ domain, readAt, pending }) => [domain, { readAt, isPending: pending !== '{}' }]),
     )
+  }
+
+  /** Every zone, and when it was last read (milliseconds since 1970); few at once: there may be 10,000 of 400 KB. */
+  async *all(): AsyncGenerator<{ zone: Zone; readAt: number }> {
+    for (let last: string | undefined = ''; last !== undefined; ) {
+      const rows: Pick<KnownRow, 'domain' | 'zone' | 'read_at'>[] = await this.#sql.all(
+        sql`select domain, zone, read_at from ${knownZones} where domain > ${last} order by domain limit 50`,
+      )
+      const zoneOf = await getZones(
+        this.#sql,
+        rows.map(({ zone }) => zone),
+      )
+      for (const { domain, zone, read_at: readAt } of rows)
+        yield { zone: { domain, usesRegistrarDns: true, ...zoneOf(zone) }, readAt }
+      last = rows.at(-1)?.domain
+    }
   }
 
   /**
@@ -183,7 +197,7 @@ export async function recordOwnSend(
 }
 
 const findKnown = (database: SqlTransaction, domain: string, lock: unknown = forUpdate) =>
-  database.get<KnownRow>(sql`select zone, read_at, pending, touched, ${now} as now from ${knownZones}
+  database.get<KnownRow>(sql`select domain, zone, read_at, pending, touched, ${now} as now from ${knownZones}
     where domain = ${domain} ${lock}`)
 
 async function insertKnown(
@@ -268,16 +282,9 @@ function touch(
   return { ...Object.fromEntries(recent), ...Object.fromEntries(keys.map((key) => [key, row.now])) }
 }
 
-interface Entry {
-  before: Zone
-  after: Zone
-  first: number
-  since: number
-}
-
 async function insertEntry(
   transaction: SqlTransaction,
-  { before, after, first, since }: Entry,
+  { before, after, first, since }: { before: Zone; after: Zone; first: number; since: number },
 ): Promise<number> {
   const digestOf = await putZones(transaction, [before, after])
   const columns = effectColumns({ before, after, warnings: [] }, digestOf)

@@ -94,16 +94,12 @@ export const manyRecordFlows: Flows = {
     await row.waitFor()
   },
 
-  'searches the records of all zones that were opened, and goes to one': async (tester) => {
+  'searches the records of all domains, opened here or not, and goes to one': async (tester) => {
     const { page } = tester
     await addRecords(tester, ['needle'])
-    for (const each of [domain, 'copperkettle.net']) {
-      await tester.goTo(`/domains/${each}`)
-      await tester.text('Mail handling').waitFor()
-    }
     await tester.goTo('/domains')
     await page.getByLabel('Search domains').fill('needle a 192.0.2')
-    await tester.text('1 record in the 2 zones that you opened').waitFor()
+    await tester.text(/1 record in \d+ zones?, as they were last read/).waitFor()
     await tester.checkAccessibility('found records')
     await tester.picture('found-records')
     await page.getByRole('link', { name: `needle.${domain}` }).click()

@@ -1,0 +1,102 @@
+import { domainToUnicode } from 'node:url'
+import { allowsDomain, callerOf } from '@domains-and-files/auth'
+import { type App, answers, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import { z } from 'zod'
+import { slices } from '../../clock.ts'
+import { type HostRecord as Described, toRecords } from '../../dns/record.ts'
+import type { DomainList } from '../../domain-list/domain-list.ts'
+import type { KnownZones } from '../../ledger/known-zones.ts'
+import { record, zone } from '../openapi-examples.ts'
+import { HostRecord, visibleRecords } from './zone-schema.ts'
+
+const example = { ...record, domain: zone.domain, read_at: '2027-01-15T09:30:00.000Z' }
+const FoundRecord = HostRecord.extend({
+  domain: z.string(),
+  read_at: z.iso.datetime().meta({ description: 'when its zone was last read at the registrar' }),
+}).meta({ id: 'FoundRecord', examples: [example] })
+
+const searchSchema = {
+  operationId: 'searchRecords',
+  summary: 'Search the records of all domains',
+  description:
+    'In the zones as they were last read or written here, by name: no call goes to the registrar. `zones_searched` counts them; a domain whose zone was never read is not among them.',
+  tags: ['records'],
+  querystring: z.strictObject({
+    search: z.string('must be given once').max(255).optional().meta({
+      description:
+        'words that full name, type and value together contain, in any case, Unicode or A-labels',
+    }),
+    type: z
+      .string('must be given once')
+      .max(20)
+      .optional()
+      .meta({ examples: ['TXT'] }),
+    ...pageQuery(50, 200),
+  }),
+  ...answers(
+    200,
+    'One page of records',
+    z
+      .object({
+        records: z.array(FoundRecord),
+        pagination: Pagination,
+        zones_searched: z.int().meta({ description: 'zones with records' }),
+      })
+      .meta({
+        examples: [
+          {
+            records: [example],
+            pagination: paginate({ page: 1, page_size: 50 }, 1),
+            zones_searched: 12,
+          },
+        ],
+      }),
+  ),
+}
+
+interface Dependencies {
+  domains: DomainList
+  knownZones: KnownZones
+}
+
+/** GET /api/records. */
+export function registerRecordSearch(app: App, { domains, knownZones }: Dependencies) {
+  app.get(
+    '/api/records',
+    { config: { access: 'viewer', enforcesRecordLimits: true }, schema: searchSchema },
+    async (request) => {
+      const { query } = request
+      const caller = callerOf(request)
+      const words = query.search?.toLowerCase().split(/\s+/) ?? []
+      const type = query.type?.toUpperCase()
+      const [first, end] = [(query.page - 1) * query.page_size, query.page * query.page_size]
+      const nextSlice = slices()
+      const isManaged = new Set(domains.managed)
+      const records: z.infer<typeof FoundRecord>[] = []
+      let [found, zones_searched] = [0, 0]
+      for await (const { zone, readAt } of knownZones.all()) {
+        await nextSlice()
+        const { domain } = zone
+        // Others have left the account, or are on other nameservers; until the list is read, nobody knows.
+        if (isManaged.size > 0 && !isManaged.has(domain)) continue
+        if (!allowsDomain(caller, domain)) continue
+        const visible = visibleRecords(toRecords(zone), caller)
+        if (visible.length > 0) zones_searched += 1
+        for (const each of visible) {
+          if ((type && each.type !== type) || !hasWords(each, domain, words)) continue
+          if (found >= first && found < end)
+            records.push({ domain, ...each, read_at: new Date(readAt).toISOString() })
+          found += 1
+        }
+      }
+      return { records, pagination: paginate(query, found), zones_searched }
+    },
+  )
+}
+
+function hasWords({ name, type, address }: Described, domain: string, words: string[]): boolean {
+  const full = name === '@' ? domain : `${name}.${domain}`
+  const unicode = full.includes('xn--') ? domainToUnicode(full) : ''
+  const text = `${name} ${full} ${unicode} ${type} ${address}`.toLowerCase()
+  return words.every((word) => text.includes(word))
+}
