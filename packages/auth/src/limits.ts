@@ -9,6 +9,31 @@ export const Writes = z
   .enum(['propose'], 'must be propose')
   .meta({ description: 'propose: another person approves each write of a zone' })
 
+/** What an entry of each list allows: names, and narrower entries. */
+const covers = {
+  // `*.uk` covers `*.co.uk`.
+  domains: (pattern: string, name: string) =>
+    pattern === name || (pattern.startsWith('*.') && name.endsWith(pattern.slice(1))),
+  folders: (folder: string, path: string) => path.startsWith(folder),
+}
+
+type Kind = keyof typeof covers
+
+/** The limits that are lists. */
+export const listLimits: Kind[] = ['domains', 'folders']
+
+/** What two lists both allow; an absent list allows all. */
+export function intersect(kind: Kind, one?: string[], other?: string[]): string[] | undefined {
+  if (!one || !other) return one ?? other
+  const within = (list: string[], wanted: string[]) =>
+    wanted.filter((entry) => list.some((each) => covers[kind](each, entry)))
+  return [...new Set([...within(other, one), ...within(one, other)])]
+}
+
+/** The first entry that a list does not allow. */
+export const findOutside = (kind: Kind, list: string[] | undefined, wanted: string[] = []) =>
+  list && wanted.find((entry) => !list.some((each) => covers[kind](each, entry)))
+
 /** Names of domains, and `*.` patterns for all domains below a name, as lower-case A-labels. */
 export const Domains = z
   .array(z.string('must be a string').transform(readDomain), 'must be a list of domains')
@@ -18,22 +43,8 @@ export const Domains = z
 export function includesDomain(domains: readonly string[], domain: string): boolean {
   const name = canonicalDomain(domain)
   if (!name || name.startsWith('*')) return false
-  return domains.some((pattern) => covers(pattern, name))
+  return domains.some((pattern) => covers.domains(pattern, name))
 }
-
-/** The domains that two lists of names and `*.` patterns both allow; an absent list allows all. */
-export function intersectDomains(one?: string[], other?: string[]): string[] | undefined {
-  if (!one || !other) return one ?? other
-  const common = [
-    ...one.filter((domain) => other.some((pattern) => covers(pattern, domain))),
-    ...other.filter((domain) => one.some((pattern) => covers(pattern, domain))),
-  ]
-  return [...new Set(common)]
-}
-
-// Also of patterns: `*.uk` covers `*.co.uk`.
-const covers = (pattern: string, name: string) =>
-  pattern === name || (pattern.startsWith('*.') && name.endsWith(pattern.slice(1)))
 
 function readDomain(text: string, context: z.RefinementCtx) {
   const domain = canonicalDomain(text)
@@ -70,16 +81,6 @@ export const Folders = z
 /** Whether a path, or a folder that ends in a slash, is in one of these folders. */
 export const includesPath = (folders: readonly string[], path: string) =>
   folders.some((folder) => path.startsWith(folder))
-
-/** The folders that two lists both allow; an absent list allows all. */
-export function intersectFolders(one?: string[], other?: string[]): string[] | undefined {
-  if (!one || !other) return one ?? other
-  const common = [
-    ...one.filter((folder) => includesPath(other, folder)),
-    ...other.filter((folder) => includesPath(one, folder)),
-  ]
-  return [...new Set(common)]
-}
 
 const isOutermost = (folder: string, _at: number, folders: string[]) =>
   !folders.some((other) => other !== folder && folder.startsWith(other))

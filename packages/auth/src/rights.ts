@@ -2,10 +2,11 @@ import { type Access, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
 import {
   describeRecordLimits,
+  findOutside,
   includesDomain,
   includesPath,
-  intersectDomains,
-  intersectFolders,
+  intersect,
+  listLimits,
   namesRrset,
   type RecordLimit,
   type Rrset,
@@ -106,8 +107,8 @@ export function intersectRights(owner: Account, token: Rights): Rights {
   return {
     role: hasRole(owner, token.role) ? token.role : owner.role,
     ...limitsOf({
-      domains: intersectDomains(owner.domains, token.domains),
-      folders: intersectFolders(owner.folders, token.folders),
+      domains: intersect('domains', owner.domains, token.domains),
+      folders: intersect('folders', owner.folders, token.folders),
       writes: owner.writes ?? token.writes,
     }),
     ...(token.records && { records: token.records, readsAll: token.readsAll ?? false }),
@@ -146,41 +147,32 @@ export const mayManageTokens = (caller: Caller, owner: string) =>
 
 interface WantedRights extends Limits {
   role?: Role | undefined
-  neverExpires: boolean
 }
 
 /** Why a caller may not create a token with these rights; undefined if it may. */
-export function findEscalation(
-  owner: Rights,
-  { role, domains, folders, neverExpires }: WantedRights,
-): string | undefined {
-  if (role && !hasRole(owner, role)) return `A token may have at most your own role, ${owner.role}`
-  if (neverExpires && !hasRole(owner, 'admin'))
-    return 'Only an admin can create a token that never expires'
-  // A pattern `*.example.com` is within the owner's domains if any name below it is.
-  const foreign = domains?.find((domain) => !allowsDomain(owner, domain.replace(/^\*/, 'any')))
-  if (foreign !== undefined) return `${foreign} is not among your own domains`
-  const outside = folders?.find((folder) => !allowsPath(owner, folder))
-  return outside === undefined ? undefined : `${outside} is not in your own folders`
+export function findEscalation(caller: Rights, wanted: WantedRights): string | undefined {
+  if (wanted.role && !hasRole(caller, wanted.role))
+    return `A token may have at most your own role, ${caller.role}`
+  for (const limit of listLimits) {
+    const outside = findOutside(limit, caller[limit], wanted[limit])
+    if (outside !== undefined) return `${outside} is not among your own ${limit}`
+  }
+  return undefined
 }
 
-/** Why a caller may not give these rights to a user; undefined if it may: it has them itself. */
-export function findExcess(
-  caller: Rights,
-  wanted: Pick<Account, 'role' | keyof Limits>,
-): string | undefined {
+/** Why a caller may not give these rights to a user or trust; undefined if it may: it has them itself. */
+export function findExcess(caller: Rights, wanted: WantedRights): string | undefined {
   if (caller.writes && !wanted.writes)
     return 'Your writes are proposals, so those of the user must be, too'
-  const missing = (['domains', 'folders'] as const).find((limit) => caller[limit] && !wanted[limit])
+  const missing = listLimits.find((limit) => caller[limit] && !wanted[limit])
   return missing
     ? `You are limited to some ${missing}, so the user must be, too`
-    : findEscalation(caller, { ...wanted, neverExpires: false })
+    : findEscalation(caller, wanted)
 }
 
-/** @throws {HttpError} 403 if the caller may not give these rights to a user or trust. */
-export function refuseExcess(caller: Rights, wanted: Parameters<typeof findExcess>[1]): void {
-  const excess = findExcess(caller, wanted)
-  if (excess) throw new HttpError(403, 'forbidden', excess)
+/** @throws {HttpError} 403 if there is a reason. */
+export function refuse(excess: string | undefined): void {
+  if (excess !== undefined) throw new HttpError(403, 'forbidden', excess)
 }
 
 /**

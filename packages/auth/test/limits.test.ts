@@ -1,13 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  Domains,
-  Folders,
-  intersectDomains,
-  intersectFolders,
-  isInNetworks,
-  Network,
-  RecordLimit,
-} from '../src/limits.ts'
+import { Domains, Folders, intersect, isInNetworks, Network, RecordLimit } from '../src/limits.ts'
 
 test.each(['', '*', '*.', '*.*.uk', 'a.*.uk', '.com', 'com', 'a b.com', 'a/b.com', '1.2.3.4', '-'])(
   'the users file takes no %j for a domain',
@@ -48,7 +40,7 @@ test.each([
   [['docs/a/'], ['docs/', 'docs/a/b/'], ['docs/a/', 'docs/a/b/']],
   [['docs/'], ['docsx/'], []],
 ])('of the folders %j and %j both allow %j', (one, other, common) => {
-  expect(intersectFolders(one, other)).toEqual(common)
+  expect(intersect('folders', one, other)).toEqual(common)
 })
 
 test.each(['a.*.*', 'a*', 'a..b', '', 'a.@', 'a b', '.a'])('%j is no name pattern', (name) => {
@@ -91,5 +83,5 @@ test.each([
   [['*.x.co.uk'], ['*.co.uk'], ['*.x.co.uk']],
   [['a.com'], ['b.com'], []],
 ])('the domains common to %j and %j are %j', (one, other, common) => {
-  expect(intersectDomains(one, other)).toEqual(common)
+  expect(intersect('domains', one, other)).toEqual(common)
 })

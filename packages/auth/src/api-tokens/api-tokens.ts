@@ -7,8 +7,10 @@ import {
   type Caller,
   callerIdOf,
   findEscalation,
+  hasRole,
   intersectRights,
   Role,
+  refuse,
   rightsOfGrant,
 } from '../rights.ts'
 import type { User } from '../users/user.ts'
@@ -126,8 +128,9 @@ export class ApiTokens {
    */
   async create(owner: Caller, request: TokenRequest): Promise<{ text: string; token: ApiToken }> {
     const { expires_in: lifetime = defaultLifetimeS, ...limits } = request
-    const escalation = findEscalation(owner, { ...limits, neverExpires: lifetime === 0 })
-    if (escalation) throw new HttpError(403, 'forbidden', escalation)
+    refuse(findEscalation(owner, limits))
+    if (lifetime === 0 && !hasRole(owner, 'admin'))
+      refuse('Only an admin can create a token that never expires')
     const text = createToken(this.prefix)
     const at = this.#options.now()
     const ownerId = (await this.#options.find(owner.username))?.id ?? null

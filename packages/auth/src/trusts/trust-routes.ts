@@ -12,7 +12,7 @@ import { callerOf, loggedInCallerOf } from '../access-control.ts'
 import type { AuthContext } from '../auth-context.ts'
 import { loginRequired } from '../errors.ts'
 import { RecordLimit } from '../limits.ts'
-import { type Caller, findExcess, refuseExcess } from '../rights.ts'
+import { type Caller, findExcess, refuse } from '../rights.ts'
 import { NewTrust, type Trust, trustExists, trustNotFound } from './trusts.ts'
 
 const wanted = {
@@ -92,7 +92,7 @@ const addTrust = ({ trusts, now }: AuthContext) =>
       ...answers(201, 'The trust', TrustRecord),
     },
     handler: async (request, reply) => {
-      refuseExcess(loggedInCallerOf(request), request.body)
+      refuse(findExcess(loggedInCallerOf(request), request.body))
       const trust = await trusts.add(request.body, now())
       request.log.info({ trust: trust.name }, 'trust added')
       return reply.code(201).send(describe(trust))

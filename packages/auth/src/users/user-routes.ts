@@ -14,7 +14,7 @@ import type { AuthContext } from '../auth-context.ts'
 import { loginRequired } from '../errors.ts'
 import { inviteDigestOf } from '../login/account-routes.ts'
 import { hashPassword, requireStrongPassword, weakPassword } from '../login/password.ts'
-import { type Caller, findExcess, limitsOf, refuseExcess } from '../rights.ts'
+import { type Caller, findExcess, limitsOf, refuse } from '../rights.ts'
 import type { LastLogins } from './last-logins.ts'
 import {
   bar,
@@ -90,7 +90,7 @@ const createUser = ({ users, hashes, now }: AuthContext) =>
     handler: async (request, reply) => {
       const caller = loggedInCallerOf(request)
       const { password, username, role } = request.body
-      refuseExcess(caller, request.body)
+      refuse(findUserExcess(caller, request.body))
       if (password !== undefined) await requireStrongPassword(password, username)
       const invite = password === undefined ? randomBytes(15).toString('base64url') : undefined
       const at = now()
@@ -142,7 +142,7 @@ const changeUser = ({ users, lastLogins }: AuthContext) =>
         const user = expectUser(all, caller, username)
         if (user.oidc) throw rightsElsewhere(username)
         changed = changeRights(user, request.body)
-        refuseExcess(caller, changed)
+        refuse(findUserExcess(caller, changed))
         return keepAdmin(caller, replaceUser(all, changed))
       })
       if (!changed) throw userNotFound(username)
@@ -184,7 +184,13 @@ const deleteUser = ({ users }: AuthContext) =>
 
 // To an admin with limits there are only users within them.
 const maySee = (caller: Caller, user: User) =>
-  isActive(user) && findExcess(caller, user) === undefined
+  isActive(user) && findUserExcess(caller, user) === undefined
+
+// The provider gives limits for this service only, while a local user counts in the other one, too.
+const findUserExcess = (caller: Caller, wanted: Parameters<typeof findExcess>[1]) =>
+  sourceOf(caller.username) === 'oidc' && (caller.domains || caller.folders)
+    ? 'An admin of single sign-on with limits manages no users'
+    : findExcess(caller, wanted)
 
 function expectUser(all: User[], caller: Caller, username: string): User {
   const user = all.find((each) => each.username === username && maySee(caller, each))

@@ -15,6 +15,7 @@ const accounts = {
   b1: { name: 'bob', groups: ['ops'] },
   c1: { name: 'carol', groups: ['guests'] },
   d1: { name: 'dora', groups: ['web'] },
+  l1: { name: 'lea', groups: ['shop-admins'] },
   v1: { name: 'vera', groups: ['staff'] },
   w1: { name: 'with space', groups: ['staff'] },
 }
@@ -193,6 +194,18 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
 
     expect(changed).toMatchObject({ status: 409, code: 'rights_elsewhere' })
     expect(added).toMatchObject({ status: 400, code: 'validation_failed' })
+  })
+
+  test('an admin of a group with limits manages no users, who could count in the other service', async () => {
+    const { body } = await signOn('l1')
+    const send = (method: string, path: string, json?: object) =>
+      service.send(method, path, json, body.access_token)
+    const user = { username: 'helper', role: 'admin', domains: ['example.com'] }
+
+    expect(body.user).toMatchObject({ role: 'admin', domains: ['example.com'] })
+    expect((await send('POST', '/api/users', user)).status).toBe(403)
+    expect((await send('PATCH', '/api/users/vera', { role: 'admin' })).status).toBe(404)
+    expect((await send('GET', '/api/users')).body.users).toEqual([])
   })
 
   test('logging out ends a session', async () => {

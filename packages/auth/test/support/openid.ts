@@ -12,6 +12,7 @@ export const returnTo = 'http://127.0.0.1:49152/done?from=test'
 export const oidcConfig = (issuer: string): OidcConfig => ({
   ...{ issuer, baseUrl, clientId: 'service', clientSecret: 'the secret of the client' },
   roles: [
+    { group: 'shop-admins', role: 'admin' as const, domains: ['example.com'] },
     { group: 'ops', role: 'admin' },
     { group: 'shop', role: 'editor', domains: ['example.com'] },
     { group: 'web', role: 'editor', folders: ['docs/'] },

@@ -24,6 +24,9 @@ describe.each(forms)('users in %s', (_name, begin) => {
 
   test('an admin lists users with their rights, and when they last logged in', async () => {
     await service.login('vera')
+    await expect
+      .poll(async () => (await send('GET', '/api/users')).body.users[0].last_login_at)
+      .toBe('2026-11-20T19:20:00.500Z')
 
     const { status, body } = await send('GET', '/api/users?page_size=2')
 
@@ -44,9 +47,6 @@ describe.each(forms)('users in %s', (_name, begin) => {
       ],
       pagination: { page: 1, page_size: 2, total_items: 3, total_pages: 2 },
     })
-    await expect
-      .poll(async () => (await send('GET', '/api/users')).body.users[0].last_login_at)
-      .toBe('2026-11-20T19:20:00.500Z')
   })
 
   test('a user who is added with a password logs in at once, at every replica', async () => {
@@ -257,6 +257,23 @@ describe.each(forms)('users in %s', (_name, begin) => {
 
     expect(answers).toEqual([403, 403, 403, 201])
     expect((await service.call('/api/auth/me', { token })).body.user.folders).toEqual(['docs/'])
+  })
+
+  test.each([
+    [['any.example.com'], ['*.example.com']],
+    [['*.a.co.uk'], ['*.co.uk']],
+    [['*.co.uk'], ['co.uk']],
+    [['example.com'], ['*.example.com']],
+  ])('an admin who is limited to %j adds nobody with %j', async (own, wanted) => {
+    const limited = await makeUser('lim', { role: 'admin', domains: own })
+    await service.users.update((users) => [...users, limited])
+    const token = await service.tokenOf('lim')
+    const add = (domains: string[]) =>
+      send('POST', '/api/users', { username: 'x', role: 'viewer', domains }, token)
+
+    expect([(await add(wanted)).status, (await add(own)).status]).toEqual([403, 201])
+    const more = await send('PATCH', '/api/users/x', { domains: wanted }, token)
+    expect(more.status).toBe(403)
   })
 
   test('only admins manage users, by a login', async () => {

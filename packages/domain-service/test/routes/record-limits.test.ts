@@ -1,4 +1,7 @@
+import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
+import * as errors from '../../src/errors.ts'
+import { visibleError } from '../../src/routes/zone/zone-schema.ts'
 import { createToken, send } from '../support/protocol-client.ts'
 import { type Service, start, www } from '../support/start.ts'
 
@@ -141,4 +144,44 @@ test('a token limited to records cannot give up records of another type by force
   expect([forced.status, forced.body.code]).toEqual([403, 'forbidden'])
   expect(JSON.stringify([unforced.body, forced.body])).not.toMatch(/_sip|SRV/)
   expect(service.live()).toHaveLength(2)
+})
+
+test('no error of a write shows a token limited to records what others have in the zone', () => {
+  const words = 'vault TXT of-others'
+  const foreign = { id: 'id', name: 'vault', type: 'TXT', address: 'of-others' }
+  // What any of them takes: a record, a list of records, or words.
+  const found = Object.assign([foreign], foreign, { toString: () => words })
+  const caller = { role: 'editor' as const, records }
+
+  const showing = Object.entries(errors).flatMap(([name, create]) => {
+    const make = create as (...found: unknown[]) => unknown // Each takes up to three.
+    const visible = visibleError(make(found, found, found), caller)
+    const isShown = visible instanceof HttpError && /vault|of-others/.test(visible.message)
+    return isShown ? name : []
+  })
+
+  // Their words come from the request, the path, or the service: never from a zone or the registrar.
+  expect(showing.sort()).toEqual([
+    ...['changeCancelled', 'changeClosed', 'changeNotFound', 'changeNotQueued', 'changeOutdated'],
+    ...['changeSuperseded', 'dnsNotManaged', 'domainListIncomplete', 'domainNotEditable'],
+    ...['domainNotFound', 'leaseLost', 'preconditionFailed', 'recordNotFound', 'registrarBusy'],
+    ...['registrarTimeout', 'rrsetNotFound', 'tooManyChanges'],
+  ])
+})
+
+test('a refusal of the registrar does not name records of others to a token limited to records', async () => {
+  await using service = await start({ domains })
+  const message = 'Address 192.0.2.1 of host www is not valid'
+  service.sandbox.fault({
+    ...{ kind: 'error', command: 'namecheap.domains.dns.setHosts', number: '2011170', message },
+  })
+
+  const { status, body } = await call(service, { records }, [
+    'PUT',
+    '/rrsets/home/A',
+    { values: ['192.0.2.6'] },
+  ])
+
+  expect([status, body.code]).toEqual([422, 'registrar_rejected'])
+  expect(JSON.stringify(body)).not.toMatch(/www|192\.0\.2\.1\b/)
 })

@@ -232,9 +232,9 @@ async function requireReadable(catalog: Catalog, caller: Caller, written: string
   return `${prefix}/`
 }
 
-/** Its own links, and an admin those into its folders. */
+/** Its own links, and an admin those of all, into its folders. */
 export const maySee = (caller: Rights & { username?: string }, { by, path }: Link) =>
-  by === caller.username || (hasRole(caller, 'admin') && allowsPath(caller, path))
+  (by === caller.username || hasRole(caller, 'admin')) && allowsPath(caller, path)
 
 export const describeLink = ({ id, path, name, by, ...link }: Link) => ({
   ...{ id, path, name, by },

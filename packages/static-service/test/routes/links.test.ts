@@ -241,6 +241,21 @@ test('an editor makes links to what it may read, and they die with that right', 
   ])
 })
 
+test('a caller limited to folders sees and deletes no links to elsewhere, its own included', async () => {
+  const { id } = await create({ path: 'drafts/a.css' }, 'admin')
+  const json = { name: 'open only', role: 'admin', folders: ['open/'] }
+  const { body: made } = await service.call('POST', '/api/tokens', { json })
+  const headers = { authorization: `Bearer ${made.token}` }
+  const send = (method: string, path: string) => service.call(method, path, { headers })
+
+  const listed = (await send('GET', '/api/links?page_size=200')).body.links as { path: string }[]
+  const elsewhere = await send('GET', '/api/links?path=drafts/a.css')
+
+  expect(listed.filter(({ path }) => !path.startsWith('open/'))).toEqual([])
+  expect(elsewhere.body.pagination?.total_items).toBe(0)
+  expect((await send('DELETE', `/api/links/${id}`)).status).toBe(404)
+})
+
 test('a link shows the file as it is now', async () => {
   await service.put('open/now.txt', 'before')
   const { url } = await create({ path: 'open/now.txt' })

@@ -165,7 +165,7 @@ export const visibleWarnings = (warnings: Warning[], caller: Rights): string[] =
     return visible ? warning.text : []
   })
 
-/** The detail of a problem for this caller: some codes name records of the zone. */
+/** The detail of a problem for this caller: some codes name records of the zone, or quote the registrar, which is sent all. */
 export const visibleDetail = (code: string, detail: string, caller: Rights): string =>
   (isRecordLimited(caller) ? discreet.get(code) : undefined) ?? detail
 
@@ -177,6 +177,12 @@ const discreet = new Map([
     'The zone has records that the registrar cannot be sent, so that this write would delete them: ask its owner',
   ],
   ['write_not_confirmed', 'The change was sent, but the zone is not known to be as it was sent'],
+  ['revert_conflict', 'Later changes touch the same records'],
+  ['email_type_conflict', 'The email type of the zone does not allow this: ask its owner'],
+  ['too_many_records', 'The zone would have too many records'],
+  ['registrar_rejected', 'The registrar refused the zone with this change: ask its owner'],
+  ['registrar_error', 'The registrar failed: try again later'],
+  ['registrar_bad_answer', "The registrar's answer cannot be used"],
 ])
 
 /** An error as this caller may see it. */
