@@ -49,21 +49,15 @@ export async function openEmbeddedStorage({ config, log, clock }: Surroundings):
   const { dataDir, limits, account } = config
   const unlock = await openDataDir(dataDir)
   const file = join(dataDir, databaseName)
-  const opened: SqliteSql[] = []
-  const open = (options: { synchronous?: 'NORMAL' }) => {
-    const database = new SqliteSql({ file, migrations, now: clock.now, ...options })
-    opened.push(database)
-    return database
-  }
+  let database: SqliteSql | undefined
   const close = async () => {
-    for (const database of opened.reverse()) await database.close()
+    await database?.close()
     unlock()
   }
   try {
-    const database = open({})
-    // Its commits survive the process, but perhaps not a power cut: a forgotten call is one call too many at most, and an
-    // fsync per call would delay every call.
-    const counter = open({ synchronous: 'NORMAL' })
+    database = new SqliteSql({ file, migrations, now: clock.now })
+    // A forgotten call is one call too many at most, and an fsync per call would delay everything else.
+    const counter = database.unsynced
     const accountName = `${account.url} ${account.userName}`
     const store = new CallStore(counter, accountName, (error) =>
       log.error({ err: error }, 'registrar calls not stored; counting in memory'),

@@ -37,8 +37,7 @@ export async function openEmbeddedStorage(
     migrations: { uploads: uploadMigrations },
   })
   // No lease outlives the process: another fsync for each request would be in vain.
-  const leases = new SqliteSql({ file: uploadDatabaseFile(dataDir), synchronous: 'NORMAL' })
-  const table = new UploadTable(uploadDatabase, lifetimeMs, leases)
+  const table = new UploadTable(uploadDatabase, lifetimeMs, uploadDatabase.unsynced)
   await store.discardOthers(await table.restart())
   const uploads = new Uploads({
     ...{ table, store, lifetimeMs },
@@ -61,7 +60,6 @@ export async function openEmbeddedStorage(
       await warmed
       await tidied
       await uploads.close()
-      await leases.close()
       await uploadDatabase.close()
       await catalog.stopBackground() // The store removes what it has freed.
       await store.close()

@@ -216,7 +216,8 @@ test(`in ${histories} random histories each change made outside is found once, a
   timeout,
 }, async () => {
   const clock = { now: 1_800_000_000_000 }
-  const ledger = new Ledger({ sql: openEmbedded(() => clock.now, 'NORMAL') })
+  const { unsynced } = openEmbedded(() => clock.now)
+  const ledger = new Ledger({ sql: Object.assign(unsynced, { isAvailable: true }) })
   const faults: string[] = []
 
   for (const seed of [...Array.from({ length: histories }, (_, n) => n + 1), ...once]) {

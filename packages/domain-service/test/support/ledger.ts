@@ -10,13 +10,12 @@ import { databaseName, migrations } from '../../src/ledger/schema.ts'
 export const domain = 'example.com'
 
 /** The embedded database in a folder of its own, which the end of the test removes. */
-export function openEmbedded(now: () => number = Date.now, synchronous?: 'NORMAL') {
+export function openEmbedded(now: () => number = Date.now) {
   const dataDir = mkdtempSync(join(tmpdir(), 'ledger-'))
   const database = new SqliteSql({
     file: join(dataDir, databaseName),
     migrations,
     now,
-    ...(synchronous && { synchronous }),
   })
   onTestFinished(async () => {
     await database.close()

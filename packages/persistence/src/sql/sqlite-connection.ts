@@ -12,8 +12,6 @@ export interface SqliteOptions {
   isReadOnly?: boolean
   /** A new database can give free pages back to the file system (`incremental_vacuum`). */
   isVacuumed?: boolean
-  /** `FULL`: commits survive a power cut. `NORMAL`: they survive the process. */
-  synchronous?: 'FULL' | 'NORMAL'
   /** Milliseconds to wait for another process that has locked the database. */
   busyTimeoutMs?: number
   /** The clock of `now`. */
@@ -45,7 +43,7 @@ export class Connection {
       this.database.pragma(`journal_size_limit = ${maxLogBytes}`)
     }
     // WAL falls back to NORMAL at each opening; a power cut would then lose the last commits.
-    this.database.pragma(`synchronous = ${options.synchronous ?? 'FULL'}`)
+    this.database.pragma('synchronous = FULL')
     // In a container only the data directory is writable, so temporary tables stay in memory.
     this.database.pragma('temp_store = MEMORY')
     // The kernel's page cache has the rest.

@@ -19,9 +19,11 @@ const probeMs = 5_000
 /** How often a database that another process has locked is tried again. */
 const retryMs = 10
 
+type Synchronous = 'FULL' | 'NORMAL'
+
 /**
- * A database in a file. Transactions and single writes run one after another on one connection; reads outside of them run
- * on a second one, and see what is committed. Every statement blocks the event loop while it runs.
+ * A database in a file. Transactions and single writes run one after another on one connection; reads outside of them see
+ * what is committed: while a transaction is open they run on a second one. Every statement blocks the event loop while it runs.
  */
 export class SqliteSql implements Sql {
   readonly dialect = 'sqlite'
@@ -37,6 +39,19 @@ export class SqliteSql implements Sql {
   /** When a write last ended, and how. */
   #known = { at: performance.now(), isAvailable: true }
   #isIntact = true
+  #synchronous: Synchronous = 'FULL'
+  /**
+   * The same database. Its commits survive the process, but a power cut only if a later durable one has succeeded: they
+   * cost no fsync.
+   */
+  readonly unsynced: Sql = {
+    dialect: 'sqlite',
+    all: (statement) => this.all(statement),
+    get: (statement) => this.get(statement),
+    run: (statement) => this.unsynced.transaction((transaction) => transaction.run(statement)),
+    transaction: (work) => this.#transact(work, 'NORMAL'),
+    snapshot: (work) => this.snapshot(work),
+  }
 
   /** @throws {DataDirError} when a newer version of the service has migrated the database. */
   constructor(options: SqliteOptions) {
@@ -88,11 +103,22 @@ export class SqliteSql implements Sql {
   }
 
   transaction<T>(work: (transaction: SqlTransaction) => Promise<T>): Promise<T> {
+    return this.#transact(work, 'FULL')
+  }
+
+  #transact<T>(
+    work: (transaction: SqlTransaction) => Promise<T>,
+    synchronous: Synchronous,
+  ): Promise<T> {
     const { busyTimeoutMs = defaultBusyTimeoutMs } = this.#options
     // The time in the queue counts, so that a lock of another process delays every write by one time limit at most.
     const deadline = performance.now() + busyTimeoutMs
     const result = this.#lastWrite.then(async () => {
       try {
+        if (synchronous !== this.#synchronous) {
+          this.#writer.database.exec(`pragma synchronous = ${synchronous}`)
+          this.#synchronous = synchronous
+        }
         await beginImmediate(this.#writer.database, deadline)
         const value = await inTransaction(this.#writer, work, () => this.#checkFiles())
         this.#known = { at: performance.now(), isAvailable: true }
@@ -139,10 +165,12 @@ export class SqliteSql implements Sql {
   ): Promise<T> {
     const rendered = render(statement, target)
     const readFromWriter = async () => read(this.#writer.prepare(rendered), rendered.values)
-    if (this.#options.file === ':memory:') return this.transaction(readFromWriter)
+    const isBusy = this.#writer.database.inTransaction
+    if (isBusy && this.#options.file === ':memory:') return this.transaction(readFromWriter)
     try {
-      this.#reader ??= this.#openReader()
-      const prepared = this.#reader.prepare(rendered)
+      // What another connection commits empties the page cache of this one.
+      if (isBusy) this.#reader ??= this.#openReader()
+      const prepared = ((isBusy && this.#reader) || this.#writer).prepare(rendered)
       if (prepared.readonly) return read(prepared, rendered.values)
     } catch (error) {
       throw translateSqliteError(error)
