@@ -7,6 +7,7 @@ import {
   nextOf,
   pageQuery,
   paginate,
+  uncheckedJson,
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import { type DomainTold, domainEvents } from '../domain-list/list-store.ts'
@@ -41,6 +42,7 @@ function listChanges(app: App, { ledger }: Dependencies) {
     path,
     {
       config: { access: 'viewer' },
+      serializerCompiler: uncheckedJson,
       schema: {
         operationId: 'listChanges',
         summary: 'List changes of all domains, newest first',

@@ -7,6 +7,7 @@ import {
   pageQuery,
   paginate,
   toFaults,
+  uncheckedJson,
   validationFailed,
 } from '@domains-and-files/http'
 import { z } from 'zod'
@@ -66,6 +67,7 @@ function listHistory(app: App, { ledger }: Dependencies) {
     path,
     {
       config: { access: 'viewer' },
+      serializerCompiler: uncheckedJson,
       schema: {
         operationId: 'listHistory',
         summary: 'List who changed what in a domain, newest first',
