@@ -108,11 +108,13 @@ export const pathConflict = (path: string) =>
     `${path} would be both a file and a directory: delete one or choose another path`,
   )
 
-export const targetExists = (path: string) =>
+/** Names up to 1,000 paths. */
+export const targetExists = ([path = '', ...others]: string[]) =>
   new HttpError(
     409,
     'path_conflict',
-    `A file exists at ${path}: nothing moved; send "overwrite": true to replace it`,
+    `A file exists at ${path}${others.length > 0 ? ` and ${others.length} more` : ''}: nothing moved; send "overwrite": true to replace it`,
+    { members: { paths: [path, ...others].slice(0, 1000) } },
   )
 
 export const moveIntoItself = (path: string) =>

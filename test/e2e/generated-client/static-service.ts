@@ -83,7 +83,10 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   })
 
   const moved = await api.POST('/api/files/move', {
-    body: { from: 'notes/raw.txt', to: 'notes/moved.txt' },
+    body: { from: 'notes/raw.txt', to: 'notes/there.txt' },
+  })
+  const together = await api.POST('/api/files/move/batch', {
+    body: { moves: [{ from: 'notes/there.txt', to: 'notes/moved.txt' }] },
   })
 
   const archive = await api.GET('/api/trees/{path}', {
@@ -175,7 +178,8 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   expect(stats.data).toMatchObject({ total_files: 4, versions: 1 })
   expect(shown.data?.files.length).toBeGreaterThan(0)
   expect(compared.data?.added.length).toBeGreaterThan(0)
-  expect([moved.data?.files_moved, bulk.data?.files_deleted]).toEqual([1, 2])
+  const counts = [moved.data?.files_moved, together.data?.files_moved, bulk.data?.files_deleted]
+  expect(counts).toEqual([1, 1, 2])
   expect(inSite.data?.pagination).toMatchObject({ total_items: 2 })
   expect(deleted.response.status).toBe(204)
   expect(gone.error).toMatchObject({ status: 404, code: 'file_not_found' })

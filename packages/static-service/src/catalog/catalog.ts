@@ -11,8 +11,8 @@ import {
   type CatalogCommand,
   type ChangedPaths,
   type DirectoryMove,
+  type FileMove,
   isAlone,
-  type MoveFileCommand,
   type Outcome,
   type Removed,
   type TreeChange,
@@ -176,11 +176,11 @@ export abstract class Catalog extends Queries {
   }
 
   /**
-   * Moves one file; returns the number of files moved, or undefined when the file has another content than `digest`.
-   * @throws {HttpError} `file_not_found` or `path_conflict`.
+   * Moves these files, or none; returns their number, or undefined when one has another content than that of its `type`.
+   * @throws {HttpError} `file_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
    */
-  async moveFile(move: Omit<MoveFileCommand, 'kind' | 'actor'>, actor = nobody) {
-    const outcome = await this.#commits.submit({ kind: 'moveFile', actor, ...move })
+  async moveFiles(moves: FileMove[], actor = nobody) {
+    const outcome = await this.#commits.submit({ kind: 'moveFiles', actor, moves })
     if ('refused' in outcome && outcome.refused === 'content_changed') return undefined
     return this.#expect(outcome, 'move').files
   }

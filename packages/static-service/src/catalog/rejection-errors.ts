@@ -29,7 +29,7 @@ export function errorOf(outcome: Outcome, quota: number | undefined): unknown {
   if (!('refused' in outcome)) return new Error('the catalog did another command than requested')
   if (outcome.refused === 'too_many_files') return new Error('a large change was not divided')
   if (outcome.refused === 'quota_exceeded') return quotaExceeded(quota ?? 0)
-  return errors[outcome.refused](outcome.path, outcome.paths ?? [])
+  return errors[outcome.refused](outcome.path, outcome.paths ?? [outcome.path])
 }
 
 const errors: Record<
@@ -37,7 +37,7 @@ const errors: Record<
   (path: string, paths: string[]) => Error
 > = {
   path_conflict: pathConflict,
-  target_exists: targetExists,
+  target_exists: (_path, paths) => targetExists(paths),
   move_into_itself: moveIntoItself,
   invalid_target: invalidTarget,
   content_changed: preconditionFailed,
@@ -49,7 +49,8 @@ const errors: Record<
   tree_changed: treeChanged,
   tree_too_large: (directory) => treeTooLarge(`MAX_TREE_FILES files below ${directory}/`),
   change_not_found: (id) => changeNotFound(Number(id)),
-  revert_conflict: (_path, paths) => revertConflict(paths.filter((path) => path !== '')),
+  revert_conflict: (_path, paths) =>
+    revertConflict(paths.filter((path) => path !== '').slice(0, 10)),
   history_gone: historyGone,
 }
 

@@ -159,6 +159,77 @@ test('a move with overwrite replaces files and frees their contents', async () =
   expect((await service.call('GET', '/api/versions/stats')).body).toMatchObject({ stored_size: 3 })
 })
 
+const moveBatch = (service: Service, moves: unknown, user = 'admin') =>
+  service.call('POST', '/api/files/move/batch', { json: { moves }, user })
+
+test('files and directories are moved together as one change; what exists is named', async () => {
+  await using service = await emptyService()
+  await putAll(service, ['a.txt', 'b.txt', 'c.txt', 'd/1', 'd/e/2', 'to/b.txt', 'to/d/1'])
+  const moves = ['a.txt', 'b.txt', 'd/'].map((from) => ({ from, to: `to/${from}` }))
+
+  const refused = await moveBatch(service, moves)
+  const [a, b, d] = moves
+  const moved = await moveBatch(service, [
+    a,
+    { ...b, to: 'to/b.html' },
+    { ...d, overwrite: true },
+    { from: 'c.txt', to: 'a.txt' },
+  ])
+
+  expect([refused.status, refused.body.code]).toEqual([409, 'path_conflict'])
+  expect(refused.body.paths).toEqual(['to/b.txt', 'to/d/1'])
+  expect(moved.body).toEqual({ files_moved: 5 })
+  expect(await paths(service)).toEqual([
+    'a.txt',
+    'to/a.txt',
+    'to/b.html',
+    'to/b.txt',
+    'to/d/1',
+    'to/d/e/2',
+  ])
+  expect(await content(service, 'a.txt')).toBe('c.txt')
+  expect((await service.call('GET', '/api/files/to/b.html')).body.content_type).toBe('text/html')
+  const { body } = await service.call('GET', '/api/changes?page_size=1')
+  expect(body.changes).toMatchObject([{ action: 'move', added: 3, replaced: 2, removed: 4 }])
+})
+
+test('two files change places in one change', async () => {
+  await using service = await emptyService()
+  await putAll(service, ['a', 'b'])
+
+  const moves = [
+    { from: 'a', to: 'b' },
+    { from: 'b', to: 'a' },
+  ]
+  expect((await moveBatch(service, moves)).body).toEqual({ files_moved: 2 })
+  expect([await content(service, 'a'), await content(service, 'b')]).toEqual(['b', 'a'])
+})
+
+test.each([
+  ['a missing file', ['nowhere', 'x'], 404, 'file_not_found'],
+  ['a missing directory', ['nowhere/', 'x/'], 404, 'directory_not_found'],
+  ['a file twice', ['a', 'x'], 400, 'duplicate_path'],
+  ['two files to one path', ['d/1', 'moved'], 400, 'duplicate_path'],
+  ['a directory into itself', ['d/', 'd/e/'], 409, 'path_conflict'],
+  ['a file below another', ['d/1', 'moved/1'], 409, 'path_conflict'],
+  ['to a reserved path', ['r/', '/'], 400, 'reserved_path'],
+  ['a file to a directory', ['d/1', 'x/'], 400, 'validation_failed'],
+])(
+  'a batch that moves %s is refused and changes nothing',
+  async (_what, [from, to], status, code) => {
+    await using service = await emptyService()
+    const all = ['a', 'd/1', 'r/tree']
+    await putAll(service, all)
+
+    const answer = await moveBatch(service, [
+      { from: 'a', to: 'moved' },
+      { from, to },
+    ])
+
+    expect([answer.status, answer.body.code, await paths(service)]).toEqual([status, code, all])
+  },
+)
+
 test('named files are deleted together, and only bytes that no other file has are freed', async () => {
   await using service = await emptyService()
   await service.put('a', 'shared')
@@ -265,10 +336,11 @@ test('only editors can move and delete', async () => {
 
   const answers = [
     await move(service, { from: 'a', to: 'b' }, 'viewer'),
+    await moveBatch(service, [{ from: 'a', to: 'b' }], 'viewer'),
     await remove(service, { paths: ['a'] }, 'viewer'),
     await move(service, { from: 'a', to: 'b' }, 'nobody'),
     await remove(service, { paths: ['a'] }, 'nobody'),
   ]
 
-  expect(answers.map(({ status }) => status)).toEqual([403, 403, 401, 401])
+  expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 401, 401])
 })

@@ -78,6 +78,8 @@ describe('outside of its folders a limited caller finds nothing', () => {
     ['POST', '/api/files/move', { json: { from: 'docs/none', to: path, overwrite: true } }],
     ['POST', '/api/files/move', { json: { from: `${path}/`, to: 'docs/new/' } }],
     ['POST', '/api/files/move', { json: { from: 'docs/', to: `${path}/` } }],
+    ['POST', '/api/files/move/batch', { json: { moves: [{ from: 'docs/a.txt', to: path }] } }],
+    ['POST', '/api/files/move/batch', { json: { moves: [{ from: `${path}/`, to: 'docs/x/' }] } }],
     ['POST', '/api/files/delete', { json: { paths: ['docs/a.txt', path] } }],
     ['POST', '/api/files/delete', { json: { paths: [path, 'docs/none'] } }],
     ['POST', '/api/files/delete', { json: { prefix: path } }],

@@ -4,7 +4,7 @@ import { type Conditions, holds } from '../../rfc9110/entity-tags.ts'
 import type { DirectoryMove } from './commands.ts'
 import {
   type FileCommand,
-  type MoveFileCommand,
+  type FileMove,
   type Outcome,
   type PutCommand,
   Rejected,
@@ -28,8 +28,8 @@ export function applyCommand(target: Target, command: FileCommand): Outcome {
       return put(target, command)
     case 'remove':
       return removeAll(target, command.paths, command.conditions)
-    case 'moveFile':
-      return moveFile(target, command)
+    case 'moveFiles':
+      return moveFiles(target, command.moves)
   }
 }
 
@@ -130,29 +130,48 @@ export function replaceFiles(target: Target, { before, files, quota }: Replaceme
   return { ...counts, rows, changed, freed: freed.digests }
 }
 
-function moveFile(target: Target, command: MoveFileCommand): Outcome {
-  const { from, to, overwrite, digest, contentType, category } = command
-  const row = target.table.find(from)
-  if (!row) throw new Rejected('file_not_found', from)
-  if (row.digest !== digest) throw new Rejected('content_changed', from)
-  if (from === to) return { done: 'move', files: 0, freed: [], changed: [] }
-  const freed = new FreedContents()
-  end(target, row, freed)
-  place(target, { ...row, path: to, contentType, category }, { overwrite, freed })
-  return { done: 'move', files: 1, freed: freed.digests, changed: [from, to] }
+function moveFiles(target: Target, moves: FileMove[]): Outcome {
+  const moving = moves.flatMap(({ from, to, overwrite, type }) => {
+    const row = target.table.find(from)
+    if (!row) throw new Rejected('file_not_found', from)
+    if (type && row.digest !== type.digest) throw new Rejected('content_changed', from)
+    return from === to ? [] : { row, file: { ...row, ...type, path: to }, overwrite }
+  })
+  const { digests } = relocate(target, moving)
+  const changed = moving.flatMap(({ row, file }) => [row.path, file.path])
+  return { done: 'move', files: moving.length, freed: digests, changed }
 }
 
-/**
- * Moves these files below a directory. All leave before the first arrives: a directory can move up into its own parent.
- * @throws {Rejected}
- */
-export function moveRows(target: Target, moving: StoredFile[], move: DirectoryMove): FreedContents {
+/** Moves these files below a directory. @throws {Rejected} */
+export const moveRows = (target: Target, rows: StoredFile[], move: DirectoryMove): FreedContents =>
+  relocate(
+    target,
+    rows.map((row) => {
+      return { row, file: { ...row, path: movedPath(row.path, move) }, overwrite: move.overwrite }
+    }),
+  )
+
+interface Relocation {
+  row: StoredFile
+  file: FileRow
+  overwrite: boolean
+}
+
+// All leave before the first arrives: a directory can move up into its own parent, and files can change places.
+function relocate(target: Target, moving: Relocation[]): FreedContents {
   const freed = new FreedContents()
-  for (const row of moving) end(target, row, freed)
-  for (const row of moving) {
-    const path = movedPath(row.path, move)
-    if (findPathFault(path)) throw new Rejected('invalid_target', path)
-    place(target, { ...row, path }, { overwrite: move.overwrite, freed })
+  for (const { row } of moving) end(target, row, freed)
+  const existing = moving.filter(
+    ({ file, overwrite }) => !overwrite && target.table.find(file.path) !== undefined,
+  )
+  if (existing.length > 0)
+    throw new Rejected(
+      'target_exists',
+      existing.map(({ file }) => file.path),
+    )
+  for (const { file } of moving) {
+    if (findPathFault(file.path)) throw new Rejected('invalid_target', file.path)
+    place(target, file, freed)
   }
   return freed
 }
@@ -167,16 +186,10 @@ export function movedPath(path: string, { from, to }: DirectoryMove): string {
 export const isIntoItself = ({ from, to }: DirectoryMove) =>
   from === '' || to.startsWith(`${from}/`)
 
-interface Placement {
-  overwrite: boolean
-  freed: FreedContents
-}
-
 // The time of the change is now: a cache that knows the previous file at this path must not take it for unmodified.
-function place(target: Target, file: FileRow, { overwrite, freed }: Placement) {
+function place(target: Target, file: FileRow, freed: FreedContents) {
   const { table, dates } = target
   const existing = table.find(file.path)
-  if (existing && !overwrite) throw new Rejected('target_exists', file.path)
   if (existing) end(target, existing, freed)
   if (table.isDirectory(file.path)) throw new Rejected('path_conflict', file.path)
   add(table, { ...file, updatedAt: dates.of(existing?.updatedAt) }, freed)

@@ -219,7 +219,7 @@ async function applySmall(
 
 function reasonOf({ kind, actor }: FileCommand): ChangeCause {
   if (kind === 'put') return causeOf(actor, 'upload')
-  return causeOf(actor, kind === 'moveFile' ? 'move' : 'delete')
+  return causeOf(actor, kind === 'moveFiles' ? 'move' : 'delete')
 }
 
 function select(references: Group['references']) {
@@ -239,8 +239,8 @@ function pathsOf(command: CatalogCommand): string[] {
       return command.files.map(({ path }) => path)
     case 'remove':
       return command.paths
-    case 'moveFile':
-      return [command.from, command.to]
+    case 'moveFiles':
+      return command.moves.flatMap(({ from, to }) => [from, to])
     default:
       return []
   }

@@ -19,7 +19,7 @@ export type CatalogCommand =
 export type FileCommand =
   | PutCommand
   | { kind: 'remove'; actor: Actor; paths: string[]; conditions: Conditions }
-  | MoveFileCommand
+  | { kind: 'moveFiles'; actor: Actor; moves: FileMove[] }
 
 /** Commands on all files below a directory. Each is a transaction of its own. */
 export type DirectoryCommand =
@@ -44,16 +44,12 @@ export interface PutCommand {
   quota: number | undefined
 }
 
-export interface MoveFileCommand {
-  kind: 'moveFile'
-  actor: Actor
+export interface FileMove {
   from: string
   to: string
   overwrite: boolean
-  /** The content that the type was derived from; the command is rejected when the file has another by now. */
-  digest: string
-  contentType: string
-  category: Category
+  /** Of another name; the command is rejected when the file has another content by now than the type was derived from. */
+  type?: { digest: string; contentType: string; category: Category } | undefined
 }
 
 /** Commands on files that they do not name, or on very many. */
@@ -98,7 +94,7 @@ export interface RevertCommand {
 
 /** Whether a command is a transaction of its own. */
 export const isAlone = (command: CatalogCommand): command is LoneCommand =>
-  !['put', 'remove', 'moveFile', 'record', 'recordUsedUp'].includes(command.kind)
+  !['put', 'remove', 'moveFiles', 'record', 'recordUsedUp'].includes(command.kind)
 
 /** Paths that a command changed; `all` where they are many. */
 export type ChangedPaths = string[] | 'all'
@@ -125,7 +121,7 @@ export type Outcome =
   | ({ done: 'keep' } & Changed)
   /** Rows of a restore or events are there, or a change is given up. */
   | { done: 'other' }
-  /** `paths`: up to ten, where there are several. */
+  /** `paths`: where there are several. */
   | { refused: Rejection; path: string; paths?: string[] }
   /** `error` where it did not cross threads. */
   | { failed: string; code: string; error?: unknown }
@@ -158,7 +154,7 @@ export class Rejected extends Error {
   constructor(reason: Rejection, paths: string | string[]) {
     super(reason)
     this.reason = reason
-    this.paths = [paths].flat().slice(0, 10)
+    this.paths = [paths].flat()
   }
 }
 

@@ -1,10 +1,12 @@
-import { callerOf, hasRole } from '@domains-and-files/auth'
+import { type Caller, callerOf, hasRole } from '@domains-and-files/auth'
 import { type App, answers } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
+import { isIntoItself, movedPath } from '../../catalog/changes/apply-command.ts'
 import type { Actor } from '../../catalog/changes/change-entry.ts'
-import type { Removed } from '../../catalog/changes/commands.ts'
+import type { DirectoryMove, FileMove, Removed } from '../../catalog/changes/commands.ts'
+import { readTreePages } from '../../catalog/listing/tree-files.ts'
 import {
   directoryNotFound,
   duplicatePath,
@@ -16,8 +18,8 @@ import {
   pathConflict,
   reservedPath,
   targetExists,
+  treeTooLarge,
 } from '../../errors.ts'
-import type { FileRow } from '../../files/file-record.ts'
 import { categoryOf } from '../../files/media-type.ts'
 import { nameOf } from '../../files/path-segments.ts'
 import { actorOf, requireWrittenDirectory, requireWrittenPath } from '../callers.ts'
@@ -38,6 +40,11 @@ export function registerBulkRoutes(app: App, dependencies: Dependencies) {
 // `move` and `delete` are no reserved names: other methods of these paths are about files.
 const config = { access: 'editor', folders: 'handler', otherMethods: '/api/files/*' } as const
 
+// A thousand paths of 1,024 bytes in JSON, some of their characters escaped.
+const bodyLimit = 4_194_304
+/** Of a change that is made as a whole. */
+const maxFiles = 20_000
+
 const changeErrors = [invalidPath('a segment is empty'), insufficientStorage()]
 
 const Move = z
@@ -57,6 +64,8 @@ const Move = z
   })
   .meta({ id: 'Move', examples: [{ from: 'notes/', to: 'archive/notes/' }] })
 
+const Moved = z.object({ files_moved: z.int() }).meta({ examples: [{ files_moved: 12 }] })
+
 const moveFilesSchema = {
   operationId: 'moveFiles',
   summary: 'Move a file or a directory, all or nothing',
@@ -70,56 +79,98 @@ const moveFilesSchema = {
     fileNotFound(file.path),
     directoryNotFound('notes/old'),
     pathConflict('notes'),
-    targetExists(file.path),
+    targetExists([file.path]),
     moveIntoItself('notes/old'),
   ],
-  ...answers(
-    200,
-    'Moved',
-    z.object({ files_moved: z.int() }).meta({ examples: [{ files_moved: 12 }] }),
-  ),
+  ...answers(200, 'Moved', Moved),
+}
+
+const moveBatchSchema = {
+  ...moveFilesSchema,
+  operationId: 'moveFileBatch',
+  summary: 'Move several files or directories, all or nothing',
+  description:
+    'One change of up to 20,000 files. A 409 because of existing files names them in `paths`. Files that are stored in one of the directories meanwhile stay there.',
+  body: z
+    .strictObject({ moves: z.array(Move).min(1).max(maxFiles) })
+    .meta({ id: 'MoveBatch', examples: [{ moves: [{ from: 'notes/', to: 'archive/notes/' }] }] }),
+  errors: [...moveFilesSchema.errors, duplicatePath(file.path), treeTooLarge('20000 files')],
 }
 
 function moveFiles(app: App, dependencies: Dependencies) {
   app.post('/api/files/move', { config, schema: moveFilesSchema }, async (request) => {
-    const { from, to, overwrite = false } = request.body
-    const isDirectory = from.endsWith('/')
-    const end = isDirectory ? requireWrittenDirectory : requireWrittenPath
-    const caller = callerOf(request)
-    const move = { from: end(caller, from), to: end(caller, to), overwrite }
+    const move = readMove(callerOf(request), request.body)
     const actor = actorOf(request)
-    const moved = isDirectory
+    const moved = move.isDirectory
       ? dependencies.catalog.moveDirectory(move, actor)
-      : moveFile(move, actor, dependencies)
+      : moveAll([move], actor, dependencies)
     return { files_moved: await moved }
+  })
+  const schema = moveBatchSchema
+  app.post('/api/files/move/batch', { config, schema, bodyLimit }, async (request) => {
+    const caller = callerOf(request)
+    const moves: DirectoryMove[] = []
+    for (const each of request.body.moves) {
+      const move = readMove(caller, each)
+      if (move.isDirectory) moves.push(...(await movesBelow(move, dependencies)))
+      else moves.push(move)
+      if (moves.length > maxFiles) throw treeTooLarge(`${maxFiles} files`)
+    }
+    checkDistinct(moves.map(({ from }) => from))
+    checkDistinct(moves.map(({ to }) => to))
+    return { files_moved: await moveAll(moves, actorOf(request), dependencies) }
   })
 }
 
-// The new name may mean another content type, which the first bytes may decide.
-async function moveFile(
-  move: { from: string; to: string; overwrite: boolean },
+function readMove(caller: Caller, { from, to, overwrite = false }: z.infer<typeof Move>) {
+  const isDirectory = from.endsWith('/')
+  const end = isDirectory ? requireWrittenDirectory : requireWrittenPath
+  return { from: end(caller, from), to: end(caller, to), overwrite, isDirectory }
+}
+
+// A file that is stored there meanwhile stays.
+async function movesBelow(move: DirectoryMove, { catalog }: Dependencies) {
+  const { from: directory, overwrite } = move
+  if (isIntoItself(move)) throw moveIntoItself(move.to)
+  const moves: DirectoryMove[] = []
+  const pages = readTreePages((query) => catalog.reads.treePage(query), { directory, after: '' })
+  for await (const page of pages) {
+    for (const { name } of page) {
+      const from = directory === '' ? name : `${directory}/${name}`
+      moves.push({ from, to: movedPath(from, move), overwrite })
+    }
+    if (moves.length > maxFiles) break
+  }
+  if (moves.length === 0) throw directoryNotFound(directory)
+  return moves
+}
+
+// A new name may mean another content type, which the first bytes may decide.
+async function moveAll(
+  moves: DirectoryMove[],
   actor: Actor,
   { catalog, store }: Dependencies,
 ): Promise<number> {
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-    const row = await catalog.find(move.from)
-    if (!row) throw fileNotFound(move.from)
-    const contentType = await typeAt(move.to, row, store)
-    const category = categoryOf(contentType)
-    const { digest } = row
-    const moved = await catalog.moveFile({ ...move, digest, contentType, category }, actor)
+    const typed: FileMove[] = []
+    for (const { from, to, overwrite } of moves) {
+      const isRenamed = nameOf(to) !== nameOf(from)
+      typed.push({ from, to, overwrite, type: isRenamed ? await typeAt(to, from) : undefined })
+    }
+    const moved = await catalog.moveFiles(typed, actor)
     if (moved !== undefined) return moved
   }
-  throw new Error(`${move.from} was replaced at each of ${maxAttempts} attempts to move it`)
+  throw new Error(`a file was replaced at each of ${maxAttempts} attempts to move it`)
+
+  async function typeAt(to: string, from: string) {
+    const row = await catalog.find(from)
+    if (!row) throw fileNotFound(from)
+    const contentType = await detectType(store, nameOf(to), row.digest)
+    return { digest: row.digest, contentType, category: categoryOf(contentType) }
+  }
 }
 
 const maxAttempts = 8
-
-async function typeAt(path: string, row: FileRow, store: BlobStore): Promise<string> {
-  if (nameOf(path) === row.name) return row.contentType
-  return detectType(store, nameOf(path), row.digest)
-}
-
 const maxPaths = 1000
 
 const Deletion = z
@@ -177,13 +228,10 @@ const deleteFilesSchema = {
   ),
 }
 
-// A thousand paths of 1,024 bytes in JSON, some of their characters escaped.
-const maxDeletionBytes = 4_194_304
-
 function deleteFiles(app: App, { catalog, store }: Dependencies) {
   app.post(
     '/api/files/delete',
-    { config, schema: deleteFilesSchema, bodyLimit: maxDeletionBytes },
+    { config, schema: deleteFilesSchema, bodyLimit },
     async (request) => {
       const [caller, actor] = [callerOf(request), actorOf(request)]
       const { paths: written = [], prefix, forget } = request.body

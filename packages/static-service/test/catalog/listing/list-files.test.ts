@@ -32,7 +32,7 @@ async function moveFile(writer: Catalog, from: string, to: string) {
   if (!row) throw new Error(`there is no ${from}`)
   const { digest, contentType } = row
   const category = contentType === 'image/png' ? 'image' : 'document'
-  await writer.moveFile({ from, to, overwrite: true, digest, contentType, category })
+  await writer.moveFiles([{ from, to, overwrite: true, type: { digest, contentType, category } }])
 }
 
 /** Two replicas on one database with these files, and what a listing without any memory returns. */

@@ -41,7 +41,7 @@ test('a change by one replica is seen by the next look-up of every other', async
   const unchanged = await other.catalog.find('a')
   await one.catalog.put([{ ...toFile('a'), digest: 'f'.repeat(64) }])
   const replaced = await other.catalog.find('a')
-  await one.catalog.moveFile({ from: 'a', to: 'b', overwrite: false, ...moved })
+  await one.catalog.moveFiles([{ from: 'a', to: 'b', overwrite: false, type: moved }])
   const gone = await other.catalog.find('a')
   const there = await other.catalog.find('b')
 

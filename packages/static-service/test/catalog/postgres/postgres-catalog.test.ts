@@ -103,7 +103,9 @@ const change: fc.Arbitrary<Change> = fc.oneof(
     arbitrary: fc.tuple(path, path, fc.boolean()).map(
       ([from, to, overwrite]): Change =>
         (catalog, digests) =>
-          catalog.moveFile({ from, to, overwrite, digest: digests.get(from) ?? '', ...movedType }),
+          catalog.moveFiles([
+            { from, to, overwrite, type: { digest: digests.get(from) ?? '', ...movedType } },
+          ]),
     ),
   },
   {
