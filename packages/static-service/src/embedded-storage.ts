@@ -1,3 +1,4 @@
+import { open } from 'node:fs/promises'
 import type { Logger } from '@domains-and-files/http'
 import { BackupWatch, SqliteSql } from '@domains-and-files/persistence'
 import { blobDatabaseFile } from './blobs/disk/blob-database.ts'
@@ -36,8 +37,9 @@ export async function openEmbeddedStorage(
     file: uploadDatabaseFile(dataDir),
     migrations: { uploads: uploadMigrations },
   })
-  // No lease outlives the process: another fsync for each request would be in vain.
-  const table = new UploadTable(uploadDatabase, lifetimeMs, uploadDatabase.unsynced)
+  const uploadLog = await open(`${uploadDatabaseFile(dataDir)}-wal`)
+  // Flushed off the event loop, and only the commits that a response depends on.
+  const table = new UploadTable(uploadDatabase.unsynced, lifetimeMs, () => uploadLog.datasync())
   await store.discardOthers(await table.restart())
   const uploads = new Uploads({
     ...{ table, store, lifetimeMs },
@@ -60,6 +62,7 @@ export async function openEmbeddedStorage(
       await warmed
       await tidied
       await uploads.close()
+      await uploadLog.close()
       await uploadDatabase.close()
       await catalog.stopBackground() // The store removes what it has freed.
       await store.close()

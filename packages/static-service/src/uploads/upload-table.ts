@@ -83,19 +83,19 @@ const maxUnfinished = 100
 /** The rows of resumable uploads. A writer has a lease in its row, so that any replica takes the next request. */
 export class UploadTable {
   readonly #sql: Sql
-  readonly #leases: Sql
   readonly #lifetimeMs: number
+  readonly #sync: () => Promise<void>
 
-  /** `leases` may be a connection to the same database whose commits do not survive a power cut. */
-  constructor(database: Sql, lifetimeMs: number, leases = database) {
+  /** `sync`: what is committed survives a power cut, where it does not by itself. Leases need not. */
+  constructor(database: Sql, lifetimeMs: number, sync = async () => {}) {
     this.#sql = database
-    this.#leases = leases
     this.#lifetimeMs = lifetimeMs
+    this.#sync = sync
   }
 
   /** @throws {HttpError} `too_many_uploads`. */
-  create({ id, owner, path, metadata, conditions, length }: NewUpload): Promise<Upload> {
-    return this.#sql.transaction(async (transaction) => {
+  async create({ id, owner, path, metadata, conditions, length }: NewUpload): Promise<Upload> {
+    const created = await this.#sql.transaction(async (transaction) => {
       await lockOwner(transaction, owner)
       const unfinished = await transaction.get<{
         count: number
@@ -109,17 +109,25 @@ export class UploadTable {
       if (!row) throw new Error('an insert returned no row')
       return read(row)
     })
+    await this.#sync()
+    return created
   }
 
   async find(id: string): Promise<Upload | undefined> {
-    const row = await this.#sql.get<Row>(sql`select ${columns} from ${uploads} where id = ${id}`)
-    return row && read(row)
+    const row = await this.#sql.get<Row & { writer: string | null }>(
+      sql`select ${columns}, writer from ${uploads} where id = ${id}`,
+    )
+    if (!row) return undefined
+    const { writer, ...found } = row
+    // Its writer may have committed the row just now.
+    if (writer !== null) await this.#sync()
+    return read(found)
   }
 
   /** Makes `writer` the only one of an upload; undefined while another is heard of, or when it has ended. */
   async acquire(id: string, writer: string): Promise<Upload | undefined> {
     const row =
-      await this.#leases.get<Row>(sql`update ${uploads} set writer = ${writer}, ${this.#heard},
+      await this.#sql.get<Row>(sql`update ${uploads} set writer = ${writer}, ${this.#heard},
         epoch = epoch + case when writer is null then 0 else 1 end
       where id = ${id} and is_ended = 0 and expires_at > ${now} and (writer is null or writer_until <= ${now})
       returning ${columns}`)
@@ -127,29 +135,27 @@ export class UploadTable {
   }
 
   /**
-   * Records a change, and prolongs the lease; the last one releases it. False when another writer has it: then nothing more
-   * may be recorded, here and below.
+   * Records a change durably, and prolongs the lease. False when another writer has it: then nothing more may be recorded,
+   * here and below.
    */
-  update(
-    id: string,
-    writer: string,
-    { outcome, ...change }: UploadChange,
-    isLast = false,
-  ): Promise<boolean> {
+  async update(id: string, writer: string, { outcome, ...change }: UploadChange): Promise<boolean> {
     const values = {
       ...change,
       ...(outcome && { outcome: JSON.stringify(outcome), tail: null }),
-      ...(isLast && { writer: null }),
     }
     const columns = Object.entries(values).map(([column, value]) =>
       sql([`${column} = `, ''], value),
     )
-    return this.#assign(id, writer, join([...columns, this.#heard]))
+    const isHeld = await this.#assign(id, writer, join([...columns, this.#heard]))
+    if (columns.length > 0) await this.#sync()
+    return isHeld
   }
 
   /** Ends an upload: its bytes can be removed. */
-  end(id: string, writer: string): Promise<boolean> {
-    return this.#assign(id, writer, ended)
+  async end(id: string, writer: string): Promise<boolean> {
+    const isHeld = await this.#assign(id, writer, ended)
+    await this.#sync()
+    return isHeld
   }
 
   async release(id: string, writer: string): Promise<void> {

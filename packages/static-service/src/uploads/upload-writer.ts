@@ -51,7 +51,6 @@ export class UploadWriter implements AsyncDisposable {
   #hash: ContentHash | undefined
   #body: Readable | undefined
   #isLost = false
-  #isReleased = false
   /** Whether bytes have arrived since the last renewal, or the service itself is at work. */
   #isHeard = false
   #isPublishing = false
@@ -76,7 +75,8 @@ export class UploadWriter implements AsyncDisposable {
   }
 
   /**
-   * Receives bytes, and records those that are durable: every 8 MiB, and at the end, also where the request is cut.
+   * Receives bytes, and records those that are durable: all but the last 8 MiB as they arrive, and all at the end, also where
+   * the request is cut.
    * @throws {HttpError} `malformed_body` for a body that is cut, and what `check` throws.
    */
   async receive({ body, skip, isWhole, check }: UploadBody): Promise<void> {
@@ -147,7 +147,7 @@ export class UploadWriter implements AsyncDisposable {
   /** For another writer that has taken over: resolves when this one has ended. */
   async stop(): Promise<void> {
     this.#isLost = true
-    if (!this.#isReleased) this.#body?.destroy()
+    this.#body?.destroy()
     await this.#closed.promise
   }
 
@@ -158,7 +158,7 @@ export class UploadWriter implements AsyncDisposable {
     onClose()
     this.#closed.resolve()
     // A lease that cannot be released expires.
-    if (!this.#isReleased) await table.release(this.#upload.id, writer).catch(() => undefined)
+    await table.release(this.#upload.id, writer).catch(() => undefined)
   }
 
   async #finish(outcome: Record<string, string>) {
@@ -176,17 +176,15 @@ export class UploadWriter implements AsyncDisposable {
   async #flush(hash: ContentHash | undefined) {
     const { hashes } = this.#dependencies
     const saved = await this.#blob.flush()
-    // Only a whole upload has something to do after it: another commit would cost another fsync.
-    await this.#record(saved, saved.size !== this.#upload.length)
+    await this.#record(saved)
     this.#hash = hash
     if (hash) hashes.set(this.#upload.id, hash)
     else hashes.delete(this.#upload.id)
   }
 
-  async #record(change: UploadChange, isLast = false) {
+  async #record(change: UploadChange) {
     const { table, writer } = this.#dependencies
-    this.#demand(await table.update(this.#upload.id, writer, change, isLast))
-    this.#isReleased = isLast
+    this.#demand(await table.update(this.#upload.id, writer, change))
     this.#upload = { ...this.#upload, ...change }
   }
 
@@ -197,7 +195,7 @@ export class UploadWriter implements AsyncDisposable {
   }
 
   async #renew() {
-    if (this.#isReleased || (!this.#isHeard && !this.#isPublishing)) return
+    if (!this.#isHeard && !this.#isPublishing) return
     this.#isHeard = false
     const { table, writer } = this.#dependencies
     const isHeld = await table.update(this.#upload.id, writer, {}).catch(() => true) // The next one may succeed.
@@ -212,5 +210,6 @@ export class UploadWriter implements AsyncDisposable {
   }
 }
 
-const flushBytes = 8_388_608
+// So many are made durable while as many arrive.
+const flushBytes = 4_194_304
 const renewalMs = 2000
