@@ -1,8 +1,12 @@
 import pino from 'pino'
-import { type Config, readConfig } from './config.ts'
+import { readConfig } from './config.ts'
 import { startSandbox } from './index.ts'
 
-const config = readOrExit()
+const config = readConfig(process.env)
+if (typeof config === 'string') {
+  process.stderr.write(`${config}\n`)
+  process.exit(1)
+}
 const log = pino({ level: config.LOG_LEVEL })
 const sandbox = await startSandbox({
   host: config.HOST,
@@ -24,13 +28,4 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     await sandbox.close()
     process.exit(0)
   })
-}
-
-function readOrExit(): Config {
-  try {
-    return readConfig(process.env)
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
-    process.exit(1)
-  }
 }

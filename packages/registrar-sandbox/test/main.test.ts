@@ -63,5 +63,5 @@ test.each([
 ])('allowed addresses %j are parsed', (text, list) => {
   const config = readConfig({ SANDBOX_ALLOWED_IPS: text })
 
-  expect(config.SANDBOX_ALLOWED_IPS).toEqual(list)
+  expect(config).toMatchObject({ SANDBOX_ALLOWED_IPS: list })
 })

@@ -52,6 +52,8 @@ export function readDomainInfo(result: Element, domain: string) {
   const guard = childOf(result, 'Whoisguard')
   const dns = childOf(result, 'DnsDetails')
   return {
+    /** For those who speak the registrar's protocol. */
+    element: result,
     name: domain,
     id: a.ID ?? '',
     status: a.Status || null,

@@ -1,5 +1,4 @@
-import { open, readFile, rename } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { readFile, rename, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { Domain, DomainSketch, type HostSketch } from './domain.ts'
 
@@ -28,13 +27,8 @@ export class Account {
 
   constructor(owner: string, now: () => number) {
     this.#now = now
-    this.#state = {
-      version: 1,
-      owner,
-      nextHostId: firstHostId,
-      nextDomainId: firstDomainId,
-      domains: [],
-    }
+    const ids = { nextHostId: firstHostId, nextDomainId: firstDomainId }
+    this.#state = { version: 1, owner, ...ids, domains: [] }
   }
 
   get owner(): string {
@@ -51,14 +45,14 @@ export class Account {
 
   /** Adds a domain, or replaces the one of that name. Registered now for a year unless given. */
   add(sketch: z.input<typeof DomainSketch>): Domain {
-    const { hosts, ...rest } = DomainSketch.parse(sketch)
+    const parsed = DomainSketch.parse(sketch)
     const domain: Domain = {
-      id: this.#state.nextDomainId++,
-      owner: this.owner,
-      created: dayOf(this.#now()),
-      expires: dayOf(this.#now() + year),
-      ...without(rest),
-      hosts: this.#identify(hosts),
+      ...parsed,
+      id: parsed.id ?? this.#state.nextDomainId++,
+      owner: parsed.owner ?? this.owner,
+      created: parsed.created ?? dayOf(this.#now()),
+      expires: parsed.expires ?? dayOf(this.#now() + year),
+      hosts: this.#identify(parsed.hosts),
     }
     this.remove(domain.name)
     this.#state.domains.push(domain)
@@ -66,8 +60,8 @@ export class Account {
   }
 
   remove(name: string): void {
-    const rest = this.#state.domains.filter((domain) => domain.name !== name.toLowerCase())
-    this.#state.domains = rest
+    const { domains } = this.#state
+    this.#state.domains = domains.filter((domain) => domain.name !== name.toLowerCase())
   }
 
   /** Changes a domain as in the panel, unchecked. Throws if there is none. */
@@ -100,18 +94,7 @@ export class Account {
   }
 }
 
-function dayOf(at: number): string {
-  return new Date(at).toISOString().slice(0, 10)
-}
-
-type Known<T> = { [K in keyof T]: Exclude<T[K], undefined> }
-
-// Drops undefined values: spread, they would overwrite defaults.
-function without<T extends object>(object: T): Known<T> {
-  const entries = Object.entries(object).filter(([, value]) => value !== undefined)
-  // Only undefined values were removed.
-  return Object.fromEntries(entries) as Known<T>
-}
+const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10)
 
 /** Stores the account in one file, replaced atomically. */
 export class StateFile {
@@ -132,7 +115,7 @@ export class StateFile {
     }
   }
 
-  /** Resolves when the state, or a later one, is durable. Saves run in order. */
+  /** Resolves when the state is in the file. Saves run in order. */
   save(state: State): Promise<void> {
     const next = () => this.#write(JSON.stringify(state, null, 2))
     this.#last = this.#last.then(next, next)
@@ -141,18 +124,7 @@ export class StateFile {
 
   async #write(text: string): Promise<void> {
     const draft = `${this.#path}.new`
-    await flush(draft, 'w', text)
+    await writeFile(draft, text, { flush: true })
     await rename(draft, this.#path)
-    await flush(dirname(this.#path), 'r')
-  }
-}
-
-async function flush(path: string, flags: string, text?: string): Promise<void> {
-  const file = await open(path, flags)
-  try {
-    if (text !== undefined) await file.writeFile(text)
-    await file.sync()
-  } finally {
-    await file.close()
   }
 }

@@ -1,3 +1,4 @@
+import { titlesOf } from '../protocol/results.ts'
 import { type DomainSketch, type HostSketch, rights } from './domain.ts'
 
 const dayMs = 86_400_000
@@ -21,103 +22,71 @@ export function makeSamples(now: number): DomainSketch[] {
 
 /** One domain of each email type. */
 const mailSamples = (term: Term): DomainSketch[] => [
+  { ...sample('alder-and-finch.com', shop), ...term(1810, 206), autoRenew: true, emailType: 'MX' },
   {
-    name: 'alder-and-finch.com',
-    ...term(1810, 206),
-    autoRenew: true,
-    emailType: 'MX',
-    hosts: shop,
-  },
-  {
-    name: 'copperkettle.net',
+    ...sample('copperkettle.net', forwarded),
     ...term(720, 10 + 365),
     emailType: 'FWD',
-    hosts: forwarded,
     forwards: [
       { mailbox: 'hello', to: 'nora@mail.example' },
       { mailbox: 'orders', to: 'kitchen@mail.example' },
     ],
   },
-  { name: 'quietharbour.org', ...term(12, 353), hosts: parkingHosts('quietharbour.org') },
+  { ...parked('quietharbour.org'), ...term(12, 353) },
   {
-    name: 'brightledger.io',
+    ...sample('brightledger.io', workspace),
     ...term(1100, 730),
-    autoRenew: true,
-    isPremium: true,
-    dns: 'premium',
-    emailType: 'GMAIL',
-    hosts: workspace,
+    ...{ autoRenew: true, isPremium: true, dns: 'premium', emailType: 'GMAIL' },
   },
-  { name: 'meadowpost.com', ...term(400, 330), emailType: 'OX', hosts: privateEmail },
-  { name: 'oldmillpottery.com', ...term(2900, 122), emailType: 'MXE', hosts: mxe },
+  { ...sample('meadowpost.com', privateEmail), ...term(400, 330), emailType: 'OX' },
+  { ...sample('oldmillpottery.com', mxe), ...term(2900, 122), emailType: 'MXE' },
 ]
 
 /** Domains whose nameservers are elsewhere, or on FreeDNS. */
 const nameserverSamples = (term: Term): DomainSketch[] => [
   {
-    name: 'farwood.dev',
+    ...sample('farwood.dev'),
     ...term(95, 270),
     dns: 'custom',
     nameservers: ['ns1.farwood-hosting.example', 'ns2.farwood-hosting.example'],
   },
   {
-    name: 'stale-anchor.net',
+    ...parked('stale-anchor.net'),
     ...term(95, 270),
     dns: 'custom',
     nameservers: ['ns1.elsewhere.example', 'ns2.elsewhere.example'],
     whenElsewhere: 'stale',
-    hosts: parkingHosts('stale-anchor.net'),
   },
   {
-    name: 'borrowed-plot.com',
+    ...sample('borrowed-plot.com', '@ A 1800 203.0.113.9\nwww CNAME 1800 borrowed-plot.com.'),
     ...term(60, 305),
-    owner: 'someone-else',
-    isOwner: false,
-    dns: 'free',
-    hosts: [row('@', 'A', '203.0.113.9'), row('www', 'CNAME', 'borrowed-plot.com.')],
+    ...{ owner: 'someone-else', isOwner: false, dns: 'free' },
   },
 ]
 
 /** Domains that this account may read, but not edit. */
 const accessSamples = (term: Term): DomainSketch[] => [
   {
-    name: 'shared-orchard.com',
+    ...sample('shared-orchard.com', '@ A 1800 192.0.2.140'),
     ...term(900, 195),
-    owner: 'orchard-owner',
-    isOwner: false,
+    ...{ owner: 'orchard-owner', isOwner: false },
     rights: rights.filter((right) => right !== 'hosts' && right !== 'nameserver'),
-    hosts: [row('@', 'A', '192.0.2.140')],
   },
-  {
-    name: 'locked-vault.com',
-    ...term(1500, 325),
-    isLocked: true,
-    hosts: [row('@', 'A', '192.0.2.141')],
-  },
+  { ...sample('locked-vault.com', '@ A 1800 192.0.2.141'), ...term(1500, 325), isLocked: true },
 ]
 
 const expirySamples = (term: Term): DomainSketch[] => [
-  { name: 'lapsed-lantern.com', ...term(379, -14), hosts: parkingHosts('lapsed-lantern.com') },
-  { name: 'last-train.net', ...term(1480, -20), whoisGuard: 'DISABLED' },
-  { name: 'nearly-autumn.org', ...term(356, 9), hosts: parkingHosts('nearly-autumn.org') },
-  { name: 'ticking-clocks.com', ...term(340, 25), autoRenew: true },
+  { ...parked('lapsed-lantern.com'), ...term(379, -14) },
+  { ...sample('last-train.net'), ...term(1480, -20), whoisGuard: 'DISABLED' },
+  { ...parked('nearly-autumn.org'), ...term(356, 9) },
+  { ...sample('ticking-clocks.com'), ...term(340, 25), autoRenew: true },
 ]
 
 /** A suffix of two labels, an internationalized name, and records that only the panel can make. */
 const nameSamples = (term: Term): DomainSketch[] => [
-  {
-    name: 'thistlebakery.co.uk',
-    ...term(640, 90),
-    whoisGuard: 'NOTPRESENT',
-    hosts: [row('@', 'A', '198.51.100.77'), row('www', 'CNAME', 'thistlebakery.co.uk.')],
-  },
-  {
-    name: 'xn--bckerei-knig-gcb4x.de',
-    ...term(230, 135),
-    whoisGuard: 'NOTPRESENT',
-    hosts: [row('@', 'A', '198.51.100.78'), row('@', 'TXT', 'Brötchen & Brezeln, täglich')],
-  },
-  { name: 'home-observatory.net', ...term(700, 31), hosts: observatory },
+  { ...sample('thistlebakery.co.uk', bakery), ...term(640, 90), whoisGuard: 'NOTPRESENT' },
+  { ...sample('xn--bckerei-knig-gcb4x.de', pretzels), ...term(230, 135), whoisGuard: 'NOTPRESENT' },
+  { ...sample('home-observatory.net', observatory), ...term(700, 31) },
 ]
 
 function plainSample(index: number, term: Term): DomainSketch {
@@ -126,83 +95,90 @@ function plainSample(index: number, term: Term): DomainSketch {
   const suffix = ['com', 'net', 'org', 'shop'][(index * 3) % 4]
   const name = `${first}${second}.${suffix}`
   return {
-    name,
+    ...sample(name, `@ A 1800 192.0.2.${10 + index}\nwww CNAME 1800 ${name}.`),
     ...term(40 + index * 37, 45 + index * 11),
     emailType: index % 5 === 0 ? 'FWD' : 'NONE',
-    hosts: [row('@', 'A', `192.0.2.${10 + index}`), row('www', 'CNAME', `${name}.`)],
   }
 }
 
-const row = (name: string, type: string, address: string, ttl = 1800): HostSketch => ({
+/** A domain with the records that a text has, one a line: name, type, TTL, preference of an MX record, address. */
+const sample = (name: string, records = '') => ({
   name,
-  type,
-  address,
-  ttl,
+  hosts: records.split('\n').flatMap(toHost),
 })
 
-/** The rows that the registrar puts into an empty zone. */
-const parkingHosts = (domain: string): HostSketch[] => [
-  { ...row('www', 'CNAME', 'parkingpage.namecheap.com.'), friendlyName: 'CNAME Record' },
-  {
-    ...row('@', 'URL', `http://www.${domain}/?from=@`),
-    associatedAppTitle: 'URL Forwarding',
-    friendlyName: 'URL Record',
-  },
-]
+function toHost(line: string): HostSketch[] {
+  const [, name, type = '', ttl, mxPref = '10', address] =
+    /^(\S+) (\S+) (\d+) (?:(?<=MX \d+ )(\d+) )?(.*)$/.exec(line.trim()) ?? []
+  if (!name || address === undefined) return []
+  // setHosts cannot express the dynamic-DNS flag: only the panel sets it.
+  const isDdns = name === 'dome'
+  return [
+    { name, type, address, ttl: Number(ttl), mxPref: Number(mxPref), isDdns, ...titlesOf(type) },
+  ]
+}
 
-const shop: HostSketch[] = [
-  row('@', 'A', '203.0.113.17', 1799),
-  row('@', 'AAAA', '2001:db8:7::17', 1799),
-  row('www', 'CNAME', 'alder-and-finch.com.'),
-  row('@', 'MX', 'mx1.mailhaven.example.'),
-  { ...row('@', 'MX', 'mx2.mailhaven.example.'), mxPref: 20 },
-  row('@', 'TXT', 'v=spf1 mx include:spf.mailhaven.example -all'),
-  row('_dmarc', 'TXT', 'v=DMARC1; p=quarantine; rua=mailto:dmarc@alder-and-finch.com'),
-  row(
-    'mh1._domainkey',
-    'TXT',
-    'v=DKIM1; k=rsa; p=MIGfMA0+GCSqGSIb3DQEBAQUAA4/GNADCBiQKBgQ==',
-    3600,
-  ),
-  row('@', 'CAA', '0 issue "letsencrypt.org"'),
-  row('@', 'CAA', '0 iodef "mailto:security@alder-and-finch.com"'),
-  row('blog', 'FRAME', 'https://pages.example/alder?from=blog&lang=en'),
-  row('lab', 'NS', 'ns1.lab-hosting.example.'),
-]
+/** A domain with the rows that the registrar puts into an empty zone. */
+const parked = (name: string) => ({
+  name,
+  hosts: [
+    {
+      ...{ name: 'www', type: 'CNAME', address: 'parkingpage.namecheap.com.' },
+      friendlyName: 'CNAME Record',
+    },
+    {
+      ...{ name: '@', type: 'URL', address: `http://www.${name}/?from=@` },
+      ...{ associatedAppTitle: 'URL Forwarding', friendlyName: 'URL Record' },
+    },
+  ],
+})
 
-const forwarded: HostSketch[] = [
-  row('@', 'A', '198.51.100.24'),
-  row('www', 'CNAME', 'copperkettle.net.'),
-  row('@', 'TXT', 'v=spf1 include:spf.efwd.registrar-servers.com ~all', 1799),
-]
+const shop = `
+  @ A 1799 203.0.113.17
+  @ AAAA 1799 2001:db8:7::17
+  www CNAME 1800 alder-and-finch.com.
+  @ MX 1800 10 mx1.mailhaven.example.
+  @ MX 1800 20 mx2.mailhaven.example.
+  @ TXT 1800 v=spf1 mx include:spf.mailhaven.example -all
+  _dmarc TXT 1800 v=DMARC1; p=quarantine; rua=mailto:dmarc@alder-and-finch.com
+  mh1._domainkey TXT 3600 v=DKIM1; k=rsa; p=MIGfMA0+GCSqGSIb3DQEBAQUAA4/GNADCBiQKBgQ==
+  @ CAA 1800 0 issue "letsencrypt.org"
+  @ CAA 1800 0 iodef "mailto:security@alder-and-finch.com"
+  blog FRAME 1800 https://pages.example/alder?from=blog&lang=en
+  lab NS 1800 ns1.lab-hosting.example.`
 
-const workspace: HostSketch[] = [
-  row('@', 'ALIAS', 'edge.hosting.example.', 300),
-  row('app', 'AAAA', '2001:db8:40::15'),
-  { ...row('@', 'MX', 'smtp.google.com.', 3600), mxPref: 1 },
-  row('@', 'TXT', 'v=spf1 include:_spf.google.com ~all'),
-]
+const forwarded = `
+  @ A 1800 198.51.100.24
+  www CNAME 1800 copperkettle.net.
+  @ TXT 1799 v=spf1 include:spf.efwd.registrar-servers.com ~all`
 
-const privateEmail: HostSketch[] = [
-  row('@', 'A', '203.0.113.80'),
-  row('@', 'MX', 'mx1.privateemail.com.'),
-  row('@', 'MX', 'mx2.privateemail.com.'),
-  row('@', 'TXT', 'v=spf1 include:spf.privateemail.com ~all'),
-]
+const workspace = `
+  @ ALIAS 300 edge.hosting.example.
+  app AAAA 1800 2001:db8:40::15
+  @ MX 3600 1 smtp.google.com.
+  @ TXT 1800 v=spf1 include:_spf.google.com ~all`
 
-const mxe: HostSketch[] = [
-  row('@', 'URL301', 'https://shop.oldmillpottery.com/'),
-  row('shop', 'A', '192.0.2.61'),
-  {
-    ...row('oldmillpottery.com', 'MXE', '192.0.2.62'),
-    associatedAppTitle: 'MXE',
-    friendlyName: 'MXE1',
-  },
-]
+const privateEmail = `
+  @ A 1800 203.0.113.80
+  @ MX 1800 10 mx1.privateemail.com.
+  @ MX 1800 10 mx2.privateemail.com.
+  @ TXT 1800 v=spf1 include:spf.privateemail.com ~all`
 
-// setHosts can express neither the dynamic-DNS flag nor SRV: only the panel makes them.
-const observatory: HostSketch[] = [
-  { ...row('dome', 'A', '192.0.2.200', 60), isDdns: true },
-  row('_sip._tcp', 'SRV', '10 5 5060 sip.home-observatory.net.'),
-  row('@', 'A', '192.0.2.199'),
-]
+const mxe = `
+  @ URL301 1800 https://shop.oldmillpottery.com/
+  shop A 1800 192.0.2.61
+  oldmillpottery.com MXE 1800 192.0.2.62`
+
+const bakery = `
+  @ A 1800 198.51.100.77
+  www CNAME 1800 thistlebakery.co.uk.`
+
+const pretzels = `
+  @ A 1800 198.51.100.78
+  @ TXT 1800 Brötchen & Brezeln, täglich`
+
+// setHosts cannot express SRV either.
+const observatory = `
+  dome A 60 192.0.2.200
+  _sip._tcp SRV 1800 10 5 5060 sip.home-observatory.net.
+  @ A 1800 192.0.2.199`

@@ -86,11 +86,15 @@ export class CommandTable {
     return { body, outcome: `error ${refusal.number}` }
   }
 
+  /** The name of the command as the registrar spells it. */
+  nameOf(params: Params): string {
+    return this.#commands.get(params.command)?.name ?? ''
+  }
+
   #describe(params: Params) {
-    const requested = (params.get('Command') ?? '').toLowerCase()
     const milliseconds = 10 + (this.#now() % 400)
-    const command = this.#commands.get(requested)?.name
-    return { command, requested, milliseconds, server: 'SANDBOX01' }
+    const command = this.nameOf(params) || undefined
+    return { command, requested: params.command, milliseconds, server: 'SANDBOX01' }
   }
 
   #authenticate(params: Params): void {

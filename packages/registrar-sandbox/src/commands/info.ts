@@ -2,13 +2,7 @@ import type { Account } from '../account/account.ts'
 import { type Domain, serversOf, usesOurDns } from '../account/domain.ts'
 import { domainMissing } from '../protocol/errors.ts'
 import type { Params } from '../protocol/parameters.ts'
-import {
-  infoResult,
-  rightsElement,
-  shownEmailType,
-  unknownInfo,
-  writeDay,
-} from '../protocol/results.ts'
+import { infoResult, unknownInfo, writeDay } from '../protocol/results.ts'
 import { type Attributes, type Element, element } from '../protocol/xml.ts'
 import { isExpired } from './listing.ts'
 
@@ -30,8 +24,10 @@ export function getInfo(account: Account, params: Params, now: number): Element[
   }
   return infoResult({
     attributes,
-    created: writeDay(domain.created),
-    expires: isForeign ? undefined : writeDay(domain.expires),
+    dates: [
+      element('CreatedDate', {}, writeDay(domain.created)),
+      ...(isForeign ? [] : [element('ExpiredDate', {}, writeDay(domain.expires))]),
+    ],
     privacy: describePrivacy(domain),
     subscription: domain.dns === 'premium' ? subscriptionOf(domain) : undefined,
     dns: describeDns(domain),
@@ -71,12 +67,16 @@ const describeDns = (domain: Domain): Attributes => ({
   ProviderType: providers[domain.dns],
   IsUsingOurDNS: usesOurDns(domain),
   HostCount: domain.hosts.length,
-  EmailType: shownEmailType(domain.emailType),
+  // The panel's words, unlike in getHosts.
+  EmailType: domain.emailType === 'NONE' ? 'No Email Service' : domain.emailType,
   DynamicDNSStatus: domain.hosts.some(({ isDdns }) => isDdns),
   IsFailover: false,
 })
 
 function describeRights({ dns, isOwner, rights }: Domain): Element {
-  if (dns === 'free') return rightsElement(undefined)
-  return rights === 'all' ? rightsElement(isOwner) : rightsElement(false, rights)
+  const isAll = rights === 'all' && isOwner
+  const named = rights === 'all' ? [] : rights
+  if (dns === 'free') return element('Modificationrights')
+  const content = named.map((right) => element('Rights', { Type: right }, 'OK'))
+  return element('Modificationrights', { All: isAll }, content)
 }

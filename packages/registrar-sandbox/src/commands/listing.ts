@@ -29,36 +29,19 @@ export function check(account: Account, params: Params): Element[] {
   return names.map((name) => {
     const domain = name.trim()
     const isTaken = account.find(domain) !== undefined || domain.startsWith('example.')
-    return element('DomainCheckResult', {
-      Domain: domain,
-      Available: !isTaken,
-      ErrorNo: 0,
-      Description: '',
-      IsPremiumName: false,
-      PremiumRegistrationPrice: 0,
-      PremiumRenewalPrice: 0,
-      PremiumRestorePrice: 0,
-      PremiumTransferPrice: 0,
-      IcannFee: 0,
-      EapFee: 0,
-    })
+    const attributes = { Domain: domain, Available: !isTaken, ErrorNo: 0, Description: '' }
+    return element('DomainCheckResult', { ...attributes, IsPremiumName: false, ...noPrices })
   })
 }
 
+const prices = ['Registration', 'Renewal', 'Restore', 'Transfer'].map(
+  (each) => `Premium${each}Price`,
+)
+const noPrices = Object.fromEntries([...prices, 'IcannFee', 'EapFee'].map((name) => [name, 0]))
+
 /** namecheap.domains.getTldList, with a few suffixes. */
 export function getTlds(): Element[] {
-  const suffixes = [
-    'com',
-    'net',
-    'org',
-    'io',
-    'dev',
-    'shop',
-    'photography',
-    'co.uk',
-    'de',
-    'it.com',
-  ]
+  const suffixes = 'com net org io dev shop photography co.uk de it.com'.split(' ')
   const tlds = suffixes.map((name) => element('Tld', { Name: name, ...terms }, `.${name} domains`))
   return [element('Tlds', {}, tlds)]
 }
@@ -82,25 +65,16 @@ export function isExpired(domain: Domain, now: number): boolean {
   return daysLeft(domain, now) < 0
 }
 
-const terms = {
-  NonRealTime: false,
-  MinRegisterYears: 1,
-  MaxRegisterYears: 10,
-  MinRenewYears: 1,
-  MaxRenewYears: 10,
-  MinTransferYears: 1,
-  MaxTransferYears: 1,
-  IsApiRegisterable: true,
-  IsApiRenewable: true,
-  IsApiTransferable: true,
-  IsEppRequired: true,
-  IsDisableModContact: false,
-  IsDisableWGAllot: false,
-  IsIncludeInExtendedSearchOnly: false,
-  SequenceNumber: 5,
-  Type: 'GTLD',
-  IsSupportsIDN: true,
-  Category: 'P',
+const years = ['Register', 'Renew', 'Transfer'].flatMap((each) => [
+  [`Min${each}Years`, 1],
+  [`Max${each}Years`, each === 'Transfer' ? 1 : 10],
+])
+const terms: Attributes = {
+  ...{ NonRealTime: false, ...Object.fromEntries(years) },
+  ...{ IsApiRegisterable: true, IsApiRenewable: true, IsApiTransferable: true },
+  ...{ IsEppRequired: true, IsDisableModContact: false, IsDisableWGAllot: false },
+  ...{ IsIncludeInExtendedSearchOnly: false, SequenceNumber: 5, Type: 'GTLD' },
+  ...{ IsSupportsIDN: true, Category: 'P' },
 }
 
 const describeDomain = (domain: Domain, now: number): Attributes => ({

@@ -45,11 +45,15 @@ export class Params {
     return Object.fromEntries(this.#pairs().filter(([name]) => name.toLowerCase() !== secret))
   }
 
+  /** The command, lower-cased; empty if there is none. */
+  get command(): string {
+    return this.get('Command')?.toLowerCase() ?? ''
+  }
+
   /** The domain the call is about, lower-cased, from DomainName or SLD and TLD; else undefined. */
   get domain(): string | undefined {
-    const [name, sld, tld] = [this.get('DomainName'), this.get('SLD'), this.get('TLD')]
-    const whole = name ?? (sld && tld ? `${sld}.${tld}` : undefined)
-    return whole?.toLowerCase()
+    const [sld, tld] = [this.get('SLD'), this.get('TLD')]
+    return (this.get('DomainName') ?? (sld && tld && `${sld}.${tld}`))?.toLowerCase()
   }
 
   #pairs(): [string, string][] {
@@ -88,14 +92,8 @@ function readName(params: Params, number: number): string {
 }
 
 export const listTypes = ['ALL', 'EXPIRING', 'EXPIRED'] as const
-export const sortKeys = [
-  'NAME',
-  'NAME_DESC',
-  'EXPIREDATE',
-  'EXPIREDATE_DESC',
-  'CREATEDATE',
-  'CREATEDATE_DESC',
-] as const
+const sortColumns = ['NAME', 'EXPIREDATE', 'CREATEDATE'] as const
+export const sortKeys = sortColumns.flatMap((key) => [key, `${key}_DESC`] as const)
 
 export interface ListQuery {
   listType: (typeof listTypes)[number]

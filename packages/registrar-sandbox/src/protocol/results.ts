@@ -51,7 +51,7 @@ export const nameserversResult = (attributes: Attributes, nameservers: string[])
   element(
     'DomainDNSGetListResult',
     { ...attributes, IsUsingFreeDNS: false },
-    nameservers.map((name) => element('Nameserver', {}, name)),
+    nameservers.map(nameserver),
   ),
 ]
 
@@ -69,56 +69,46 @@ export const unknownZone = {
     domainNotFound([element('DomainDNSGetListResult', { Domain, IsUsingOurDNS: false })]),
 }
 
-/** A domain as getInfo describes it; instants as the registrar writes them. */
-export interface InfoResult {
+/** A domain as getInfo describes it. */
+interface InfoResult {
   /** Status, ID, DomainName, OwnerName, IsOwner, IsPremium. */
   attributes: Attributes
-  created?: string | undefined
-  expires?: string | undefined
-  years?: number | undefined
+  /** CreatedDate and ExpiredDate, as far as they are known. */
+  dates?: Element[]
   privacy?: Element
   /** Of PremiumDNS. */
   subscription?: { id: number; created: string; expires: string } | undefined
   dns: Attributes
-  nameservers: string[]
+  nameservers?: string[]
   rights: Element
 }
 
 const never = '0001-01-01T00:00:00'
+const noSubscription = { id: -1, created: never, expires: never }
 
 /** namecheap.domains.getInfo */
 export function infoResult(info: InfoResult): Element[] {
-  const { attributes, created, expires, years = 0, subscription, dns, nameservers, rights } = info
-  const privacy = info.privacy ?? element('Whoisguard', {}, [element('ID', {}, '0')])
-  const dates = [
-    ...(created === undefined ? [] : [element('CreatedDate', {}, created)]),
-    ...(expires === undefined ? [] : [element('ExpiredDate', {}, expires)]),
-  ]
+  const { attributes, dates = [], dns, nameservers = [], rights } = info
+  const { id, created, expires } = info.subscription ?? noSubscription
   return [
     element('DomainGetInfoResult', attributes, [
-      element('DomainDetails', {}, [...dates, element('NumYears', {}, String(years))]),
+      element('DomainDetails', {}, [...dates, element('NumYears', {}, '0')]),
       element('LockDetails'),
-      privacy,
+      info.privacy ?? element('Whoisguard', {}, [element('ID', {}, '0')]),
       element('PremiumDnsSubscription', {}, [
         element('UseAutoRenew', {}, 'false'),
-        element('SubscriptionId', {}, String(subscription?.id ?? -1)),
-        element('CreatedDate', {}, subscription?.created ?? never),
-        element('ExpirationDate', {}, subscription?.expires ?? never),
-        element('IsActive', {}, String(subscription !== undefined)),
+        element('SubscriptionId', {}, String(id)),
+        element('CreatedDate', {}, created),
+        element('ExpirationDate', {}, expires),
+        element('IsActive', {}, String(info.subscription !== undefined)),
       ]),
-      element(
-        'DnsDetails',
-        dns,
-        nameservers.map((name) => element('Nameserver', {}, name)),
-      ),
+      element('DnsDetails', dns, nameservers.map(nameserver)),
       rights,
     ]),
   ]
 }
 
-/** getInfo shows the panel's words for no e-mail, unlike getHosts. */
-export const shownEmailType = (emailType: string) =>
-  emailType === 'NONE' ? 'No Email Service' : emailType
+const nameserver = (name: string) => element('Nameserver', {}, name)
 
 /** A domain that this account does not have, as getInfo refuses it. */
 export const unknownInfo = (): ErrorResponse =>
@@ -126,15 +116,6 @@ export const unknownInfo = (): ErrorResponse =>
     infoResult({
       attributes: { ID: 0, IsOwner: false, IsPremium: false },
       dns: { IsUsingOurDNS: false, HostCount: 0, DynamicDNSStatus: false, IsFailover: false },
-      nameservers: [],
       rights: element('Modificationrights'),
     }),
-  )
-
-/** The rights of an account on a domain: all, or those named. */
-export const rightsElement = (isAll: boolean | undefined, rights: string[] = []): Element =>
-  element(
-    'Modificationrights',
-    { All: isAll },
-    rights.map((right) => element('Rights', { Type: right }, 'OK')),
   )

@@ -99,22 +99,20 @@ export class CallHandler {
   async #execute(params: Params, broken: Breakage | undefined): Promise<Answer> {
     const answer = this.#execution.run(params, broken)
     if (broken?.kind === 'late' && broken.ms !== undefined) void this.#runLateAfter(broken.ms)
-    if (answer.mayHaveChanged) await this.save()
+    await this.save()
     return answer
   }
 
   async #runLateAfter(ms: number): Promise<void> {
-    try {
-      await this.#wait(ms)
-      await this.runLate()
-    } catch (error) {
-      if (!this.isStopping) throw error
-    }
+    await this.#wait(ms).then(
+      () => this.runLate(),
+      () => undefined, // It stops.
+    )
   }
 
   #record(method: string, params: Params): Call {
     const call: Call = {
-      command: (params.get('Command') ?? '').toLowerCase(),
+      command: params.command,
       domain: params.domain,
       at: this.#parts.now(),
       method,
@@ -133,16 +131,15 @@ export class CallHandler {
     else send(reply, 405, 'text/plain; charset=utf-8', 'Too many requests')
   }
 
-  async #wait(ms: number): Promise<void> {
-    if (ms > 0) await sleep(ms, undefined, { signal: this.#closing.signal })
+  /** @throws where the sandbox stops. */
+  async #wait(ms: number, signal = this.#closing.signal): Promise<void> {
+    if (ms > 0) await sleep(ms, undefined, { signal })
   }
 
   async #waitWhileSlow(ms: number): Promise<void> {
     const { signal } = this.#slowness
-    try {
-      await sleep(ms, undefined, { signal: AbortSignal.any([this.#closing.signal, signal]) })
-    } catch (error) {
-      if (!signal.aborted || this.isStopping) throw error
-    }
+    await this.#wait(ms, AbortSignal.any([this.#closing.signal, signal])).catch((error) => {
+      if (this.isStopping) throw error
+    })
   }
 }

@@ -8,11 +8,6 @@ import type { Breakage } from './faults.ts'
 
 type Zone = Pick<Domain, 'emailType' | 'hosts'>
 
-interface Executed extends Answer {
-  /** Whether the account may have changed. */
-  mayHaveChanged: boolean
-}
-
 /** Executes commands as a fault demands: not at all, later, on an outdated zone, or with another answer. */
 export class FaultyExecution {
   readonly #account: Account
@@ -28,7 +23,7 @@ export class FaultyExecution {
     this.#commands = commands
   }
 
-  run(params: Params, broken: Breakage | undefined): Executed {
+  run(params: Params, broken: Breakage | undefined): Answer {
     if (broken?.kind === 'late') this.#late.push(params)
     if (broken?.kind === 'other_tool' && broken.when === 'before') this.#addRows(params, broken.add)
     const answer = this.#execute(params, broken)
@@ -37,8 +32,7 @@ export class FaultyExecution {
     const last = broken?.kind === 'duplicate' ? given.body : answer.body
     this.#answers.set(keyOf(params), last)
     this.#latest = last
-    const mayHaveChanged = commandOf(params).includes('.set') || broken?.kind === 'other_tool'
-    return { ...given, mayHaveChanged }
+    return given
   }
 
   /** Executes what was put off, in its order. */
@@ -56,7 +50,7 @@ export class FaultyExecution {
     if (broken?.kind === 'outdated') return this.#answerOutdated(params)
     if (broken && !doesExecute(broken)) return this.#answerOnly(params)
     const zone = this.#zoneOf(params)
-    if (zone && commandOf(params).endsWith('.sethosts')) {
+    if (zone && params.command.endsWith('.sethosts')) {
       this.#previous.set(zone.name, { emailType: zone.emailType, hosts: zone.hosts })
     }
     return this.#commands.answer(params)
@@ -76,9 +70,11 @@ export class FaultyExecution {
     if (!domain || !previous) return this.#commands.answer(params)
     const { emailType, hosts } = domain
     Object.assign(domain, previous)
-    const answer = this.#commands.answer(params)
-    Object.assign(domain, { emailType, hosts })
-    return answer
+    try {
+      return this.#commands.answer(params)
+    } finally {
+      Object.assign(domain, { emailType, hosts })
+    }
   }
 
   // Faults of the transport keep the answer; these replace it.
@@ -91,7 +87,9 @@ export class FaultyExecution {
     }
     if (broken?.kind !== 'error') return answer
     const attributes = { Domain: params.domain ?? '', EmailType: '', IsSuccess: false }
-    const skeleton = broken.skeleton ? [element(resultOf(commandOf(params)), attributes)] : []
+    const skeleton = broken.skeleton
+      ? [element(resultOf(this.#commands.nameOf(params)), attributes)]
+      : []
     const refusal = new ErrorResponse(broken.number, broken.message, { skeleton })
     return this.#commands.refuse(params, refusal)
   }
@@ -110,7 +108,7 @@ function refusalOf(
   params: Params,
   fault: Extract<Breakage, { kind: 'refused_row' }>,
 ): ErrorResponse | undefined {
-  if (!commandOf(params).endsWith('.sethosts')) return undefined
+  if (!params.command.endsWith('.sethosts')) return undefined
   const row = readSubmitted(params).find(({ address }) => address === fault.address)
   if (!row) return undefined
   return fault.named
@@ -123,17 +121,12 @@ function doesExecute(fault: Breakage): boolean {
   return !['reset', 'late', 'ignored'].includes(fault.kind)
 }
 
-const commandOf = (params: Params) => (params.get('Command') ?? '').toLowerCase()
+const keyOf = (params: Params) => `${params.command} ${params.domain}`
 
-const keyOf = (params: Params) => `${commandOf(params)} ${params.domain}`
-
-function resultOf(command: string): string {
-  const known: Record<string, string> = {
-    'namecheap.domains.getinfo': 'DomainGetInfoResult',
-    'namecheap.domains.getlist': 'DomainGetListResult',
-    'namecheap.domains.dns.gethosts': 'DomainDNSGetHostsResult',
-    'namecheap.domains.dns.sethosts': 'DomainDNSSetHostsResult',
-    'namecheap.domains.dns.getlist': 'DomainDNSGetListResult',
-  }
-  return known[command] ?? 'Result'
+// `namecheap.domains.dns.getHosts` gives `DomainDNSGetHostsResult`.
+function resultOf(name: string): string {
+  const [, , ...words] = name.split('.')
+  const word = words.pop() ?? ''
+  const group = words.length > 0 ? 'DNS' : ''
+  return `Domain${group}${word.charAt(0).toUpperCase()}${word.slice(1)}Result`
 }

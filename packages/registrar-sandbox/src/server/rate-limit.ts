@@ -5,15 +5,16 @@ interface Limit {
   window: number
 }
 
-/** Parses `20/minute,700/hour,8000/day` or `off`; throws a SyntaxError on anything else. */
-export function parseRate(text: string): Limit[] {
-  if (text === 'off') return []
-  return text.split(',').map((part) => {
-    const [, calls, unit] = /^(\d+)\/(second|minute|hour|day)$/.exec(part.trim()) ?? []
-    if (!calls || !unit) throw new SyntaxError(`Not a rate: ${part}`)
-    // The pattern admits only these four units.
-    return { calls: Number(calls), window: lengths[unit as keyof typeof lengths] }
-  })
+/** `20/minute,700/hour,8000/day`, or `off`. */
+export const ratePattern =
+  /^(off|\d+\/(second|minute|hour|day)(, *\d+\/(second|minute|hour|day))*)$/
+
+function parseRate(text: string): Limit[] {
+  if (!ratePattern.test(text)) throw new SyntaxError(`Not a rate: ${text}`)
+  return [...text.matchAll(/(\d+)\/(\w+)/g)].map(([, calls, unit]) => ({
+    calls: Number(calls),
+    window: lengths[unit as keyof typeof lengths], // The pattern admits only these.
+  }))
 }
 
 /** Counts the calls of one account in sliding windows. Refused calls are not counted. */

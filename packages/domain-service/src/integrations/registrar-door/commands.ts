@@ -78,47 +78,13 @@ const dayOf = (day: string | null) => (day === null ? undefined : results.writeD
 async function getInfo(params: Params, caller: Caller, { infos, registrar }: DoorSources) {
   const domain = readDomain(params.require('DomainName', errors.domainMissing))
   if (typeof domain === 'string' || !allowsDomain(caller, domain.name)) throw results.unknownInfo()
-  const { value: info } = await infos
+  const { value } = await infos
     .read(domain.name, () => registrar.info(domain), cached)
     .catch(unless('domain_not_found', results.unknownInfo))
-  const { status, id, owner, is_owner, is_premium, dns, rights } = info
-  const isAll = rights.includes('all')
-  return results.infoResult({
-    attributes: {
-      Status: status ?? undefined,
-      ID: id,
-      DomainName: info.name,
-      OwnerName: owner ?? undefined,
-      IsOwner: is_owner ?? undefined,
-      IsPremium: is_premium ?? undefined,
-    },
-    created: dayOf(info.created_on),
-    expires: dayOf(info.expires_on),
-    years: info.years ?? undefined,
-    privacy: describePrivacy(info.whois_guard),
-    dns: {
-      ProviderType: dns.provider ?? undefined,
-      IsUsingOurDNS: dns.uses_registrar_dns ?? undefined,
-      // A token that is limited to some records does not learn of others.
-      HostCount: caller.records ? undefined : (dns.host_count ?? undefined),
-      EmailType: dns.email_type === null ? undefined : results.shownEmailType(dns.email_type),
-    },
-    nameservers: dns.nameservers,
-    rights: results.rightsElement(isAll, isAll ? [] : rights),
-  })
-}
-
-function describePrivacy({ status, expires_on }: DomainInfo['whois_guard']): Element {
-  const states = new Map([
-    ['ENABLED', 'True'],
-    ['DISABLED', 'False'],
-    ['NOTPRESENT', 'NotAlloted'],
-  ])
-  const expires = dayOf(expires_on)
-  return element('Whoisguard', { Enabled: states.get(status ?? '') }, [
-    element('ID', {}, '0'),
-    ...(expires === undefined ? [] : [element('ExpiredDate', {}, expires)]),
-  ])
+  // A token that is limited to some records does not learn of others, and none of the owner's mailbox.
+  return [
+    toElement(value.element, caller.records ? ['EmailDetails', 'HostCount'] : ['EmailDetails']),
+  ]
 }
 
 const tldCacheMs = 86_400_000
@@ -128,12 +94,26 @@ function tldReader(registrar: RegistrarClient): Command['run'] {
     ...registrar.cacheOptions(tldCacheMs),
     maxStaleMs: 30 * tldCacheMs,
   })
-  const load = async () => [element('Tlds', {}, (await registrar.tlds()).map(toElement))]
+  const load = async () => [
+    element(
+      'Tlds',
+      {},
+      (await registrar.tlds()).map((each) => toElement(each)),
+    ),
+  ]
   return async () => (await cache.read('', load, cached)).value
 }
 
-const toElement = ({ name, attributes, children, text }: RegistrarElement): Element =>
-  element(name, attributes, children.length > 0 ? children.map(toElement) : text)
+/** An element of the registrar without the attributes and children of these names. */
+function toElement(
+  { name, attributes, children, text }: RegistrarElement,
+  hidden: string[] = [],
+): Element {
+  const shown = Object.entries(attributes).filter(([key]) => !hidden.includes(key))
+  const content = children.filter((child) => !hidden.includes(child.name))
+  const inner = content.length > 0 ? content.map((child) => toElement(child, hidden)) : text
+  return element(name, Object.fromEntries(shown), inner)
+}
 
 async function getNameservers(params: Params, caller: Caller, sources: DoorSources) {
   const { nameservers: cache, registrar } = sources

@@ -109,6 +109,7 @@ test('getList, getInfo, dns.getList and getTldList answer as the registrar, the 
     DomainName: 'example.com',
   })
   expect(info.all('DnsDetails')[0]).toMatchObject({ HostCount: '3', EmailType: 'MXE' })
+  expect(info.all('EmailDetails')).toEqual([])
   expect(info.all('Modificationrights')).toEqual([{ All: 'true' }])
   expect(servers.all('DomainDNSGetListResult')[0]).toMatchObject({ IsUsingOurDNS: 'false' })
   expect(servers.text).toContain('<Nameserver>ns1.x.example</Nameserver>')
@@ -182,16 +183,19 @@ test('a token sees its domains only, a viewer writes nothing, and records of oth
   await using service = await start({ domains })
   const limited = await openDoor(service, { role: 'editor', domains: ['example.com'] })
   const viewer = await openDoor(service, {})
+  const narrow = await openDoor(service, { records: [{ name: 'home', types: ['A'] }] })
   const editor = await openDoor(service)
 
   const list = await limited.call('domains.getList')
   const foreign = await limited.getHosts('srv.org')
+  const info = await narrow.call('domains.getInfo', { DomainName: 'example.com' })
   const read = await viewer.getHosts()
   const written = await viewer.setHosts([])
   await editor.rows('srv.org')
   const srv = await editor.setHosts([], {}, 'srv.org')
 
   expect(list.all('Domain').map(({ Name }) => Name)).toEqual(['example.com'])
+  expect(info.all('DnsDetails')[0]).not.toHaveProperty('HostCount')
   expect([foreign.numbers, read.numbers, written.numbers]).toEqual([['2019166'], [], ['2030166']])
   expect([srv.numbers, srv.words]).toEqual([['2011288'], expect.stringContaining('_sip._tcp SRV')])
 })
