@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { CategoryCount, DirectoryNode, FileList } from '../../src/routes/files/file-schema.ts'
 import { emptyService } from '../support/empty-service.ts'
 import type { Service } from '../support/start.ts'
 
@@ -159,6 +161,20 @@ test('lists, categories and the tree have the same address with and without a sl
     expect(slashed?.status).toBe(200)
     expect(slashed?.body).toEqual(plain?.body)
   }
+})
+
+// No schema checks them on the way out.
+test.each([
+  ['/api/files?search=a', FileList],
+  ['/api/files/categories', z.object({ categories: z.array(CategoryCount) })],
+  ['/api/files/tree', z.object({ tree: DirectoryNode })],
+])('%s answers exactly the fields of its schema', async (path, schema) => {
+  await using service = await emptyService()
+  await putAll(service, ['a/b.txt', 'c.png'])
+
+  const { body } = await service.call('GET', path)
+
+  expect(JSON.parse(JSON.stringify(schema.parse(body)))).toStrictEqual(body)
 })
 
 test('a tree is opened as deep as it is asked', async () => {

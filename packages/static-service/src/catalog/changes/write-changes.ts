@@ -1,4 +1,4 @@
-import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { dialect, name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { nameOf, parentOf } from '../../files/path-segments.ts'
 import { insertPast } from '../history/past-rows.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
@@ -72,21 +72,21 @@ async function writeFiles(transaction: SqlTransaction, files: TrackedRows<Stored
       from ${fileRecords(some)} where file.id = record.id`)
   }
   for (const some of pieces(made)) {
-    await transaction.run(sql`insert into ${name('files')} (${sql([fileColumns.join(', ')])})
-      select ${sql([fileColumns.join(', ')])} from ${fileRecords(some)}`)
+    await transaction.run(sql`insert into ${name('files')} (${fileColumns}, folded)
+      select ${fileColumns}, ${keptFolded} from ${fileRecords(some)}`)
     await index.add(transaction, some)
   }
 }
 
-const fileTypes = {
-  ...stateTypes,
-  id: 'bigint',
-  directory: 'text',
-  name: 'text',
-  folded: 'text',
-} as const
+const fileTypes = { ...stateTypes, id: 'bigint', directory: 'text', name: 'text' } as const
 
-const fileColumns = Object.keys(fileTypes)
+const fileColumns = sql([Object.keys(fileTypes).join(', ')])
+
+// See `foldedPath`.
+const keptFolded = dialect({
+  sqlite: sql`iif(folded = upper(path), '', folded)`,
+  postgres: sql`folded`,
+})
 
 const recordOf = (file: StoredFile) => ({
   path: file.path,
@@ -107,7 +107,7 @@ const fileRecords = (files: StoredFile[]) =>
       ...{ id: file.id, name: file.name },
       ...{ directory: parentOf(file.path), folded: fold(file.path) },
     })),
-    fileTypes,
+    { ...fileTypes, folded: 'text' },
   )
 
 async function writeDirectories(transaction: SqlTransaction, { directories }: LoadedFiles) {

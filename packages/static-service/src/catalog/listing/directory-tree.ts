@@ -101,14 +101,15 @@ async function open(transaction: SqlTransaction, branches: Branch[], limit: numb
       where parent ${among(paths)} order by name limit ${limit}`,
   )
   for (const { parent, ...row } of directories) byPath.get(parent)?.directories?.push(toBranch(row))
-  const files = await transaction.all<{ directory: string; files: string }>(sql`
-    select directory, string_agg(node, ',' order by name) files from (
-      select directory, name, ${fileNode} node from ${name('files')}
-      where directory ${among(paths)} order by name limit ${limit - directories.length}
-    ) file group by directory`)
-  for (const { directory, files: json } of files) {
-    const branch = byPath.get(directory)
-    if (branch) branch.files = json
+  // A look-up for each directory: its index has the files by name.
+  const files = await transaction.all<{ path: string; files: string | null }>(sql`
+    select path, (select string_agg(node, ',') from (
+      select ${fileNode} node from ${name('files')} where directory = branch.path
+      order by name limit ${limit - directories.length}) file) files
+    from ${name('directories')} branch where path ${among(paths)}`)
+  for (const { path, files: json } of files) {
+    const branch = byPath.get(path)
+    if (branch && json) branch.files = json
   }
 }
 

@@ -18,7 +18,6 @@ export function openDatabase(file: string): SqliteSql {
 }
 
 export function tuneWriter({ database }: SqliteSql): void {
-  // Frequent checkpoints keep the log small on a small disk.
-  database.pragma('wal_autocheckpoint = 500')
+  // What is written between two checkpoints: the log stays small on a small disk.
   database.pragma('journal_size_limit = 4194304')
 }

@@ -137,7 +137,11 @@ const listCategoriesSchema = {
 function listCategories(app: App, slash: string, { catalog }: Dependencies) {
   app.get(
     `/api/files/categories${slash}`,
-    { config: { access: 'viewer', folders: 'prefix' }, schema: listCategoriesSchema },
+    {
+      config: { access: 'viewer', folders: 'prefix' },
+      schema: listCategoriesSchema,
+      serializerCompiler: uncheckedJson,
+    },
     async ({ query }) => {
       const { categories } = await catalog.reads.usage(query.prefix)
       return { categories: categories.map(describeCategory) }
