@@ -39,6 +39,7 @@ export {
   malformedBody,
   Problem,
   problemOf,
+  requestProblem,
   validationFailed,
 } from './problem-details.ts'
 export { methodNotAllowed, noSuchRoute } from './requests/allowed-methods.ts'

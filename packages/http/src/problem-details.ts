@@ -81,7 +81,7 @@ export function answerError(
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
-  const problem = toProblem(translate(error, request) ?? error, request.log)
+  const problem = requestProblem(error, request)
   // Fastify would close while the body is still arriving, and the sender would get a reset instead of this response.
   // The open connection reads and drops the rest.
   if (['body_too_large', 'unavailable'].includes(problem.code)) reply.removeHeader('connection')
@@ -93,6 +93,10 @@ export function answerError(
     .type('application/problem+json')
     .send(Buffer.from(JSON.stringify(problemOf(problem, request.id))))
 }
+
+/** What the client gets for an error of a request, also of the framework. Logs as `toProblem`. */
+export const requestProblem = (error: FastifyError | HttpError, request: FastifyRequest) =>
+  toProblem(translate(error, request) ?? error, request.log)
 
 /** What the client gets for an error. Logs what needs attention: a bug becomes a bare 500, logged with its stack. */
 export function toProblem(error: unknown, log: Pick<FastifyBaseLogger, 'error' | 'warn'>) {

@@ -1,12 +1,16 @@
 import { isIP, isIPv4 } from 'node:net'
 import { mayWriteRrset } from '@domains-and-files/auth'
-import { type App, AttemptLimit, type Clock, HttpError } from '@domains-and-files/http'
+import {
+  type App,
+  AttemptLimit,
+  type Clock,
+  HttpError,
+  requestProblem,
+} from '@domains-and-files/http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import ipaddr from 'ipaddr.js'
 import { findRrset } from '../dns/record.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { canonicalHostName, type DomainFinder, type HostName, locateHostName } from './host-name.ts'
-import { toHttpError } from './json-protocol.ts'
 import { contextOf, type RetryingWriter, type WriteContext } from './retrying-writer.ts'
 
 interface Dependencies {
@@ -100,20 +104,15 @@ async function updateHost(
   const mayWrite = (address: string) => mayWriteRrset(context.caller, host.name, typeOf(address))
   if (!addresses.every(mayWrite)) return '!yours'
   try {
-    // A cached zone is enough to tell that nothing changed, so a router that repeats itself costs no call; but for a
-    // change that is still to come, which this address then follows.
-    const isChanging = await zones.hasPending(host.domain)
     const { value: zone } = await zones.read(host.domain, false)
-    const edits = addresses.flatMap((address) => {
-      const type = typeOf(address)
-      const rrset = findRrset(zone, host.name, type)
-      const isSame = rrset?.values.length === 1 && isSameAddress(rrset.values[0], address)
-      const ttl = rrset?.ttl ?? defaultTtl
-      return isSame && !isChanging
-        ? []
-        : { kind: 'setRrset' as const, name: host.name, type, ttl, values: [address] }
+    const edits = addresses.map((address) => {
+      const [name, type] = [host.name, typeOf(address)]
+      const ttl = findRrset(zone, name, type)?.ttl ?? defaultTtl
+      return { kind: 'setRrset' as const, name, type, ttl, values: [address] }
     })
-    const effects = await Promise.all(edits.map((edit) => writer.write(host.domain, edit, context)))
+    const effects = await Promise.all(
+      edits.map((edit) => writer.writeUnlessDone(host.domain, edit, context)),
+    )
     const isChanged = effects.some(({ added, removed }) => added.length + removed.length > 0)
     return `${isChanged ? 'good' : 'nochg'} ${addresses.join(',')}`
   } catch (error) {
@@ -125,15 +124,10 @@ async function updateHost(
 /** Short, since home addresses change. */
 const defaultTtl = 300
 
-const isSameAddress = (one: string | undefined, other: string) =>
-  one !== undefined &&
-  isIP(one) !== 0 &&
-  ipaddr.parse(one).toString() === ipaddr.parse(other).toString()
-
 const typeOf = (address: string) => (isIPv4(address) ? 'A' : 'AAAA')
 
 function answerText(error: FastifyError | HttpError, request: FastifyRequest, reply: FastifyReply) {
-  const failure = toHttpError(error, request)
+  const failure = requestProblem(error, request)
   reply.problemCode = failure.code
   const text = failure.status === 401 ? 'badauth' : failure.status === 403 ? '!yours' : '911'
   return reply

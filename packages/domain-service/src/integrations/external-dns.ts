@@ -9,9 +9,8 @@ import {
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import type { Domain } from '../dns/domain-name.ts'
-import { applyEdit } from '../dns/edits/apply-edit.ts'
 import type { EnsureEdit } from '../dns/edits/zone-edit.ts'
-import { etagOf, toRrsets } from '../dns/record.ts'
+import { toRrsets } from '../dns/record.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import {
@@ -118,12 +117,14 @@ class ExternalDnsWebhook {
    * @throws {HttpError} 5xx unless every domain is done; 4xx only for what can never succeed, since external-dns stops then.
    */
   async apply(changes: Changes, context: WriteContext) {
+    const { writer } = this.#dependencies
     const edits = await this.#editsOf(changes, context.caller)
     const ends = await Promise.allSettled(
       [...edits.values()].map(({ domain, edit, pointers }) =>
-        this.#write(domain, edit, context).catch(
-          moveFaults((index, field) => pointers[index]?.(field)),
-        ),
+        // external-dns repeats its plan until all of it is done: what is done already must not cost calls.
+        writer
+          .writeUnlessDone(domain, edit, context)
+          .catch(moveFaults((index, field) => pointers[index]?.(field))),
       ),
     )
     const errors = ends.flatMap((end) =>
@@ -131,23 +132,6 @@ class ExternalDnsWebhook {
     )
     const worst = errors.find((error) => !isPermanent(error)) ?? errors[0]
     if (worst) throw worst
-  }
-
-  // external-dns repeats its plan until all of it is done: what is done already must not cost calls. A change that is
-  // still to come may undo it.
-  async #write(domain: Domain, edit: EnsureEdit, context: WriteContext) {
-    const { writer, zones } = this.#dependencies
-    const isChanging = await zones.hasPending(domain)
-    if (isChanging || !(await this.#isDone(domain, edit))) await writer.write(domain, edit, context)
-  }
-
-  async #isDone(domain: Domain, edit: EnsureEdit): Promise<boolean> {
-    try {
-      const { value: zone } = await this.#dependencies.zones.read(domain, false)
-      return etagOf(applyEdit(zone, edit)) === etagOf(zone)
-    } catch {
-      return false // The write says why.
-    }
   }
 
   async #editsOf(changes: Changes, caller: Caller) {

@@ -1,9 +1,9 @@
 import {
   type App,
-  databaseProblem,
   HttpError,
   problemOf,
   receiveBody,
+  requestProblem,
   validationFailed,
 } from '@domains-and-files/http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
@@ -63,7 +63,7 @@ export function textAt({ values }: LenientBody, key: string): string | undefined
 export const answerJsonError =
   (wordOf: (error: HttpError) => string = ({ code }) => code) =>
   (error: FastifyError | HttpError, request: FastifyRequest, reply: FastifyReply) => {
-    const failure = toHttpError(error, request)
+    const failure = requestProblem(error, request)
     reply.problemCode = failure.code
     return reply
       .code(failure.status)
@@ -71,24 +71,6 @@ export const answerJsonError =
       .type('application/json')
       .send(JSON.stringify({ error: wordOf(failure), ...problemOf(failure, request.id) }))
   }
-
-/** What a client may know of an error; bugs are logged. */
-export function toHttpError(error: FastifyError | HttpError, request: FastifyRequest): HttpError {
-  if (error instanceof HttpError) return logged(error, request)
-  const problem = databaseProblem(error)
-  if (problem) return logged(problem, request)
-  const { statusCode = 500 } = error
-  if (statusCode < 500)
-    return new HttpError(statusCode, 'malformed_body', 'The request is not valid')
-  request.log.error({ err: error }, 'request failed')
-  return new HttpError(500, 'internal_error', 'Something went wrong on our side')
-}
-
-function logged(error: HttpError, { log }: FastifyRequest): HttpError {
-  const { status, code, message: detail, cause } = error
-  if (status >= 500) log.warn({ code, detail, cause }, 'request refused')
-  return error
-}
 
 /**
  * For `catch`: throws the error, its pointers to records of an `ensure` edit replaced by pointers into the request, which

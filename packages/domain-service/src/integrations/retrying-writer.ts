@@ -2,8 +2,9 @@ import { type Caller, callerOf } from '@domains-and-files/auth'
 import { type Clock, delay, HttpError } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import type { Domain } from '../dns/domain-name.ts'
+import { applyEdit } from '../dns/edits/apply-edit.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
-import type { HostRecord } from '../dns/record.ts'
+import { etagOf, type HostRecord, type Zone } from '../dns/record.ts'
 import { registrarBusy } from '../errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { visibleError } from '../routes/zone/zone-schema.ts'
@@ -71,6 +72,18 @@ export class RetryingWriter {
     throw registrarBusy(retryAfterSeconds)
   }
 
+  /**
+   * As `write`, but without a call where a cached zone shows that nothing would change, so that clients may repeat
+   * themselves. A change that is still to come may undo it.
+   */
+  async writeUnlessDone(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
+    const { zones } = this.#options
+    const isChanging = await zones.hasPending(domain)
+    const found = await zones.read(domain, false).catch(() => undefined) // The write says why.
+    if (found && !isChanging && isDone(found.value, edit)) return nothing
+    return this.write(domain, edit, context)
+  }
+
   async #carryOut(domain: Domain, write: ZoneWrite, isLate: () => boolean): Promise<Effect> {
     const queued = await this.#findQueued(domain, write)
     if (queued !== undefined) return this.#awaitQueued(queued, isLate)
@@ -112,6 +125,14 @@ export class RetryingWriter {
       await delay(clock, pollMs)
     }
     return nothing
+  }
+}
+
+function isDone(zone: Zone, edit: ZoneEdit): boolean {
+  try {
+    return etagOf(applyEdit(zone, edit)) === etagOf(zone)
+  } catch {
+    return false // The write says why.
   }
 }
 

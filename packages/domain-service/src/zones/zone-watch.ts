@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import type { Clock, Logger, Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import { nameOf, type Row, type Zone } from '../dns/record.ts'
@@ -232,37 +233,11 @@ export type RecordPattern = (domain: string, name: string, type: string) => bool
 
 /** Parses a list of `fqdn:TYPE` and `domain:name:TYPE` with `*` in each part; undefined for anything else. */
 export function parseRecordPatterns(text: string): RecordPattern[] | undefined {
-  const entries = text.split(',').map((entry) => entry.trim())
-  const patterns = entries
-    .filter((entry) => entry !== '')
-    .map((entry) => {
-      const parts = entry.split(':')
-      if (parts.some((part) => !/^[\w.*@-]+$/.test(part))) return undefined
-      const [first, second, third] = parts.map(toExpression)
-      if (!first || !second || parts.length > 3) return undefined
-      const isRrset: RecordPattern = (domain, name, type) =>
-        third
-          ? first.test(domain) && second.test(name) && third.test(type)
-          : first.test(name === '@' ? domain : `${name}.${domain}`) && second.test(type)
-      return isRrset
-    })
-  return patterns.every((pattern) => pattern !== undefined) ? patterns : undefined
-}
-
-/** Compares with a pattern in which `*` stands for any characters; case does not matter. */
-const toExpression = (pattern: string) => {
-  const [first = '', ...others] = pattern.toLowerCase().split('*')
-  const last = others.pop()
-  const test = (text: string): boolean => {
-    const name = text.toLowerCase()
-    if (last === undefined) return name === first
-    let at = first.length
-    for (const part of others) {
-      const found = name.indexOf(part, at)
-      if (found === -1) return false
-      at = found + part.length
-    }
-    return name.startsWith(first) && name.endsWith(last) && name.length - last.length >= at
-  }
-  return { test }
+  const patterns = text.split(',').flatMap((entry) => entry.trim().toLowerCase() || [])
+  if (!patterns.every((each) => /^[\w.*@-]+(?::[\w.*@-]+){1,2}$/.test(each))) return undefined
+  return patterns.map((pattern) => (domain, name, type) => {
+    const fqdn = name === '@' ? domain : `${name}.${domain}`
+    const record = pattern.split(':').length === 3 ? `${domain}:${name}` : fqdn
+    return posix.matchesGlob(`${record}:${type}`.toLowerCase(), pattern)
+  })
 }

@@ -1,5 +1,12 @@
 import type { ApiTokens, Caller } from '@domains-and-files/auth'
-import { type App, type Clock, delay, HttpError, receiveBody } from '@domains-and-files/http'
+import {
+  type App,
+  type Clock,
+  delay,
+  HttpError,
+  receiveBody,
+  requestProblem,
+} from '@domains-and-files/http'
 import {
   type Envelope,
   errors,
@@ -9,7 +16,6 @@ import {
 } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { registrarBusy } from '../../errors.ts'
-import { toHttpError } from '../json-protocol.ts'
 import { commandsOf, type DoorSources } from './commands.ts'
 
 const url = '/integrations/registrar/xml.response'
@@ -45,7 +51,7 @@ export async function registerRegistrarDoor(app: App, dependencies: Dependencies
     return { command: commands.get(requested)?.name, requested, milliseconds, server }
   }
   const errorHandler = (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
-    const refusal = error instanceof errors.ErrorResponse ? error : toHttpError(error, request)
+    const refusal = error instanceof errors.ErrorResponse ? error : requestProblem(error, request)
     if (refusal instanceof HttpError && isTransient(refusal)) {
       reply.problemCode = refusal.code
       reply.headers({ 'retry-after': String(retryAfterSeconds), ...refusal.headers })
