@@ -1,4 +1,4 @@
-import { mkdirSync, openAsBlob, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ask } from '../harness/answer.ts'
 import { compare, type Finding } from '../harness/finding.ts'
@@ -6,7 +6,7 @@ import { alter, curl, makeLargeFile, megabytes, uploadAndDelete } from '../harne
 import { run, script } from '../harness/program.ts'
 import { alternate } from '../harness/rounds.ts'
 import { startStatic } from '../harness/services.ts'
-import { settings } from '../harness/settings.ts'
+import { cores, settings } from '../harness/settings.ts'
 import { load } from '../harness/wrk.ts'
 import { startNginx } from '../peers/peers.ts'
 
@@ -47,51 +47,48 @@ export async function uploadLarge(folder: string): Promise<Finding[]> {
   })
 }
 
-/** One file of 1 GiB by tus, beside a PUT of it: in one PATCH, and in PATCHes of 8 MiB. */
+/** One file of 1 GiB by tus, beside a PUT of it: in one PATCH, and in PATCHes of 8 MiB. The client is curl, for all of them. */
 export async function uploadResumable(folder: string): Promise<Finding[]> {
   await using ours = await startStatic(folder)
   const file = await makeLargeFile(folder)
-  const headers = { authorization: `Bearer ${ours.token}` }
+  const pieces = join(folder, 'pieces')
+  mkdirSync(pieces)
+  const { token } = ours
   const measure = async (upload: () => Promise<unknown>) => {
     await alter(file)
+    await run(['split', '-b', String(partBytes), '-a', '3', '-d', file, join(pieces, 'p')])
+    await run(['sync'])
     const began = performance.now()
     await upload()
     const seconds = (performance.now() - began) / 1000
-    await fetch(`${ours.url}/api/files/large.bin`, { method: 'DELETE', headers })
+    const headers = { authorization: `Bearer ${token}` }
+    const deleted = await fetch(`${ours.url}/api/files/large.bin`, { method: 'DELETE', headers })
+    if (!deleted.ok) throw new Error(`the file is not there: ${deleted.status}`)
     return megabytes / seconds
   }
-  const patch = (url: string, offset: number) => ({
-    url: `${ours.url}${url}`,
-    headers: { ...headers, ...tus, 'upload-offset': String(offset), 'content-type': offsetStream },
+  const send = async (requests: CurlRequest[]) => {
+    const config = join(folder, 'requests')
+    writeFileSync(config, requests.map((request) => curlConfig(request, token)).join('next\n'))
+    await run(['curl', '-K', config], { core: cores.load })
+  }
+  const patch = (upload: string, from: string, offset: number) => ({
+    ...{ method: 'PATCH', url: `${ours.url}${upload}`, from },
+    headers: { ...tus, 'upload-offset': String(offset), 'content-type': offsetStream },
   })
   const figures = await alternate(
     {
-      ours: () =>
-        measure(async () => {
-          const { url, headers: fields } = patch(await createUpload(ours), 0)
-          const args = Object.entries(fields).flatMap(([name, value]) => [
-            '-H',
-            `${name}: ${value}`,
-          ])
-          await curl(url, [...args, '-X', 'PATCH', '-T', file])
-        }),
+      ours: () => measure(async () => send([patch(await createUpload(ours), file, 0)])),
       PUT: () =>
         measure(() =>
-          curl(`${ours.url}/api/files/large.bin`, [
-            ...['-H', `authorization: ${headers.authorization}`],
-            ...['-T', file],
+          send([
+            { method: 'PUT', url: `${ours.url}/api/files/large.bin`, from: file, headers: {} },
           ]),
         ),
       'PATCHes of 8 MiB': () =>
         measure(async () => {
           const upload = await createUpload(ours)
-          const content = await openAsBlob(file)
-          for (let at = 0; at < content.size; at += partBytes) {
-            const { url, headers: fields } = patch(upload, at)
-            const body = await content.slice(at, at + partBytes).arrayBuffer()
-            const response = await fetch(url, { method: 'PATCH', headers: fields, body })
-            if (response.status !== 204) throw new Error(`${url}: ${response.status}`)
-          }
+          const names = readdirSync(pieces).sort()
+          await send(names.map((name, at) => patch(upload, join(pieces, name), at * partBytes)))
         }),
     },
     rounds,
@@ -110,6 +107,21 @@ export async function uploadResumable(folder: string): Promise<Finding[]> {
       { PUT: { of: 'ratio', atLeast: 0.6 } },
     ),
   ]
+}
+
+interface CurlRequest {
+  method: string
+  url: string
+  /** The file that is the body. */
+  from: string
+  headers: Record<string, string>
+}
+
+// One of the requests that curl sends over one connection.
+function curlConfig({ method, url, from, headers }: CurlRequest, token: string): string {
+  const all = { expect: '', authorization: `Bearer ${token}`, ...headers }
+  const lines = Object.entries(all).map(([name, value]) => `header = "${name}: ${value}"\n`)
+  return `silent\nfail\nrequest = ${method}\nupload-file = "${from}"\nurl = "${url}"\noutput = /dev/null\n${lines.join('')}`
 }
 
 const tus = { 'tus-resumable': '1.0.0' }

@@ -82,12 +82,11 @@ export interface ResumableBlob extends AsyncDisposable {
   /** @throws {HttpError} `insufficient_storage` when the disk is full. */
   write(chunk: Buffer): Promise<void>
   /**
-   * What of the bytes is durable by now, or in a moment, while more are written; by `flush` all of them.
+   * What of the bytes is durable by now, or in a moment, while more are written; of the last ones of a request all.
    * @throws {HttpError} `insufficient_storage` when the disk is full.
    */
-  progress(): Promise<SavedBlob>
-  flush(): Promise<SavedBlob>
-  /** Ends the flushed content, so that it can be read and kept. What it returns is to be saved first. May be repeated. */
+  save(isLast: boolean): Promise<SavedBlob>
+  /** Ends the saved content, so that it can be read and kept. What it returns is to be saved, too. May be repeated. */
   seal(): Promise<SavedBlob>
   read(): AsyncIterable<Buffer>
   /**

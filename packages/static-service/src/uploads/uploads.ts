@@ -19,7 +19,6 @@ interface Dependencies {
 /** Uploads that arrive in several requests (tus 1.0). */
 export class Uploads {
   readonly #dependencies: Dependencies
-  /** Of what this process has received and recorded: without it a content is read again at its end. */
   readonly #hashes = new LRUCache<string, ContentHash>({ max: 1000 })
   readonly #writers = new Map<string, UploadWriter>()
   readonly #timer: NodeJS.Timeout
@@ -34,8 +33,8 @@ export class Uploads {
   }
 
   /** @throws {HttpError} `too_many_uploads`. */
-  create(upload: Omit<NewUpload, 'id'>): Promise<Upload> {
-    return this.#dependencies.table.create({ id: randomUUID(), ...upload })
+  create(upload: NewUpload): Promise<Upload> {
+    return this.#dependencies.table.create(randomUUID(), upload)
   }
 
   /** @throws {HttpError} `upload_not_found`, also outside the caller's own or its folders, or `upload_ended`. */
@@ -56,8 +55,20 @@ export class Uploads {
     caller: Caller,
     work: (writer: UploadWriter) => Promise<void>,
   ): Promise<Upload> {
+    await this.find(id, caller)
+    const upload = await this.#dependencies.table.acquire(id, randomUUID())
+    if (!upload) {
+      await this.find(id, caller)
+      throw uploadLocked()
+    }
+    // Both would write to the same bytes.
+    await this.#writers.get(id)?.stop()
     // Ended before the response: the client may send its next request at once.
-    await using writer = await this.#open(id, caller)
+    await using writer = new UploadWriter(upload, {
+      ...{ ...this.#dependencies, hashes: this.#hashes },
+      onClose: () => this.#writers.get(id) === writer && this.#writers.delete(id),
+    })
+    this.#writers.set(id, writer)
     await work(writer)
     return writer.upload
   }
@@ -65,25 +76,6 @@ export class Uploads {
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.#sweeping
-  }
-
-  async #open(id: string, caller: Caller): Promise<UploadWriter> {
-    await this.find(id, caller)
-    const { table, store } = this.#dependencies
-    const writer = randomUUID()
-    const upload = await table.acquire(id, writer)
-    if (!upload) {
-      await this.find(id, caller)
-      throw uploadLocked()
-    }
-    // Both would write to the same bytes.
-    await this.#writers.get(id)?.stop()
-    const opened = new UploadWriter(upload, {
-      ...{ table, store, writer, hashes: this.#hashes },
-      onClose: () => this.#writers.get(id) === opened && this.#writers.delete(id),
-    })
-    this.#writers.set(id, opened)
-    return opened
   }
 
   async #sweep() {

@@ -10,6 +10,7 @@ import { text } from 'node:stream/consumers'
 import { check } from '../../src/maintenance/check.ts'
 import { type FileSystem, type MountedDisk, mountDisk, whyNoDisk } from '../support/mounted-disk.ts'
 import { run } from '../support/program.ts'
+import { findLostBytes, type ResumedUpload, resumeUntilGone } from '../support/resumed-upload.ts'
 import {
   countInterrupted,
   findLosses,
@@ -28,10 +29,11 @@ if (reason) {
   process.exitCode = 2
 } else {
   for (const kind of kinds) {
-    const { acknowledged, interrupted, losses } = await cutRepeatedly(kind)
+    const { acknowledged, resumed, interrupted, losses } = await cutRepeatedly(kind)
     const found = losses.length === 0 ? 'nothing lost' : `LOST: ${losses.join(', ')}`
     process.stdout.write(
       `${kind}: ${rounds} cuts, ${acknowledged} acknowledged changes: ${found}\n` +
+        `  resumable uploads cut after ${resumed.join(', ')} acknowledged bytes\n` +
         `  cut off: ${JSON.stringify(interrupted)}\n`,
     )
     if (losses.length > 0) process.exitCode = 1
@@ -55,20 +57,23 @@ async function cutRepeatedly(kind: FileSystem) {
   const dataDir = join(disk.folder, 'data')
   const writers = makeWriters(6)
   const losses: string[] = []
+  const resumed: number[] = []
   let acknowledged = 0
   try {
     if (!losesUnflushed(disk)) losses.push('the cut itself: it takes nothing, so it proves nothing')
     for (let round = 0; round < rounds; round += 1) {
       const backup = join(outside, `backup-${round}`)
-      const { count, isBackedUp } = await writeUntilCut({ disk, dataDir, backup }, writers)
+      const cut = await writeUntilCut({ disk, dataDir, backup }, writers)
+      const { count, upload, isBackedUp } = cut
       acknowledged += count
-      losses.push(...(await findAllLosses(dataDir, writers)))
+      resumed.push(upload.acknowledged)
+      losses.push(...(await findAllLosses(dataDir, writers, upload)))
       if (isBackedUp) losses.push(...(await findBackupLosses(backup, outside)))
     }
   } finally {
     rmSync(outside, { recursive: true })
   }
-  return { acknowledged, interrupted: countInterrupted(writers), losses }
+  return { acknowledged, resumed, interrupted: countInterrupted(writers), losses }
 }
 
 // The harness must be able to see a loss: a file that was never flushed is empty, or gone.
@@ -97,17 +102,22 @@ async function writeUntilCut({ disk, dataDir, backup }: Cutting, writers: Writer
     disk.cutPower()
     program.child.kill('SIGKILL')
   }
+  const resuming = resumeUntilGone(program, token)
   const count = await writeUntilKilled(program, { token, writers }, { kill: cut, withinMs: 2500 })
   await program.kill()
   const { status } = await backingUp
   disk.remount()
-  return { count, isBackedUp: status === 0 }
+  return { count, upload: await resuming, isBackedUp: status === 0 }
 }
 
-async function findAllLosses(dataDir: string, writers: Writer[]): Promise<string[]> {
+async function findAllLosses(
+  dataDir: string,
+  writers: Writer[],
+  upload: ResumedUpload,
+): Promise<string[]> {
   const program = await run(dataDir)
   const token = await program.logIn()
-  const losses: string[] = []
+  const losses = await findLostBytes(program, token, upload)
   for (const writer of writers) losses.push(...(await findLosses(program, token, writer)))
   for (const writer of writers) await settle(program, writer)
   program.child.kill('SIGTERM') // Ends once the sweep of the start has ended.

@@ -17,11 +17,11 @@ function openTable() {
   return { clock, table: new UploadTable(sql, hourMs) }
 }
 
-const upload = { owner: 'alice', path: 'a', metadata: '', conditions: {}, length: 10 }
+const upload = { owner: 'alice', path: 'a', metadata: '', conditions: '{}', length: 10 }
 
 test('a second writer takes over once the first has been silent for ten seconds', async () => {
   const { clock, table } = openTable()
-  await table.create({ id: 'u', ...upload })
+  await table.create('u', upload)
   await table.acquire('u', 'first')
 
   clock.now += 6000
@@ -41,7 +41,7 @@ test('a second writer takes over once the first has been silent for ten seconds'
 
 test('an upload expires after its last request, is known for a day, and is then forgotten', async () => {
   const { clock, table } = openTable()
-  await table.create({ id: 'u', ...upload })
+  await table.create('u', upload)
   clock.now += hourMs - 1
   await table.acquire('u', 'writer')
   await table.update('u', 'writer', saved)
@@ -59,15 +59,15 @@ test('an upload expires after its last request, is known for a day, and is then 
   clock.now += 1
   await table.expire()
 
-  expect([none, known?.isEnded, due?.isEnded]).toEqual([[], false, true])
+  expect([none, known?.isEnded, due?.isEnded]).toEqual([[], 0, 1])
   expect(expired.map(({ id }) => id)).toEqual(['u'])
-  expect([ended?.isEnded, await table.acquire('u', 'late')]).toEqual([true, undefined])
+  expect([ended?.isEnded, await table.acquire('u', 'late')]).toEqual([1, undefined])
   expect(await table.find('u')).toBeUndefined()
 })
 
 test('an upload does not expire while its writer is heard of', async () => {
   const { clock, table } = openTable()
-  await table.create({ id: 'u', ...upload })
+  await table.create('u', upload)
   await table.acquire('u', 'writer')
   clock.now += hourMs - 5000
   await table.update('u', 'writer', {})

@@ -39,16 +39,12 @@ export class ResumableFile implements ResumableBlob {
     return this.#staging.write(chunk)
   }
 
-  progress(): Promise<SavedBlob> {
-    return this.flush()
-  }
-
-  seal(): Promise<SavedBlob> {
-    return this.flush()
+  async seal(): Promise<SavedBlob> {
+    return { size: this.#staging.size, state: null, tail: null }
   }
 
   // It stays for hours, so it leaves the databases their room.
-  async flush(): Promise<SavedBlob> {
+  async save(): Promise<SavedBlob> {
     const { size } = this.#staging
     await this.#options.demandSpace()
     await this.#staging.flush()

@@ -43,9 +43,9 @@ export class ResumableObject implements ResumableBlob {
   #sending: Promise<void> = Promise.resolve()
   #release: (() => void) | undefined
 
-  constructor(saved: SavedBlob, epoch: number, dependencies: Dependencies) {
-    this.#saved = saved
-    this.#object = saved.state === null ? undefined : JSON.parse(saved.state)
+  constructor({ size, state, tail }: SavedBlob, epoch: number, dependencies: Dependencies) {
+    this.#saved = { size, state, tail }
+    this.#object = state === null ? undefined : JSON.parse(state)
     this.#epoch = epoch
     this.#dependencies = dependencies
     this.#part = this.#newPart()
@@ -66,23 +66,21 @@ export class ResumableObject implements ResumableBlob {
     }
   }
 
-  // The tail is saved at the end of a request alone: it would be written with each part.
-  async progress(): Promise<SavedBlob> {
-    await this.#sending
-    const state = JSON.stringify(this.#object)
-    if (!this.#object || state === this.#saved.state) return this.#saved
-    return { size: this.#sentBytes, state, tail: null }
-  }
-
-  async flush(): Promise<SavedBlob> {
+  async save(isLast: boolean): Promise<SavedBlob> {
     await this.#begin()
     await this.#sending
+    const object = this.#object
+    const state = object ? JSON.stringify(object) : null
+    // The tail is saved at the end of a request alone: it would be written with each part.
+    if (!isLast)
+      return state === this.#saved.state
+        ? this.#saved
+        : { size: this.#sentBytes, state, tail: null }
     const { size, file } = this.#part
     if (size > 0) await this.#part.settle()
     const tail = size > 0 ? await readFile(file) : null
-    const state = this.#object ? JSON.stringify(this.#object) : null
-    if (!this.#object?.isDone) this.#saved = { size: this.#sentBytes + size, state, tail }
-    if (this.#object) await this.#dependencies.uploads.renew(this.#object)
+    if (!object?.isDone) this.#saved = { size: this.#sentBytes + size, state, tail }
+    if (object) await this.#dependencies.uploads.renew(object)
     return this.#saved
   }
 

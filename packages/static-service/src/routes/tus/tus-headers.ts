@@ -1,32 +1,41 @@
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { readIfMatch } from '@domains-and-files/http'
+import { z } from 'zod'
 import { checksumMismatch, malformedTus } from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
 import type { Conditions } from '../../rfc9110/entity-tags.ts'
 
-// The request headers of tus 1.0.0 (https://tus.io/protocols/resumable-upload): every fault is 400 `malformed_request`.
-
 /** The media type of bytes that are appended to an upload. */
 export const offsetStream = 'application/offset+octet-stream'
 
-/** A number of bytes; undefined without the header. */
-export function readBytes(headers: IncomingHttpHeaders, name: string): number | undefined {
-  const value = headers[name]?.toString()
-  if (value === undefined) return undefined
-  if (!/^\d{1,15}$/.test(value)) throw malformedTus(`${name} must be a number of bytes`)
-  return Number(value)
-}
+const Bytes = z
+  .string()
+  .regex(/^\d{1,15}$/, 'must be a number of bytes')
+  .transform(Number)
+  .optional()
 
-/** `Upload-Length`, or null with `Upload-Defer-Length: 1`. */
-export function readNewLength(headers: IncomingHttpHeaders): number | null {
-  const length = readBytes(headers, 'upload-length')
-  const deferred = headers['upload-defer-length']?.toString()
-  if (deferred !== undefined && deferred !== '1')
-    throw malformedTus('Upload-Defer-Length can only be 1')
-  if ((length === undefined) === (deferred === undefined))
-    throw malformedTus('Send either Upload-Length or Upload-Defer-Length: 1')
-  return length ?? null
+// https://tus.io/protocols/resumable-upload
+const TusHeaders = z.object({
+  'upload-offset': Bytes,
+  'upload-length': Bytes,
+  'upload-defer-length': z.literal('1', 'can only be 1').optional(),
+  'upload-metadata': z.string().default(''),
+  'upload-checksum': z
+    .string()
+    .regex(
+      /^(?:sha1|sha256) [A-Za-z0-9+/]+={0,2}$/,
+      'must be sha1 or sha256, a space, and the digest in base64',
+    )
+    .optional(),
+})
+
+/** The request headers of tus 1.0.0, those with numbers of bytes as such. @throws {HttpError} `malformed_request`. */
+export function readTusHeaders(headers: IncomingHttpHeaders): z.output<typeof TusHeaders> {
+  const { data, error } = TusHeaders.safeParse(headers)
+  const [issue] = error?.issues ?? []
+  if (issue) throw malformedTus(`${issue.path.join('.')} ${issue.message}`)
+  return data as z.output<typeof TusHeaders> // There is no issue.
 }
 
 /** Where an upload goes, by its metadata and the directory in the query. */
@@ -35,12 +44,9 @@ export interface Target {
   conditions: Conditions
 }
 
-/** @throws {HttpError} `invalid_path` and `reserved_path` too. */
-export function readTarget(metadata: string, folder: string | undefined): Target {
-  const values = readMetadata(metadata)
-  const [path, filename] = [values.get('path'), values.get('filename')]
-  const overwrite = values.get('overwrite') ?? 'true'
-  const ifMatch = values.get('if_match')
+/** @throws {HttpError} `malformed_request`, `invalid_path` and `reserved_path`. */
+export function readTarget(metadata: string, folder = ''): Target {
+  const { path, filename, overwrite = 'true', if_match: ifMatch } = readMetadata(metadata)
   if (overwrite !== 'true' && overwrite !== 'false')
     throw malformedTus('overwrite in Upload-Metadata must be true or false')
   if (path === undefined && filename === undefined)
@@ -48,7 +54,7 @@ export function readTarget(metadata: string, folder: string | undefined): Target
   return {
     path:
       path === undefined
-        ? readPath(join(readDirectory(folder ?? ''), filename ?? ''))
+        ? readPath(join(readDirectory(folder), filename ?? ''))
         : readWrittenPath(path),
     conditions: {
       ...(overwrite === 'false' && { ifNoneMatch: '*' as const }),
@@ -57,57 +63,37 @@ export function readTarget(metadata: string, folder: string | undefined): Target
   }
 }
 
-function readMetadata(header: string): Map<string, string> {
-  const values = new Map<string, string>()
-  for (const pair of header.trim() === '' ? [] : header.split(',')) {
-    const [key = '', value = '', ...rest] = pair.split(' ').filter((part) => part !== '')
-    const isRight = /^\S+$/.test(key) && /^[A-Za-z0-9+/]*={0,2}$/.test(value) && rest.length === 0
-    if (!isRight || values.has(key))
-      throw malformedTus(
-        'Upload-Metadata must be a list of distinct keys, each with a base64 value',
-      )
-    values.set(key, decode(key, value))
-  }
-  return values
+function readMetadata(header: string): Partial<Record<string, string>> {
+  const pairs = header.trim() === '' ? [] : header.split(',').map((pair) => pair.trim())
+  const values = new Map(
+    pairs.map((pair) => {
+      const [, key, value] = /^(\S+)(?: +([A-Za-z0-9+/]*={0,2}))?$/.exec(pair) ?? []
+      return [key, decode(value ?? '')]
+    }),
+  )
+  if (values.has(undefined) || values.size < pairs.length)
+    throw malformedTus('Upload-Metadata must be a list of distinct keys, each with a base64 value')
+  return Object.fromEntries(values)
 }
 
-function decode(key: string, value: string): string {
-  const bytes = Buffer.from(value, 'base64')
+function decode(value: string): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
+      Buffer.from(value, 'base64'),
+    )
   } catch {
-    throw malformedTus(`${key} in Upload-Metadata is not UTF-8`)
+    throw malformedTus('A value in Upload-Metadata is not UTF-8')
   }
 }
+
+export const checksumAlgorithms = ['sha1', 'sha256']
 
 /** Checks the bytes of a request against `Upload-Checksum`: called with each chunk, and at the end without one. */
-export function readChecksum(headers: IncomingHttpHeaders): ((chunk?: Buffer) => void) | undefined {
-  const value = headers['upload-checksum']?.toString()
-  if (value === undefined) return undefined
-  const [, algorithm = '', expected = ''] = /^(\S+) ([A-Za-z0-9+/]+={0,2})$/.exec(value) ?? []
-  if (!checksumAlgorithms.includes(algorithm))
-    throw malformedTus('Upload-Checksum must be sha1 or sha256, a space, and the digest in base64')
+export function checkBytes(checksum: string): (chunk?: Buffer) => void {
+  const [algorithm = '', expected] = checksum.split(' ')
   const hash = createHash(algorithm)
   return (chunk) => {
     if (chunk) hash.update(chunk)
     else if (hash.digest('base64') !== expected) throw checksumMismatch()
   }
 }
-
-export const checksumAlgorithms = ['sha1', 'sha256']
-
-/** Response headers that a page of another origin may read. */
-export const exposedTusHeaders = [
-  'content-location',
-  'repr-digest',
-  'tus-checksum-algorithm',
-  'tus-extension',
-  'tus-max-size',
-  'tus-resumable',
-  'tus-version',
-  'upload-defer-length',
-  'upload-expires',
-  'upload-length',
-  'upload-metadata',
-  'upload-offset',
-]

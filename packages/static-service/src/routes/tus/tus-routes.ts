@@ -1,5 +1,6 @@
+import { addAbortSignal } from 'node:stream'
 import { callerOf } from '@domains-and-files/auth'
-import { type App, methodNotAllowed } from '@domains-and-files/http'
+import { type App, HttpError, methodNotAllowed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
   concatenationNotSupported,
@@ -14,17 +15,15 @@ import type { Upload } from '../../uploads/upload-table.ts'
 import type { UploadWriter } from '../../uploads/upload-writer.ts'
 import type { Uploads } from '../../uploads/uploads.ts'
 import { requirePath } from '../callers.ts'
-import type { DescribedFile } from '../files/file-schema.ts'
 import { registerRawBodies } from '../files/put-file.ts'
-import { conditionsOf, refuseContentCoding, storeFiles } from '../files/store-files.ts'
+import { conditionsOf, readBody, refuseContentCoding, storeFiles } from '../files/store-files.ts'
 import type { UploadDependencies } from '../files/uploads.ts'
 import {
+  checkBytes,
   checksumAlgorithms,
   offsetStream,
-  readBytes,
-  readChecksum,
-  readNewLength,
   readTarget,
+  readTusHeaders,
 } from './tus-headers.ts'
 import { createSchema, deleteSchema, patchSchema } from './tus-schemas.ts'
 
@@ -40,7 +39,8 @@ export async function registerResumableRoutes(app: App, dependencies: Dependenci
   await registerRawBodies(app, (scope) => {
     scope.addHook('onRequest', async ({ method, headers }) => {
       // Another one is ignored, also where it is malformed: the framework would refuse it.
-      if (!isOffsetStream(headers['content-type'])) delete headers['content-type']
+      const [type = ''] = headers['content-type']?.split(';', 1) ?? []
+      if (type.trim().toLowerCase() !== offsetStream) delete headers['content-type']
       if (method !== 'OPTIONS' && headers['tus-resumable'] !== '1.0.0')
         throw tusVersionNotSupported()
     })
@@ -52,41 +52,6 @@ export async function registerResumableRoutes(app: App, dependencies: Dependenci
   })
 }
 
-function addRoutes(app: App, dependencies: Dependencies) {
-  const config = { access: 'editor', folders: 'handler' } as const
-  const { maxBytes } = dependencies.limits
-  const url = '/api/uploads/:id'
-  const atUpload = (handle: Handler) => (request: NamedRequest, reply: FastifyReply) =>
-    handle(request, reply, { ...dependencies, id: request.params.id })
-  for (const each of ['/api/uploads', '/api/uploads/', url])
-    app.options(each, { schema: { hide: true } }, async (_request, reply) => reply.code(204).send())
-  for (const slash of ['', '/'])
-    app.post(`/api/uploads${slash}`, { config, schema: createSchema(maxBytes) }, (request, reply) =>
-      create(request, reply, { ...dependencies, folder: request.query.folder }),
-    )
-  app.patch(url, { config, schema: patchSchema(maxBytes) }, atUpload(append))
-  app.delete(url, { config, schema: deleteSchema }, atUpload(remove))
-  // The document has neither.
-  const schema = { hide: true, params: deleteSchema.params }
-  app.head(url, { config, schema }, atUpload(describe))
-  app.post(url, { config, schema }, (request, reply) => {
-    const method = request.headers['x-http-method-override']?.toString().toUpperCase() ?? 'POST'
-    const handle = handlers[method]
-    if (!handle) throw methodNotAllowed(method, Object.keys(handlers).join(', '))
-    return atUpload(handle)(request, reply)
-  })
-}
-
-type NamedRequest = FastifyRequest & { params: { id: string } }
-type Named = Dependencies & { id: string }
-type Handler = (request: FastifyRequest, reply: FastifyReply, upload: Named) => Promise<unknown>
-
-/** Of `X-HTTP-Method-Override`. */
-const handlers: Record<string, Handler> = { HEAD: describe, PATCH: append, DELETE: remove }
-
-const isOffsetStream = (type: string | undefined) =>
-  type?.split(';', 1)[0]?.trim().toLowerCase() === offsetStream
-
 const abilities = (maxBytes: number) => ({
   'tus-version': '1.0.0',
   'tus-max-size': String(maxBytes),
@@ -94,6 +59,40 @@ const abilities = (maxBytes: number) => ({
     'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
   'tus-checksum-algorithm': checksumAlgorithms.join(','),
 })
+
+function addRoutes(app: App, dependencies: Dependencies) {
+  const config = { access: 'editor', folders: 'handler' } as const
+  const { maxBytes } = dependencies.limits
+  const url = '/api/uploads/:id'
+  for (const each of ['/api/uploads', '/api/uploads/', url])
+    app.options(each, { schema: { hide: true } }, async (_request, reply) => reply.code(204).send())
+  const schema = createSchema(maxBytes)
+  for (const each of ['/api/uploads', '/api/uploads/'])
+    app.post(each, { config, schema }, (request, reply) =>
+      create(request, reply, { ...dependencies, folder: request.query.folder }),
+    )
+  const at = (handle: Handler) => (request: FastifyRequest & { params: Id }, reply: FastifyReply) =>
+    handle(request, reply, { ...dependencies, ...request.params })
+  app.patch(url, { config, schema: patchSchema(maxBytes) }, at(append))
+  app.delete(url, { config, schema: deleteSchema }, at(remove))
+  // The document has neither.
+  const hidden = { hide: true, params: deleteSchema.params }
+  app.head(url, { config, schema: hidden }, at(describe))
+  app.post(url, { config, schema: hidden }, (request, reply) => {
+    const handlers: Record<string, Handler> = { HEAD: describe, PATCH: append, DELETE: remove }
+    const method = request.headers['x-http-method-override']?.toString().toUpperCase() ?? 'POST'
+    const handle = handlers[method]
+    if (!handle) throw methodNotAllowed(method, Object.keys(handlers).join(', '))
+    return at(handle)(request, reply)
+  })
+}
+
+type Id = { id: string }
+type Handler = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  upload: Dependencies & Id,
+) => Promise<unknown>
 
 async function create(
   request: FastifyRequest,
@@ -103,8 +102,10 @@ async function create(
   const { uploads, limits } = dependencies
   const { headers } = request
   if (headers['upload-concat'] !== undefined) throw concatenationNotSupported()
-  const length = readNewLength(headers)
-  const metadata = headers['upload-metadata']?.toString() ?? ''
+  const sent = readTusHeaders(headers)
+  const { 'upload-length': length = null, 'upload-metadata': metadata } = sent
+  if ((length === null) === (sent['upload-defer-length'] === undefined))
+    throw malformedTus('Send either Upload-Length or Upload-Defer-Length: 1')
   const { path, conditions } = readTarget(metadata, folder)
   const caller = callerOf(request)
   requirePath(caller, path)
@@ -114,42 +115,36 @@ async function create(
   await limits.checkTarget(path, conditions)
   if (length !== null) await limits.checkQuota(path, length)
   const owner = caller.username
-  const created = await uploads.create({ owner, path, metadata, conditions, length })
-  const { id } = created
-  reply.code(201).header('location', `/api/uploads/${id}`)
+  const row = { owner, path, metadata, conditions: JSON.stringify(conditions), length }
+  const created = await uploads.create(row)
+  reply.code(201).header('location', `/api/uploads/${created.id}`)
   if (!hasBody && length !== 0) return reply.headers(progressOf(created)).send()
-  const context = { ...dependencies, offset: 0 }
-  try {
-    const upload = await uploads.write(id, caller, (writer) => receive(request, writer, context))
-    return reply.headers(progressOf(upload)).send()
-  } catch (error) {
-    // Only a whole upload is worth another attempt: the client has no URL yet.
-    if (!isWhole(await uploads.find(id, caller)))
-      await uploads.write(id, caller, (writer) => writer.end())
-    throw error
-  }
+  const upload = await uploads.write(created.id, caller, (writer) =>
+    receive(request, writer, { ...dependencies, offset: 0 }).catch(async (error) => {
+      // Only a whole upload is worth another attempt: the client has no URL yet.
+      if (!isWhole(writer.upload)) await writer.end()
+      throw error
+    }),
+  )
+  return reply.headers(progressOf(upload)).send()
 }
 
-async function describe(request: FastifyRequest, reply: FastifyReply, { id, uploads }: Named) {
+const describe: Handler = async (request, reply, { id, uploads }) => {
   const upload = await uploads.find(id, callerOf(request))
-  const { metadata } = upload
+  const { length, metadata, outcome } = upload
   // A whole upload without a byte has none that could be withheld.
-  const isOpen = upload.length === null || (upload.length === 0 && !upload.outcome)
+  const isOpen = length === null || (length === 0 && !outcome)
   return reply
     .code(200)
     .headers(progressOf(upload))
-    .headers(isOpen ? { 'upload-defer-length': '1' } : { 'upload-length': String(upload.length) })
+    .headers(isOpen ? { 'upload-defer-length': '1' } : { 'upload-length': String(length) })
     .headers(metadata ? { 'upload-metadata': metadata } : {})
     .send()
 }
 
-async function append(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { id, ...dependencies }: Named,
-) {
+const append: Handler = async (request, reply, { id, ...dependencies }) => {
   demandOffsetStream(request)
-  const offset = readBytes(request.headers, 'upload-offset')
+  const { 'upload-offset': offset } = readTusHeaders(request.headers)
   if (offset === undefined) throw malformedTus('Send Upload-Offset')
   const { uploads } = dependencies
   const caller = callerOf(request)
@@ -163,7 +158,7 @@ async function append(
   return reply.code(204).headers(progressOf(upload)).send()
 }
 
-async function remove(request: FastifyRequest, reply: FastifyReply, { id, uploads }: Named) {
+const remove: Handler = async (request, reply, { id, uploads }) => {
   await uploads.write(id, callerOf(request), (writer) => writer.end())
   return reply.code(204).send()
 }
@@ -176,73 +171,70 @@ async function repeat({ raw }: FastifyRequest, upload: Upload, offset: number): 
   return upload
 }
 
-interface Receiving extends Dependencies {
-  offset: number
-}
-
 // Receives the bytes of a request, and stores the file when they are all there.
-async function receive(request: FastifyRequest, writer: UploadWriter, context: Receiving) {
-  const { offset, limits } = context
-  const { headers, raw } = request
-  const checksum = readChecksum(headers)
-  const { size, publishing } = writer.upload
-  const known = knownOffset(writer.upload)
-  // The file may be stored, though nobody was told: the last request comes again.
-  const isRepeat = publishing !== null
-  if (offset > size || (offset < known && !isRepeat)) throw offsetConflict(known)
-  const announced = readBytes(headers, 'upload-length')
-  const length = writer.upload.length ?? announced ?? null
-  if (length !== null && (length < size || (announced ?? length) !== length))
-    throw malformedTus('Upload-Length cannot be changed, nor be less than what was sent')
-  limits.checkSize(length ?? offset + contentLengthOf(request))
-  demandWithin(length, offset + contentLengthOf(request))
-  if (length !== writer.upload.length && length !== null) await writer.setLength(length)
-  let end = offset
-  const check = (chunk?: Buffer) => {
-    end += chunk?.length ?? 0
-    if (!chunk && end < size) throw offsetConflict(known)
-    demandWithin(length ?? limits.maxBytes, end)
-    checksum?.(chunk)
-  }
-  await writer.receive({ body: raw, skip: size - offset, isWhole: checksum !== undefined, check })
-  if (isWhole(writer.upload)) await publish(request, writer, context)
-}
-
-async function publish(
+async function receive(
   request: FastifyRequest,
   writer: UploadWriter,
-  { catalog, describe: describeFiles, onStored, limits }: Dependencies,
+  { offset, ...dependencies }: Dependencies & { offset: number },
 ) {
-  const { path, owner, conditions, length } = writer.upload
-  limits.checkSize(length ?? 0)
-  // A retry may come under another condition than the one that failed.
-  const isRetry = request.headers['if-match'] !== undefined
-  await writer.publish({
-    findStored: async (digest) => {
-      const row = await catalog.find(path)
-      const isStored = row?.digest === digest && row.uploadedBy === owner
-      return isStored ? outcomeOf(await describeFiles([row])) : undefined
-    },
-    store: async (draft) => {
-      const { stored } = await storeFiles(
-        request,
-        [{ path, draft }],
-        { catalog, describe: describeFiles, onStored },
-        isRetry ? conditionsOf(request.headers) : conditions,
-      )
-      return outcomeOf(stored)
-    },
-  })
+  const { limits } = dependencies
+  const { size, publishing, length: known } = writer.upload
+  const { 'upload-length': sent, 'upload-checksum': checksum } = readTusHeaders(request.headers)
+  // The file may be stored, though nobody was told: the last request comes again.
+  if (offset > size || (offset < knownOffset(writer.upload) && publishing === null))
+    throw offsetConflict(knownOffset(writer.upload))
+  const length = known ?? sent ?? null
+  if (length !== null && (length < size || (sent ?? length) !== length))
+    throw malformedTus('Upload-Length cannot be changed, nor be less than what was sent')
+  limits.checkSize(length ?? offset + contentLengthOf(request))
+  const maxBytes = length ?? limits.maxBytes
+  demandWithin(maxBytes, offset + contentLengthOf(request))
+  if (length !== known) await writer.record({ length })
+  const check = checksum === undefined ? undefined : checkBytes(checksum)
+  async function* appended(chunks: AsyncIterable<Buffer>) {
+    let end = offset
+    for await (const chunk of chunks) {
+      const skipped = Math.min(Math.max(0, size - end), chunk.length)
+      end += chunk.length
+      demandWithin(maxBytes, end)
+      check?.(chunk)
+      yield chunk.subarray(skipped)
+    }
+    if (end < size) throw offsetConflict(knownOffset(writer.upload))
+    check?.()
+  }
+  addAbortSignal(writer.lost, request.raw)
+  await readBody(request.raw, (chunks) => writer.receive(appended(chunks), check !== undefined))
+  if (isWhole(writer.upload)) await publish(request, writer, dependencies)
 }
 
-function outcomeOf([file]: DescribedFile[]) {
+async function publish(request: FastifyRequest, writer: UploadWriter, dependencies: Dependencies) {
+  const { path, owner, length } = writer.upload
+  const { catalog, describe, limits } = dependencies
+  limits.checkSize(length ?? 0)
+  const draft = await writer.seal()
+  const row = draft.isRepeated ? await catalog.find(path) : undefined
+  const isStored = row?.digest === draft.digest && row.uploadedBy === owner
+  // A retry may come under another condition than the one that failed.
+  const isRetry = request.headers['if-match'] !== undefined
+  const conditions = isRetry ? conditionsOf(request.headers) : JSON.parse(writer.upload.conditions)
+  const { stored } = isStored
+    ? { stored: await describe([row]) }
+    : await storeFiles(request, [{ path, draft }], dependencies, conditions).catch(
+        async (error: unknown) => {
+          const isRefused = error instanceof HttpError && error.code !== 'outcome_unknown'
+          if (isRefused) await writer.record({ publishing: null })
+          throw error
+        },
+      )
+  const [file] = stored
   if (!file) throw new Error('the catalog returned no row')
-  const { record, etag } = file
-  return {
-    'content-location': `/api/files/${encodePath(record.path)}`,
-    etag: etag(),
-    'repr-digest': `sha-256=:${Buffer.from(record.sha256, 'hex').toString('base64')}:`,
+  const outcome = {
+    'content-location': `/api/files/${encodePath(file.record.path)}`,
+    etag: file.etag(),
+    'repr-digest': `sha-256=:${Buffer.from(draft.digest, 'hex').toString('base64')}:`,
   }
+  await writer.finish(JSON.stringify(outcome))
 }
 
 const isWhole = ({ size, length }: Upload) => size === length
@@ -254,7 +246,7 @@ const knownOffset = (upload: Upload) =>
 const progressOf = (upload: Upload) => ({
   'upload-offset': String(knownOffset(upload)),
   'upload-expires': new Date(upload.expiresAt).toUTCString(),
-  ...upload.outcome,
+  ...JSON.parse(upload.outcome ?? '{}'),
 })
 
 const contentLengthOf = ({ headers }: FastifyRequest) => Number(headers['content-length'] ?? 0)
@@ -264,6 +256,6 @@ function demandOffsetStream({ headers }: FastifyRequest) {
   if (headers['content-type'] === undefined) throw notOffsetStream()
 }
 
-function demandWithin(length: number | null, end: number) {
-  if (length !== null && end > length) throw uploadLengthExceeded(length)
+function demandWithin(length: number, end: number) {
+  if (end > length) throw uploadLengthExceeded(length)
 }
