@@ -159,9 +159,14 @@ export class ChangeHistory {
       this.sql,
       rows.flatMap(({ base, zone }) => [base, zone]),
     )
+    // Mostly the newest zone alone is looked at.
     return rows.map(({ base, zone, state }) => ({
-      base: zoneOf(base),
-      zone: zoneOf(zone),
+      get base() {
+        return zoneOf(base)
+      },
+      get zone() {
+        return zoneOf(zone)
+      },
       isDone: state !== 'open' && state !== 'unknown',
     }))
   }

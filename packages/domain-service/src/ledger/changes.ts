@@ -6,13 +6,12 @@ import type {
   ChangeOutcome,
   ChangeRequest,
   ChangeSummary,
-  Snapshot,
   StoredProblem,
 } from './change.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
 import { leaseNow } from './replicas/leases.ts'
 import { appendChangeEvents, callerIdOf, statusesOf } from './stored-change.ts'
-import { compress, getZones, putZones } from './zone-snapshots.ts'
+import { compress, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
 // The rows of changes, within the transactions of the ledger.
 
@@ -117,15 +116,12 @@ const requestValues = (request: ChangeRequest) =>
 export type EffectColumns = readonly (string | undefined)[]
 
 /** The columns of a change that its effect determines. */
-export function effectColumns(
-  { before, after, warnings }: ChangeEffect,
-  digestOf: (snapshot: Snapshot) => string,
-): EffectColumns {
+export function effectColumns({ before, after, warnings }: ChangeEffect): EffectColumns {
   const { domain } = before
   const { added, removed } = recordsOf(differenceOf(before, after, domain), domain)
   return [
-    digestOf(before),
-    digestOf(after),
+    zoneDigest(before),
+    zoneDigest(after),
     before.emailType,
     after.emailType,
     JSON.stringify(warnings),
@@ -163,8 +159,8 @@ export async function endUnsent(
 
 /** Sets the columns that an effect determines. */
 export async function effectOf(transaction: SqlTransaction, effect: ChangeEffect) {
-  const digestOf = await putZones(transaction, [effect.before, effect.after])
-  const [before, after, typeBefore, typeAfter, warnings, summary] = effectColumns(effect, digestOf)
+  await putZones(transaction, [effect.before, effect.after])
+  const [before, after, typeBefore, typeAfter, warnings, summary] = effectColumns(effect)
   return sql`before = ${before}, after = ${after}, email_type_before = ${typeBefore},
     email_type_after = ${typeAfter}, warnings = ${warnings}, summary = ${summary}`
 }
@@ -202,8 +198,8 @@ async function replaceZones(
   if (!intended) return
   const zoneOf = await getZones(transaction, [intended.before, intended.after])
   const delta = differenceOf(zoneOf(intended.before), zoneOf(intended.after), before.domain)
-  const digestOf = await putZones(transaction, [before, after])
-  await transaction.run(sql`update ${changes} set before = ${digestOf(before)}, after = ${digestOf(after)},
+  await putZones(transaction, [before, after])
+  await transaction.run(sql`update ${changes} set before = ${zoneDigest(before)}, after = ${zoneDigest(after)},
     email_type_before = ${before.emailType}, email_type_after = ${after.emailType},
     delta = ${compress(JSON.stringify(delta))} where id = ${id}`)
 }

@@ -23,7 +23,7 @@ import {
 } from '../dns/record.ts'
 import { lateMs, outsideReason, type SendOutcome } from './change.ts'
 import { effectColumns } from './changes.ts'
-import { possibleZones, recentMs } from './sends.ts'
+import { possibleZones, recentMs, type SentZone } from './sends.ts'
 import { appendChangeEvents } from './stored-change.ts'
 import { getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
@@ -35,14 +35,6 @@ const changes = name('changes')
 
 /** A difference counts once two reads so far apart show it. */
 const confirmMs = 1_000
-
-interface SendRow {
-  base: string
-  zone: string
-  started_at: number
-  /** Since when the late writes may have been carried out that this send repairs. */
-  late_since: number | null
-}
 
 interface KnownRow {
   domain: string
@@ -56,7 +48,10 @@ interface KnownRow {
 /** When a row, as `+` or `-` and its content, was first seen to differ, and when the zone was last seen without that. */
 type Pending = Record<string, { first: number; since: number }>
 
-/** When keys of rows, or the email type, were last changed, in the time in which sends may be carried out late. */
+/**
+ * When keys of rows, or the email type, were last changed outside, in the time in which sends may be carried out late. What
+ * our own sends have changed is in their rows.
+ */
 type Touched = Record<string, number>
 
 const emailTypeKey = 'email type'
@@ -65,9 +60,12 @@ const lateWriteKey = 'late write'
 
 export class KnownZones {
   readonly #sql: Sql
+  readonly #unsynced: Sql
 
-  constructor(database: Sql) {
+  /** `unsynced`: for what a power cut may undo. */
+  constructor(database: Sql, unsynced = database) {
     this.#sql = database
+    this.#unsynced = unsynced
   }
 
   async sightings(): Promise<Sightings> {
@@ -106,12 +104,17 @@ export class KnownZones {
     const { domain } = zone
     const seen = await findKnown(this.#sql, domain, sql``)
     // Most reads show what is known: they need no lock, and no commit more than once a second.
-    const isSettled = seen?.pending === '{}' && seen.now - ageMs - seen.read_at < confirmMs
-    if (isSettled && seen.zone === zoneDigest(zone)) return undefined
+    if (seen?.zone === zoneDigest(zone)) {
+      const readAt = seen.now - ageMs
+      if (seen.pending !== '{}' || readAt - seen.read_at >= confirmMs)
+        await this.#unsynced.run(sql`update ${knownZones} set read_at = ${readAt}, pending = '{}'
+          where domain = ${domain} and zone = ${seen.zone} and read_at < ${readAt}`)
+      return undefined
+    }
     return this.#sql.transaction(async (transaction) => {
       const row = await findKnown(transaction, domain)
       if (!row) {
-        await insertKnown(transaction, zone, { ageMs, touched: {} })
+        await insertKnown(transaction, zone, ageMs)
         return undefined
       }
       const readAt = row.now - ageMs
@@ -131,9 +134,9 @@ export class KnownZones {
       const seen = settledPart(relevant, { domain, row, readAt, pending })
       const ignored = filterDelta({ ...found, emailType: undefined }, (each) => !isForeign(each))
       const changed = withDelta(withDelta(known, ignored, domain), seen.outside, domain)
-      const digestOf = await putZones(transaction, [known, changed])
+      await putZones(transaction, [changed])
       const touched = touch(row, seen.outside, domain)
-      await transaction.run(sql`update ${knownZones} set zone = ${digestOf(changed)}, read_at = ${readAt},
+      await transaction.run(sql`update ${knownZones} set zone = ${zoneDigest(changed)}, read_at = ${readAt},
         pending = ${JSON.stringify(pending)}, touched = ${JSON.stringify(touched)} where domain = ${domain}`)
       if (isEmptyDelta(seen.outside)) return undefined
       const after = { ...known, ...withDelta(known, seen.outside, domain) }
@@ -145,32 +148,22 @@ export class KnownZones {
 /** When each domain was last seen, and whether a difference waits for a second read; milliseconds since 1970. */
 export type Sightings = ReadonlyMap<string, { readAt: number; isPending: boolean }>
 
-/** Locks the known zone of a domain: before anything else that its comparison locks, too. */
-export async function lockKnown(transaction: SqlTransaction, domain: string): Promise<void> {
-  await findKnown(transaction, domain)
-}
-
 /** Adds what a send of our own did to the known zone, so that no read takes it for a change made outside. */
 export async function recordOwnSend(
   transaction: SqlTransaction,
-  id: number,
+  { send, known: row }: { send: SentZone; known: KnownRow | undefined },
   { state, found, latest: later }: SendOutcome,
 ): Promise<void> {
   const latest = later ?? found
   if (!latest || (state !== 'settled' && state !== 'closed')) return
   const { domain } = latest
-  const send = await transaction.get<SendRow>(sql`select base, zone, started_at,
-      (select min(late.started_at) from ${name('sends')} as late where late.repaired_by = sends.id) as late_since
-    from ${name('sends')} where id = ${id}`)
-  const row = await findKnown(transaction, domain)
-  if (!send) return
-  const zoneOf = await getZones(transaction, [send.base, send.zone, row?.zone])
+  if (!row) return insertKnown(transaction, latest, 0)
+  // What a late write has undone of the changes since is not outside, unless its repair puts it back.
+  const lateSince = send.late_since ?? (later ? send.started_at : undefined)
+  const isAlone = row.zone === send.base && send.zone === zoneDigest(latest)
+  if (isAlone && lateSince === undefined) return setKnown(transaction, domain, latest)
+  const zoneOf = await getZones(transaction, [send.base, send.zone, row.zone])
   const sent = differenceOf(zoneOf(send.base), zoneOf(send.zone), domain)
-  if (!row) {
-    const clock = await transaction.get<{ now: number }>(sql`select ${now} as now`)
-    const touched = touch({ now: clock?.now ?? 0, touched: '{}' }, sent, domain)
-    return insertKnown(transaction, latest, { ageMs: 0, touched })
-  }
   const known = zoneOf(row.zone)
   const emptied = zoneOf(send.zone).rows.length === 0
   const done: Delta = {
@@ -181,33 +174,37 @@ export async function recordOwnSend(
     removed: subtract(sent.removed, latest.rows, domain),
     emailType: sent.emailType === latest.emailType ? sent.emailType : undefined,
   }
-  const touched: Touched = JSON.parse(row.touched)
   const own = { ...latest, ...withDelta(known, done, domain) }
-  // What a late write has undone of the changes since is not outside, unless its repair puts it back.
-  const lateSince = send.late_since ?? (later ? send.started_at : Number.POSITIVE_INFINITY)
-  const undone = filterDelta(
-    differenceOf(own, latest, domain),
-    (each) => (touched[touchedKey(each, domain)] ?? 0) >= lateSince,
+  if (lateSince === undefined) {
+    await putZones(transaction, [own])
+    return setKnown(transaction, domain, own)
+  }
+  const touched = await touchedSince(transaction, lateSince, { domain, row, except: send.id })
+  const undone = filterDelta(differenceOf(own, latest, domain), (each) =>
+    touched.has(touchedKey(each, domain)),
   )
   const after = { ...own, ...withDelta(own, { ...undone, emailType: undefined }, domain) }
-  const digestOf = await putZones(transaction, [after])
-  const late = Number.isFinite(lateSince) ? { [lateWriteKey]: row.now } : {}
-  await transaction.run(sql`update ${knownZones} set zone = ${digestOf(after)},
-    touched = ${JSON.stringify({ ...touch(row, sent, domain), ...late })} where domain = ${domain}`)
+  await putZones(transaction, [after])
+  await setKnown(transaction, domain, after)
+  const late = JSON.stringify({ ...JSON.parse(row.touched), [lateWriteKey]: row.now })
+  await transaction.run(sql`update ${knownZones} set touched = ${late} where domain = ${domain}`)
 }
 
-const findKnown = (database: SqlTransaction, domain: string, lock: unknown = forUpdate) =>
+async function setKnown(transaction: SqlTransaction, domain: string, zone: Zone) {
+  await transaction.run(
+    sql`update ${knownZones} set zone = ${zoneDigest(zone)} where domain = ${domain}`,
+  )
+}
+
+/** Locks the row, unless `lock` is empty. */
+export const findKnown = (database: SqlTransaction, domain: string, lock: unknown = forUpdate) =>
   database.get<KnownRow>(sql`select domain, zone, read_at, pending, touched, ${now} as now from ${knownZones}
     where domain = ${domain} ${lock}`)
 
-async function insertKnown(
-  transaction: SqlTransaction,
-  zone: Zone,
-  { ageMs, touched }: { ageMs: number; touched: Touched },
-) {
-  const digest = (await putZones(transaction, [zone]))(zone)
+async function insertKnown(transaction: SqlTransaction, zone: Zone, ageMs: number) {
+  await putZones(transaction, [zone])
   await transaction.run(sql`insert into ${knownZones} (domain, zone, read_at, pending, touched)
-    values (${zone.domain}, ${digest}, ${now} - ${ageMs}, '{}', ${JSON.stringify(touched)})
+    values (${zone.domain}, ${zoneDigest(zone)}, ${now} - ${ageMs}, '{}', '{}')
     on conflict (domain) do nothing`)
 }
 
@@ -220,11 +217,9 @@ async function isCurrent(
   { added, removed, emailType }: Delta,
   { domain, row }: { domain: string; row: KnownRow },
 ): Promise<boolean> {
-  const touched: Touched = JSON.parse(row.touched)
-  const keys = [...added, ...removed].map((each) => touchedKey(each, domain))
-  keys.push(lateWriteKey)
-  const isTouched = (key: string) => (touched[key] ?? 0) > row.now - recentMs
-  if (keys.some(isTouched) || (emailType !== undefined && isTouched(emailTypeKey))) return false
+  const touched = await touchedSince(transaction, row.now - recentMs, { domain, row, except: 0 })
+  const keys = [lateWriteKey, ...keysOf({ added, removed, emailType }, domain)]
+  if (keys.some((key) => touched.has(key))) return false
   const possible = await possibleZones(transaction, domain)
   return possible.every(
     (zone) =>
@@ -270,24 +265,45 @@ function settledPart(found: Delta, { domain, row, readAt, pending }: Reading) {
 const touchedKey = (each: Row, domain: string) =>
   hash('sha256', keyOf(each, domain), 'base64url').slice(0, 22)
 
-function touch(
-  row: Pick<KnownRow, 'now' | 'touched'>,
-  { added, removed, emailType }: Delta,
-  domain: string,
-): Touched {
+const keysOf = ({ added, removed, emailType }: Delta, domain: string) => [
+  ...[...added, ...removed].map((each) => touchedKey(each, domain)),
+  ...(emailType === undefined ? [] : [emailTypeKey]),
+]
+
+function touch(row: KnownRow, outside: Delta, domain: string): Touched {
   const before: Touched = JSON.parse(row.touched)
   const recent = Object.entries(before).filter(([, at]) => at > row.now - lateMs)
-  const keys = [...added, ...removed].map((each) => touchedKey(each, domain))
-  if (emailType !== undefined) keys.push(emailTypeKey)
-  return { ...Object.fromEntries(recent), ...Object.fromEntries(keys.map((key) => [key, row.now])) }
+  return Object.fromEntries([...recent, ...keysOf(outside, domain).map((key) => [key, row.now])])
+}
+
+/** The keys that were changed since a time, outside and by all sends of ours but one. */
+async function touchedSince(
+  transaction: SqlTransaction,
+  since: number,
+  { domain, row, except }: { domain: string; row: KnownRow; except: number },
+): Promise<Set<string>> {
+  const own = await transaction.all<{ base: string; zone: string }>(sql`
+    select base, zone from ${name('sends')} where domain = ${domain} and ended_at >= ${since} and id <> ${except}
+      and state in ('settled', 'closed') and found is not null`)
+  const zoneOf = await getZones(
+    transaction,
+    own.flatMap(({ base, zone }) => [base, zone]),
+  )
+  const outside = Object.entries(JSON.parse(row.touched) as Touched) // `touch` wrote it.
+  return new Set([
+    ...own.flatMap(({ base, zone }) =>
+      keysOf(differenceOf(zoneOf(base), zoneOf(zone), domain), domain),
+    ),
+    ...outside.filter(([, at]) => at >= since).map(([key]) => key),
+  ])
 }
 
 async function insertEntry(
   transaction: SqlTransaction,
   { before, after, first, since }: { before: Zone; after: Zone; first: number; since: number },
 ): Promise<number> {
-  const digestOf = await putZones(transaction, [before, after])
-  const columns = effectColumns({ before, after, warnings: [] }, digestOf)
+  await putZones(transaction, [before, after])
+  const columns = effectColumns({ before, after, warnings: [] })
   const row = await transaction.get<{ id: number }>(sql`
     insert into ${changes} (domain, by, caller, request_id, reason, status, is_async, verified, created_at, sent_at,
       ended_at, seen_since, before, after, email_type_before, email_type_after, warnings, summary)

@@ -20,7 +20,7 @@ import type {
 } from './change.ts'
 import { ChangeHistory } from './change-history.ts'
 import { endChanges, endUnsent, insertChange, type UnsentEnd } from './changes.ts'
-import { KnownZones, lockKnown, recordOwnSend } from './known-zones.ts'
+import { findKnown, KnownZones, recordOwnSend } from './known-zones.ts'
 import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
 import {
@@ -47,7 +47,7 @@ const isUnsent = sql`status = 'sending' and (send_id is null or exists
   (select 1 from ${sendsTable} where sends.id = send_id and state in ('refused', 'unsent')))`
 
 interface LedgerOptions {
-  sql: Sql & { readonly isAvailable: boolean }
+  sql: Sql & { readonly isAvailable: boolean; readonly unsynced?: Sql }
   /** Where several processes share the database. */
   replicas?: { leases: Leases; versions: ZoneVersions } | undefined
 }
@@ -70,7 +70,7 @@ export class Ledger extends ChangeHistory {
     super(database, replicas ? sql`(is_async = 1 or awaited_until > ${leaseNow})` : sql`1 = 1`)
     this.#replicas = replicas
     this.proposals = new Proposals(database)
-    this.knownZones = new KnownZones(database)
+    this.knownZones = new KnownZones(database, database.unsynced)
     this.#isAbandoned = replicas
       ? sql`(is_async = 0 and awaited_until <= ${leaseNow} - ${abandonedMs})`
       : sql`is_async = 0` // Only what an earlier process has left is asked for.
@@ -98,7 +98,7 @@ export class Ledger extends ChangeHistory {
     if (ids.length === 0) return []
     return beforeSending(() =>
       this.sql.transaction(async (transaction) => {
-        const domain = await domainOf(transaction, changes, ids[0])
+        const domain = await domainOf(transaction, ids[0])
         const fence = await this.#lock(transaction, domain)
         const rows = await transaction.all<{ id: number }>(sql`
           update ${changes} set status = 'sending', claim_fence = ${fence}
@@ -140,7 +140,7 @@ export class Ledger extends ChangeHistory {
    */
   async requeue(id: number): Promise<void> {
     await this.sql.transaction(async (transaction) => {
-      const domain = await domainOf(transaction, changes, id)
+      const domain = await domainOf(transaction, id)
       if (this.#replicas && !this.#replicas.leases.current(domain)) return
       await this.#lock(transaction, domain)
       await transaction.run(sql`update ${changes} set status = 'queued', ended_at = null, sent_at = null,
@@ -184,12 +184,14 @@ export class Ledger extends ChangeHistory {
 
   async endSend(id: number, outcome: SendOutcome): Promise<void> {
     const ended = await this.sql.transaction(async (transaction) => {
-      const domain = await domainOf(transaction, sendsTable, id)
+      const send = await sends.readSend(transaction, id)
+      const { domain } = send
       await this.#lock(transaction, domain)
       const version = this.#replicas ? await increaseVersion(transaction, domain) : 0
-      await lockKnown(transaction, domain)
+      // Before anything else that a comparison with it locks, too.
+      const known = await findKnown(transaction, domain)
       await sends.endSend(transaction, id, outcome)
-      await recordOwnSend(transaction, id, outcome)
+      await recordOwnSend(transaction, { send, known }, outcome)
       await notify(transaction, domain)
       return { domain, version }
     })
@@ -200,7 +202,7 @@ export class Ledger extends ChangeHistory {
     const [first] = outcomes
     if (!first) return
     await this.sql.transaction(async (transaction) => {
-      const domain = await domainOf(transaction, changes, first.id)
+      const domain = await domainOf(transaction, first.id)
       await this.#lock(transaction, domain)
       await endChanges(transaction, outcomes)
       await notify(transaction, domain)
@@ -269,13 +271,9 @@ const cancelAll = (transaction: SqlTransaction, which: Statement) =>
       idempotency_key = null
     where ${which} and status in ('queued', 'proposed') and is_async = 1`)
 
-async function domainOf(
-  transaction: SqlTransaction,
-  table: typeof changes,
-  id: number | undefined,
-): Promise<string> {
+async function domainOf(transaction: SqlTransaction, id: number | undefined): Promise<string> {
   const row = await transaction.get<{ domain: string }>(
-    sql`select domain from ${table} where id = ${id}`,
+    sql`select domain from ${changes} where id = ${id}`,
   )
   return row?.domain ?? ''
 }

@@ -2,7 +2,7 @@ import { join, list, name, now, type SqlTransaction, sql } from '@domains-and-fi
 import { slices } from '../clock.ts'
 import { lateMs, type SendIntent, type SendOutcome, type Snapshot } from './change.ts'
 import { type EffectColumns, effectColumns, endChanges, insertSending, keyMs } from './changes.ts'
-import { getZones, putZones, unusedMs } from './zone-snapshots.ts'
+import { getZones, putZones, unusedMs, zoneDigest } from './zone-snapshots.ts'
 
 // The sends, and the changes that they carry.
 
@@ -17,10 +17,10 @@ export const isOpen = sql`state in ('open', 'unknown', 'unverified')`
 /** Records the intent of a send and of its changes. */
 export async function startSend(transaction: SqlTransaction, send: SendIntent) {
   const zones = send.intents.flatMap(({ before, after }) => [before, after])
-  const digestOf = await putZones(transaction, [send.base, send.zone, ...zones])
+  await putZones(transaction, [send.base, send.zone, ...zones])
   const row = await transaction.get<{ id: number }>(sql`
     insert into ${sends} (domain, state, base, zone, started_at)
-    values (${send.domain}, 'open', ${digestOf(send.base)}, ${digestOf(send.zone)}, ${now}) returning id`)
+    values (${send.domain}, 'open', ${zoneDigest(send.base)}, ${zoneDigest(send.zone)}, ${now}) returning id`)
   if (!row) throw new Error('send was not inserted')
   const { id } = row
   if (send.repairs.length > 0)
@@ -30,7 +30,7 @@ export async function startSend(transaction: SqlTransaction, send: SendIntent) {
   const effects: EffectColumns[] = []
   for (const intent of send.intents) {
     await nextSlice()
-    effects.push(effectColumns(intent, digestOf))
+    effects.push(effectColumns(intent))
   }
   const known = send.intents.flatMap((intent, at) =>
     intent.id === undefined
@@ -51,10 +51,30 @@ export async function startSend(transaction: SqlTransaction, send: SendIntent) {
   return { id, changeIds }
 }
 
+/** A send as it is stored; zones are digests. */
+export interface SentZone {
+  id: number
+  domain: string
+  base: string
+  zone: string
+  /** Milliseconds since 1970. */
+  started_at: number
+  /** Since when the late writes may have been carried out that this send repairs. */
+  late_since: number | null
+}
+
+export async function readSend(transaction: SqlTransaction, id: number): Promise<SentZone> {
+  const send = await transaction.get<SentZone>(sql`select id, domain, base, zone, started_at,
+      (select min(late.started_at) from ${sends} as late where late.repaired_by = sends.id) as late_since
+    from ${sends} where id = ${id}`)
+  if (!send) throw new Error(`there is no send ${id}`)
+  return send
+}
+
 export async function endSend(transaction: SqlTransaction, id: number, outcome: SendOutcome) {
   const { found, state, unanswered } = outcome
-  const digest = found && (await putZones(transaction, [found]))(found)
-  await transaction.run(sql`update ${sends} set state = ${state}, found = coalesce(${digest}, found),
+  if (found) await putZones(transaction, [found])
+  await transaction.run(sql`update ${sends} set state = ${state}, found = coalesce(${found && zoneDigest(found)}, found),
       ended_at = ${now}, unanswered = unanswered + ${unanswered},
       given_up_at = coalesce(given_up_at, case when ${unanswered} > 0 then ${now} end) where id = ${id}`)
   if (outcome.releaseRepairs)

@@ -19,50 +19,49 @@ export const unusedMs = 3_600_000
 
 const zones = name('zones')
 
-/**
- * Stores each distinct zone once, compressed, by the SHA-256 of its text.
- * @returns the digest of each snapshot.
- */
+/** Stores each distinct zone once, compressed, by its digest. */
 export async function putZones(
   transaction: SqlTransaction,
   snapshots: Iterable<Snapshot>,
-): Promise<(snapshot: Snapshot) => string> {
-  const digests = new Map<Snapshot, string>()
-  const texts = new Map<string, string>()
+): Promise<void> {
+  const wanted = new Map<string, Snapshot>()
   const nextSlice = slices()
   for (const snapshot of snapshots) {
-    if (digests.has(snapshot)) continue
     await nextSlice()
-    const text = encodeSnapshot(snapshot)
-    const digest = digestOfText(text)
-    digests.set(snapshot, digest)
-    texts.set(digest, text)
+    wanted.set(zoneDigest(snapshot), snapshot)
   }
   const known = await transaction.all<{ digest: string }>(
-    sql`select digest from ${zones} where digest in (${list([...texts.keys()])})
+    sql`select digest from ${zones} where digest in (${list([...wanted.keys()])})
       and used_at > ${now} - ${unusedMs / 2}`,
   )
-  for (const { digest } of known) texts.delete(digest)
+  for (const { digest } of known) wanted.delete(digest)
   // In order, so that transactions that put the same zones do not wait for each other in a circle.
-  const missing = [...texts].sort(([a], [b]) => (a < b ? -1 : 1))
+  const missing = [...wanted].sort(([a], [b]) => (a < b ? -1 : 1))
   if (missing.length > 0) {
     // On another thread: a batch may have hundreds of zones of 400 KB.
     const rows: Statement[] = []
-    for (const [digest, text] of missing)
-      rows.push(sql`(${digest}, ${await compressAside(text)}, ${now})`)
+    for (const [digest, snapshot] of missing)
+      rows.push(sql`(${digest}, ${await compressAside(encodeSnapshot(snapshot))}, ${now})`)
     await transaction.run(
       sql`insert into ${zones} (digest, snapshot, used_at) values ${join(rows)}
         on conflict (digest) do update set used_at = excluded.used_at`,
     )
   }
-  return (snapshot) => digests.get(snapshot) ?? fail('was not put')
 }
 
-/** The digest under which `putZones` stores a snapshot. */
-export const zoneDigest = (snapshot: Snapshot): string => digestOfText(encodeSnapshot(snapshot))
-const digestOfText = (text: string) => hash('sha256', text, 'base64url')
+/** The digest under which `putZones` stores a zone: the SHA-256 of its text. */
+export function zoneDigest(snapshot: Snapshot): string {
+  const known = digests.get(snapshot)
+  if (known) return known
+  const digest = hash('sha256', encodeSnapshot(snapshot), 'base64url')
+  digests.set(snapshot, digest)
+  return digest
+}
 
-/** The snapshots of these digests; null and undefined are skipped. */
+// A zone is immutable.
+const digests = new WeakMap<Snapshot, string>()
+
+/** The snapshots of these digests, each decoded when it is asked for; null and undefined are skipped. */
 export async function getZones(
   database: SqlTransaction,
   wanted: (string | null | undefined)[],
@@ -75,11 +74,14 @@ export async function getZones(
           sql`select digest, snapshot from ${zones} where digest in (${list(digests)})`,
         )
   const packed = new Map(rows.map(({ digest, snapshot }) => [digest, snapshot]))
-  return (digest) => decodeSnapshot(packed.get(digest) ?? fail(`${digest} is missing`))
-}
-
-function fail(reason: string): never {
-  throw new Error(`zone snapshot ${reason}`)
+  const decoded = new Map<string, Snapshot>()
+  return (digest) => {
+    const bytes = packed.get(digest)
+    if (!bytes) throw new Error(`zone snapshot ${digest} is missing`)
+    const snapshot = decoded.get(digest) ?? decodeSnapshot(bytes)
+    decoded.set(digest, snapshot)
+    return snapshot
+  }
 }
 
 /** Level 1: intents are written while a client waits, and TXT values hardly compress. */

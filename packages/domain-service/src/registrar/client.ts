@@ -98,11 +98,18 @@ export class RegistrarClient {
     }
   }
 
-  /** Called for each zone that was read, with the time when its request was sent. */
+  /** Called for each zone that was read, but for read-backs, with the time when its request was sent. */
   onZone: (zone: Zone, readAt: number) => void = () => undefined
 
-  /** The zone as it is now. `onSend` is called right before each request for it is sent. */
-  async zone(domain: Domain, slot: CallSlot, onSend?: () => void): Promise<Zone> {
+  /**
+   * The zone as it is now. `onSend` is called right before each request for it is sent. `isReadBack`: it tells what became of
+   * a write.
+   */
+  async zone(
+    domain: Domain,
+    slot: CallSlot,
+    { onSend, isReadBack }: { onSend?: () => void; isReadBack?: boolean } = {},
+  ): Promise<Zone> {
     const { clock } = this.#options
     let readAt = clock.now()
     const zone = await this.#caller.read({
@@ -117,7 +124,7 @@ export class RegistrarClient {
         onSend?.()
       },
     })
-    this.onZone(zone, readAt)
+    if (!isReadBack) this.onZone(zone, readAt)
     return zone
   }
 

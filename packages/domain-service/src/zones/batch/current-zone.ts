@@ -40,6 +40,7 @@ export class BatchCalls implements Disposable {
   readonly #options: CallOptions
   #reservation: Reservation
   #readAt = Number.NEGATIVE_INFINITY
+  #hasSent = false
 
   private constructor(options: CallOptions, reservation: Reservation) {
     this.#options = options
@@ -67,9 +68,11 @@ export class BatchCalls implements Disposable {
   async read(): Promise<Zone> {
     const { registrar, clock, domain } = this.#options
     let sentAt = Number.NEGATIVE_INFINITY
-    const zone = await registrar.zone(domain, this.#reservation, () => {
+    const onSend = () => {
       sentAt = clock.now()
-    })
+    }
+    const isReadBack = this.#hasSent
+    const zone = await registrar.zone(domain, this.#reservation, { onSend, isReadBack })
     this.#readAt = sentAt
     return zone
   }
@@ -86,6 +89,7 @@ export class BatchCalls implements Disposable {
     return registrar.replaceZone(domain, zone, this.#reservation, () => {
       if (!this.isFresh) throw new StaleRead()
       checkLease?.()
+      this.#hasSent = true
     })
   }
 
