@@ -22,53 +22,55 @@ export function trackMethods(app: FastifyInstance): () => void {
   const methodsOf = (url: string) =>
     new Set([...(allowed.get(url) ?? []), ...(allowed.get(widerPaths.get(url) ?? '') ?? [])])
 
+  const paths = findMyWay({ maxParamLength })
+  const refusalOf = (method: string, url: string) => {
+    const allow = paths.find('GET', url)?.store
+    return allow ? methodNotAllowed(method, allow) : noSuchRoute()
+  }
+  // The 404 handler would run after the body was received.
+  app.addHook('onRequest', ({ is404, method, raw }, _reply, done) =>
+    done(is404 ? refusalOf(method, raw.url ?? '') : undefined),
+  )
+
   return () => {
-    const methods = [...new Set(['QUERY', ...[...allowed.values()].flatMap((known) => [...known])])]
-    const paths = findMyWay({ maxParamLength })
     // All before the first refusal: that is a route, too.
     const knownMethods = [...allowed.keys()].map((url) => [url, methodsOf(url)] as const)
+    const patterns = knownMethods.map(([url, known]) => [patternOf(url), known] as const)
     for (const [url, known] of knownMethods) {
       const allow = [...known].sort().join(', ')
       paths.on('GET', url, () => undefined, allow)
-      // Otherwise a wider path with this method would match.
-      refuse(app, url, {
-        methods: methods.filter((method) => !known.has(method)),
-        error: (method) => methodNotAllowed(method, allow),
-      })
+      const wider = patterns.flatMap(([pattern, others]) => (pattern.test(url) ? [...others] : []))
+      const methods = new Set(wider.filter((method) => !known.has(method)))
+      refuse(app, url, { methods, allow })
     }
-    // A route, since the 404 handler would run after the body was received.
-    refuse(app, '*', {
-      methods: methods.filter((method) => method !== 'OPTIONS'),
-      error: noSuchRoute,
-    })
-    // Methods that no route has are not routed: thirty of them times all paths would slow every start.
-    app.setNotFoundHandler(({ method, raw }) => {
-      const allow = methods.includes(method) ? null : paths.find('GET', raw.url ?? '')?.store
-      throw allow ? methodNotAllowed(method, allow) : noSuchRoute()
-    })
     // Before the listener that responds. Node's parser refuses methods that it does not know.
     app.server.prependListener('clientError', (error: ParserError) => {
       const { method, url } = readUnknownMethod(error) ?? {}
       if (!method || !url) return
-      const allow = paths.find('GET', url)?.store
-      error.cause = allow ? methodNotAllowed(method, allow) : noSuchRoute()
+      error.cause = refusalOf(method, url)
     })
   }
 }
 
+/** The paths that a route matches. */
+const patternOf = (url: string) =>
+  new RegExp(`^${url.replaceAll(/:[^/]+/g, '[^/]+').replaceAll('*', '.*')}$`)
+
 interface Refused {
-  methods: string[]
-  error: (method: string) => HttpError
+  /** Those with which a wider path would match. */
+  methods: Set<string>
+  allow: string
 }
 
-function refuse(app: FastifyInstance, url: string, { methods, error }: Refused) {
+function refuse(app: FastifyInstance, url: string, { methods, allow }: Refused) {
+  if (methods.size === 0) return
   app.route({
-    method: methods as HTTPMethods[], // Each is the method of a route.
+    method: [...methods] as HTTPMethods[], // Each is the method of a route.
     url,
     schema: { hide: true },
     config: { access: 'public' },
     onRequest: async ({ method }) => {
-      throw error(method)
+      throw methodNotAllowed(method, allow)
     },
     handler: () => undefined,
   })
