@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -57,6 +57,14 @@ test('a module that is imported for its effect is not left out in silence', asyn
 
   await expect(bundle(program)).rejects.toThrow('imports a module for its effect')
 })
+
+test.each(['domain-service', 'static-service'])(
+  '%s does not load the WebSocket client with each start, as an ES import of node:http does',
+  (name) => {
+    const dist = join(import.meta.dirname, `../../packages/${name}/dist/service.js`)
+    expect(readFileSync(dist, 'utf8')).not.toMatch(/^import .* from ["']node:http["']/m)
+  },
+)
 
 test('a program is built until its build is recorded, and its files may be older than that', async () => {
   const digest = await digestSources(root)

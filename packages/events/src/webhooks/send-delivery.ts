@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto'
 import type { LookupAddress } from 'node:dns'
-import { type IncomingMessage, request as requestHttp } from 'node:http'
-import { request as requestHttps } from 'node:https'
+import type { IncomingMessage } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import type { Clock } from '@domains-and-files/http'
 import type { Event } from '../event-source.ts'
@@ -70,7 +69,11 @@ export class DeliverySender {
   async #post({ url: text, secret, event }: Sending, signal: AbortSignal) {
     const url = new URL(text)
     const lookup = pinnedTo(await resolveHost(url.hostname, this.#networks))
-    const request = url.protocol === 'https:' ? requestHttps : requestHttp
+    // An ES import of `node:http` would load the WebSocket client at every start.
+    const { request } =
+      url.protocol === 'https:'
+        ? process.getBuiltinModule('node:https')
+        : process.getBuiltinModule('node:http')
     const body = bodyOf(event)
     const headers = headersOf(event.id, body, secret)
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
