@@ -11,6 +11,7 @@ import { historyFlows } from './flows/history.ts'
 import { manyRecordFlows } from './flows/many-records.ts'
 import { recordFlows } from './flows/records.ts'
 import { registrarFlows } from './flows/registrar.ts'
+import { reliabilityFlows } from './flows/reliability.ts'
 import { sessionFlows } from './flows/session.ts'
 import { sharingFlows } from './flows/sharing.ts'
 import { tokenFlows } from './flows/tokens.ts'
@@ -37,6 +38,7 @@ try {
   const flows = {
     ...recordFlows,
     ...manyRecordFlows,
+    ...reliabilityFlows,
     ...eventFlows,
     ...historyFlows,
     ...tokenFlows,

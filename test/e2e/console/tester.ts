@@ -16,9 +16,8 @@ const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
 export interface TesterOptions {
   scheme?: 'light' | 'dark'
   width?: number
-  /** Default: the admin. */
-  username?: string
-  password?: string
+  /** Default: that of the machine. */
+  timezoneId?: string
 }
 
 /** A person at the console: one browser window, logged in, and everything that it complains about. */
@@ -51,10 +50,10 @@ export class Tester implements AsyncDisposable {
     browser: Browser,
     everything: Everything,
     pictures: string | undefined,
-    { scheme = 'light', width = 1280 }: TesterOptions = {},
+    { scheme = 'light', width = 1280, ...more }: TesterOptions = {},
   ): Promise<Tester> {
     const viewport = { width, height: width < 500 ? 760 : 860 }
-    const context = await browser.newContext({ viewport, colorScheme: scheme })
+    const context = await browser.newContext({ viewport, colorScheme: scheme, ...more })
     await context.grantPermissions(['clipboard-read', 'clipboard-write'])
     const page = await context.newPage()
     page.setDefaultTimeout(60_000)
@@ -73,10 +72,10 @@ export class Tester implements AsyncDisposable {
   }
 
   /** Another person's window, not logged in; by default at the same console. */
-  openAnother(everything = this.everything): Promise<Tester> {
+  openAnother(everything = this.everything, options: TesterOptions = {}): Promise<Tester> {
     const browser = this.#context.browser()
     if (!browser) throw new Error('the browser is closed')
-    return Tester.open(browser, everything, this.#pictures)
+    return Tester.open(browser, everything, this.#pictures, options)
   }
 
   /** Loads the page again with other values in its configuration. */

@@ -1,11 +1,11 @@
 import { get, isAdmin, mayEdit, send, session } from '../api/client.js'
 import { ApiError } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
-import { Attempt, html, nothing, Resource, RouteView } from '../core/view.js'
-import { confirmDialog, openDialog } from '../ui/dialog.js'
+import { html, nothing, Resource, RouteView } from '../core/view.js'
+import { confirmDialog } from '../ui/dialog.js'
 import { formField, inputHandler, optionsOf } from '../ui/form.js'
 import { toUnicode } from '../ui/format.js'
-import { empty, errorNotice, notice, page, show, toast } from '../ui/states.js'
+import { empty, notice, page, show, toast } from '../ui/states.js'
 import { filterChips, pager } from '../ui/table.js'
 import { pairChanges } from '../zone/zone-diff.js'
 import { changeItem, diffList, states, summarizeDiff } from './change-item.js'
@@ -126,39 +126,29 @@ customElements.define('change-queue', ChangeQueue)
  * @param {Api.LedgerChange} change
  * @returns {Promise<boolean>} whether it was decided
  */
-async function openProposal({ id, by, domain, changes }) {
+function openProposal({ id, by, domain, changes }) {
   let shown = changes
   const form = { reason: '' }
-  let redraw = () => {}
-  const attempt = new Attempt(() => redraw())
-  const isDone = await openDialog({
+  const decide = (/** @type {'approve' | 'reject'} */ decision) => async () => {
+    const json = decision === 'reject' && form.reason ? form : undefined
+    try {
+      await send('domains', 'post', `/api/changes/{id}/${decision}`, { params: { id }, json })
+    } catch (error) {
+      if (error instanceof ApiError) shown = error.body.changes ?? shown
+      throw error
+    }
+    toast(decision === 'approve' ? 'Approved: it is queued' : 'Rejected')
+  }
+  return confirmDialog({
     title: `${by} proposes a change of ${domain}`,
-    isLocked: () => attempt.isBusy,
-    draw: ({ close, update }) => {
-      redraw = update
-      /** @param {'approve' | 'reject'} decision */
-      const decide = async (decision) => {
-        const json = decision === 'reject' && form.reason ? form : undefined
-        const path = /** @type {const} */ (`/api/changes/{id}/${decision}`)
-        if (await attempt.run(() => send('domains', 'post', path, { params: { id }, json }))) {
-          toast(decision === 'approve' ? 'Approved: it is queued' : 'Rejected')
-          return close(true)
-        }
-        if (attempt.error instanceof ApiError) shown = attempt.error.body.changes ?? shown
-        update()
-      }
+    confirm: 'Approve',
+    other: ['Reject', decide('reject')],
+    action: decide('approve'),
+    body: () => {
       const diff = pairChanges(shown ?? { added: [], removed: [] })
       return html`
-        <div class="dialog-body">
-          <p class="summary"><strong>${summarizeDiff(diff)}</strong></p>
-          ${diffList(diff)} ${formField(form, 'reason', 'Reason, if you reject it')} ${errorNotice(attempt.error)}
-        </div>
-        <footer class="dialog-footer">
-          <button class="button" @click=${() => close()}>Cancel</button>
-          <button class="button danger" ?disabled=${attempt.isBusy} @click=${() => decide('reject')}>Reject</button>
-          <button class="button primary" ?disabled=${attempt.isBusy} @click=${() => decide('approve')}>${attempt.isBusy ? 'Working…' : 'Approve'}</button>
-        </footer>`
+        <p class="summary"><strong>${summarizeDiff(diff)}</strong></p>
+        ${diffList(diff)} ${formField(form, 'reason', 'Reason, if you reject it')}`
     },
   })
-  return isDone === true
 }

@@ -3,7 +3,7 @@ import { offeredServices, urlOf } from '../api/transport.js'
 import { html, nothing } from '../core/view.js'
 import { copy, secretOnce } from '../ui/clipboard.js'
 import { confirmDialog } from '../ui/dialog.js'
-import { formField, formSelect } from '../ui/form.js'
+import { formField } from '../ui/form.js'
 import { formatAge, formatDate, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
 import { empty, icon, page } from '../ui/states.js'
@@ -146,12 +146,14 @@ const questions = ({ asks, service, role }, form, domains) => html`
   }
   <div class="field-pair">
     ${formField(form, 'name', 'Name of the token', { hint: 'The history shows it beside your name.', placeholder: 'Router at home' })}
-    ${formSelect(form, 'days', 'Valid for', [
-      ['30', '30 days'],
-      ['90', '90 days'],
-      ['365', '1 year'],
-      ...(isAdmin(service) ? [/** @type {[string, string]} */ (['0', 'Never'])] : []),
-    ])}
+    ${formField(form, 'days', 'Valid for', {
+      options: [
+        ['30', '30 days'],
+        ['90', '90 days'],
+        ['365', '1 year'],
+        ...(isAdmin(service) ? [/** @type {[string, string]} */ (['0', 'Never'])] : []),
+      ],
+    })}
   </div>`
 
 /** @param {Purpose} purpose @param {{ name: string, domain: string, names: string }} form */

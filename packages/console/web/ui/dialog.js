@@ -1,5 +1,5 @@
 import { overlays } from '../core/router.js'
-import { Attempt, html, render } from '../core/view.js'
+import { Attempt, html, nothing, render } from '../core/view.js'
 import { errorNotice, icon, toast } from './states.js'
 
 /**
@@ -35,6 +35,16 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
         ${draw({ close, update })}`,
       dialog,
     )
+    if (dialog.open) focusNext()
+  }
+  // The next step has the focus once it can be taken.
+  const focusNext = () => {
+    if (dialog.querySelector(':focus')) return
+    /** @type {HTMLElement | null} */
+    const next = dialog.querySelector(
+      '[autofocus], input, select, textarea, .primary:not(:disabled)',
+    )
+    next?.focus()
   }
   dialog.addEventListener('cancel', (event) => {
     if (isLocked()) event.preventDefault()
@@ -49,60 +59,68 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
   update()
   dialog.showModal()
   overlays.add(leave)
-  /** @type {HTMLElement | null} */
-  const first = dialog.querySelector('[autofocus], input, select, textarea, .primary')
-  first?.focus()
+  focusNext()
   return promise
 }
 
 /**
  * A dialog that does one thing: a form, or a question. A failure of `action` stays in it, so that it can be tried again.
- * @param {{ title: string, body: unknown | ((update: () => void) => unknown), confirm: string | (() => string),
- *   busy?: string,
- *   className?: string, danger?: boolean, isReady?: () => boolean, action: () => Promise<unknown>,
- *   ways?: Record<string, [label: string, decide: () => void]>, done?: () => unknown, said?: unknown }} options `body`: a function where it
- *   has fields; `action`: false where there is more to decide; `ways`: what lets it pass, by the code of the problem;
- *   `said`: in passing, after it was done; `done`: shown after it was done, as what is shown only once
+ * @param {{ title: string, body: unknown | ((update: () => void, attempt: Attempt) => unknown), confirm: string | (() => string),
+ *   busy?: string | (() => string), className?: string, danger?: boolean, isReady?: () => boolean,
+ *   prepare?: () => Promise<unknown>, action: () => Promise<unknown>, other?: [label: string, action: () => Promise<unknown>],
+ *   ways?: () => Record<string, [label: string, decide: () => unknown]>, done?: () => unknown, said?: unknown }} options `body`: a
+ *   function where it changes; `prepare`: done first, while the dialog can be left; `action`: false where there is more to
+ *   decide; `other`: what can be done instead; `ways`: what lets it pass, by the code of the problem; `said`: in passing, after
+ *   it was done; `done`: shown after it was done, as what is shown only once
  * @returns {Promise<boolean>} whether it was done
  */
 export async function confirmDialog(options) {
-  const { title, body, confirm, busy = 'Working…', className, danger = false } = options
+  const { title, body, confirm, busy = 'Working…', className, danger = false, other } = options
   let isDone = false
+  let isPreparing = false
   let redraw = () => {}
   const attempt = new Attempt(() => redraw())
+  const isLocked = () => attempt.isBusy && !isPreparing
   await openDialog({
     title,
     className,
-    isLocked: () => attempt.isBusy,
+    isLocked,
     draw: ({ close, update }) => {
-      redraw = update
-      const act = (/** @type {Event | void} */ event) => {
-        event?.preventDefault()
-        return attempt.run(async () => {
-          isDone = (await options.action()) !== false
+      const run = (action = options.action) =>
+        attempt.run(async () => {
+          isDone = (await action()) !== false
           if (isDone && !options.done) close()
         })
+      if (redraw !== update && options.prepare) {
+        isPreparing = true
+        void attempt.run(options.prepare).then(() => (isPreparing = false))
       }
+      redraw = update
       if (isDone && options.done)
         return html`
           <div class="dialog-body">${options.done()}</div>
           <footer class="dialog-footer"><button class="button" @click=${() => close()}>Done</button></footer>`
-      /** @type {NonNullable<typeof options.ways>} */
-      const ways = {}
-      for (const [code, [label, decide]] of Object.entries(options.ways ?? {})) {
+      const ways = Object.entries(options.ways?.() ?? {}).map(([code, [label, decide]]) => {
         const goOn = () => {
           decide()
-          void act()
+          void run()
         }
-        ways[code] = [label, goOn]
+        return [code, [label, goOn]]
+      })
+      const submit = (/** @type {Event} */ event) => {
+        event.preventDefault()
+        void run()
       }
       return html`
-        <form class="dialog-form" @submit=${act}>
-          <div class="dialog-body">${typeof body === 'function' ? body(update) : body} ${errorNotice(attempt.error, ways)}</div>
+        <form class="dialog-form" @submit=${submit}>
+          <div class="dialog-body" aria-live=${options.prepare ? 'polite' : 'off'}>
+            ${typeof body === 'function' ? body(update, attempt) : body} ${errorNotice(attempt.error, Object.fromEntries(ways))}
+          </div>
           <footer class="dialog-footer">
-            <button class="button" type="button" ?autofocus=${danger} @click=${() => close()}>Cancel</button>
+            <button class="button" type="button" ?autofocus=${danger} ?disabled=${isLocked()} @click=${() => close()}>Cancel</button>
+            ${other ? html`<button class="button danger" type="button" ?disabled=${attempt.isBusy} @click=${() => run(other[1])}>${other[0]}</button>` : nothing}
             <button class="button ${danger ? 'danger' : 'primary'}" ?disabled=${attempt.isBusy || options.isReady?.() === false}>
-              ${attempt.isBusy ? busy : typeof confirm === 'function' ? confirm() : confirm}
+              ${textOf(attempt.isBusy ? busy : confirm)}
             </button>
           </footer>
         </form>`
@@ -111,3 +129,6 @@ export async function confirmDialog(options) {
   if (isDone && options.said) toast(options.said)
   return isDone
 }
+
+/** @param {string | (() => string)} text */
+const textOf = (text) => (typeof text === 'function' ? text() : text)

@@ -1,112 +1,81 @@
 import { html, nothing } from '../core/view.js'
 
 /**
- * One place for form fields: label, control, hint and fault, tied together for screen readers.
  * @typedef {{ id: string, label: string, value: string, onInput: (value: string) => void, hint?: unknown,
  *   fault?: string, placeholder?: string, type?: string, isRequired?: boolean, autocomplete?: string,
- *   inputMode?: string, list?: string, isFocused?: boolean, isDisabled?: boolean }} TextField
+ *   inputMode?: string, list?: string, isFocused?: boolean, isDisabled?: boolean, rows?: number,
+ *   options?: Option[] }} Field
+ * @typedef {string | [value: string, label: string]} Option
  */
-
-/** @param {TextField} field */
-export const textField = (field) => html`
-  <div class="field">
-    <label for=${field.id}>${field.label}</label>
-    <input
-      id=${field.id}
-      name=${field.id}
-      type=${field.type ?? 'text'}
-      .value=${field.value}
-      placeholder=${field.placeholder ?? nothing}
-      autocomplete=${/** @type {any} */ (field.autocomplete ?? 'off')}
-      inputmode=${/** @type {any} */ (field.inputMode ?? nothing)}
-      list=${field.list ?? nothing}
-      spellcheck="false"
-      ?required=${field.isRequired}
-      ?disabled=${field.isDisabled}
-      ?autofocus=${field.isFocused}
-      aria-invalid=${field.fault ? 'true' : 'false'}
-      aria-describedby="${field.id}-note"
-      @input=${inputHandler(field.onInput)}
-    />
-    ${note(field)}
-  </div>`
 
 /**
- * A text field of `form[name]`, without spaces around, unless it is a password.
+ * One place for form fields: label, control, hint and fault, tied together for screen readers. With `options` a choice, with
+ * `rows` an area of text.
+ * @param {Field} shown
+ */
+export function field(shown) {
+  const { id, label, hint, fault, options, rows } = shown
+  const control = options ? choice : rows ? textArea : textInput
+  return html`
+    <div class="field">
+      <label for=${id}>${label}</label>
+      ${control(shown, `${id}-note`)}
+      <p class="note ${fault ? 'fault' : ''}" id="${id}-note">${fault ?? hint ?? nothing}</p>
+    </div>`
+}
+
+/** @param {Field} field @param {string} note */
+const textInput = (field, note) => html`
+  <input
+    id=${field.id}
+    name=${field.id}
+    type=${field.type ?? 'text'}
+    .value=${field.value}
+    placeholder=${field.placeholder ?? nothing}
+    autocomplete=${/** @type {any} */ (field.autocomplete ?? 'off')}
+    inputmode=${/** @type {any} */ (field.inputMode ?? nothing)}
+    list=${field.list ?? nothing}
+    spellcheck="false"
+    ?required=${field.isRequired}
+    ?disabled=${field.isDisabled}
+    ?autofocus=${field.isFocused}
+    aria-invalid=${field.fault ? 'true' : 'false'}
+    aria-describedby=${note}
+    @input=${inputHandler(field.onInput)}
+  />`
+
+/** @param {Field} field @param {string} note */
+const textArea = (field, note) => html`
+  <textarea id=${field.id} rows=${field.rows} .value=${field.value} placeholder=${field.placeholder ?? nothing} spellcheck="false"
+    aria-invalid=${field.fault ? 'true' : 'false'} aria-describedby=${note} @input=${inputHandler(field.onInput)}></textarea>`
+
+/** @param {Field} field @param {string} note */
+const choice = (field, note) => html`
+  <select id=${field.id} .value=${field.value} ?disabled=${field.isDisabled} aria-describedby=${note} @change=${inputHandler(field.onInput)}>
+    ${optionsOf(field.options ?? [], field.value)}
+  </select>`
+
+/**
+ * A field of `form[name]`, without spaces around, unless it is a password.
  * @template {string} Name
- * @param {Record<Name, string>} form
+ * @param {{ [Key in Name]: string }} form
  * @param {Name} name
  * @param {string} label
- * @param {Partial<TextField> & { rows?: number, onChange?: () => void, draw?: typeof textField }} [field]
+ * @param {Partial<Field> & { onChange?: () => void }} [more]
  */
-export const formField = (form, name, label, { onChange, draw = textField, ...field } = {}) =>
-  draw({
+export const formField = (form, name, label, { onChange, ...more } = {}) =>
+  field({
     id: `field-${name}`,
     label,
     value: form[name],
     onInput: (value) => {
-      form[name] = field.type === 'password' ? value : value.trim()
+      form[name] = /** @type {any} */ (more.type === 'password' ? value : value.trim())
       onChange?.()
     },
-    ...field,
+    ...more,
   })
 
-/** @param {TextField & { rows?: number }} field */
-export const textArea = (field) => html`
-  <div class="field">
-    <label for=${field.id}>${field.label}</label>
-    <textarea
-      id=${field.id}
-      rows=${field.rows ?? 6}
-      .value=${field.value}
-      placeholder=${field.placeholder ?? nothing}
-      spellcheck="false"
-      aria-invalid=${field.fault ? 'true' : 'false'}
-      aria-describedby="${field.id}-note"
-      @input=${inputHandler(field.onInput)}
-    ></textarea>
-    ${note(field)}
-  </div>`
-
-/**
- * @param {{ id: string, label: string, value: string, options: (string | [value: string, label: string])[],
- *   onInput: (value: string) => void, hint?: unknown, fault?: string, isDisabled?: boolean }} field
- */
-export const selectField = (field) => html`
-  <div class="field">
-    <label for=${field.id}>${field.label}</label>
-    <select
-      id=${field.id}
-      .value=${field.value}
-      ?disabled=${field.isDisabled}
-      aria-describedby="${field.id}-note"
-      @change=${inputHandler(field.onInput)}
-    >
-      ${optionsOf(field.options, field.value)}
-    </select>
-    ${note(field)}
-  </div>`
-
-/**
- * A choice of `form[name]`.
- * @template {string} Name
- * @param {Record<Name, string>} form
- * @param {Name} name
- * @param {string} label
- * @param {(string | [value: string, label: string])[]} options
- */
-export const formSelect = (form, name, label, options) =>
-  selectField({
-    id: `field-${name}`,
-    label,
-    value: form[name],
-    options,
-    onInput: (value) => {
-      form[name] = value
-    },
-  })
-
-/** @param {(string | [value: string, label: string])[]} options @param {string} chosen */
+/** @param {Option[]} options @param {string} chosen */
 export const optionsOf = (options, chosen) =>
   options.map((option) => {
     const [value, label] = typeof option === 'string' ? [option, option] : option
@@ -165,7 +134,3 @@ export const segments = (label, options, chosen, onChoose) => html`
 /** @param {(value: string) => void} onInput */
 export const inputHandler = (onInput) => (/** @type {Event} */ event) =>
   onInput(/** @type {HTMLInputElement} */ (event.target).value)
-
-/** @param {{ id: string, hint?: unknown, fault?: string }} field */
-const note = ({ id, hint, fault }) => html`
-  <p class="note ${fault ? 'fault' : ''}" id="${id}-note">${fault ?? hint ?? nothing}</p>`

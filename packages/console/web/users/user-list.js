@@ -2,7 +2,7 @@ import { get, isAdmin, send, session } from '../api/client.js'
 import { html, nothing } from '../core/view.js'
 import { secretOnce } from '../ui/clipboard.js'
 import { confirmDialog } from '../ui/dialog.js'
-import { formField, formSelect } from '../ui/form.js'
+import { formField } from '../ui/form.js'
 import { formatAge, formatDate, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
 import { icon, page } from '../ui/states.js'
@@ -142,10 +142,10 @@ function openUserDialog(service, user) {
     confirm: user ? 'Save' : 'Add',
     body: () => html`
       ${formField(form, 'username', 'User name', { hint: 'Letters, digits and . _ -', isRequired: true, isDisabled: user !== undefined })}
-      ${formSelect(form, 'role', 'Role', roles)}
+      ${formField(form, 'role', 'Role', { options: roles })}
       ${formField(form, 'domains', 'Only these domains', { hint: 'With commas; *.example.net for all below. Empty: all' })}
       ${formField(form, 'folders', 'Only these folders', { hint: 'With commas, such as docs/, site/assets/. Empty: all' })}
-      ${formSelect(form, 'writes', 'Writes of zones', writes)}
+      ${formField(form, 'writes', 'Writes of zones', { options: writes })}
       ${user ? nothing : html`<p class="note">You get an invite code, with which the person sets the password.</p>`}`,
     action: async () => {
       invite = (await save(service, form, user)) ?? ''

@@ -1,7 +1,7 @@
 import { get, mayEdit, send } from '../api/client.js'
 import { html, nothing, Resource, RouteView, View } from '../core/view.js'
 import { confirmDialog, openDialog } from '../ui/dialog.js'
-import { formField, selectField, textArea } from '../ui/form.js'
+import { field, formField } from '../ui/form.js'
 import { formatBytes } from '../ui/format.js'
 import { attempt, empty, icon, page, show, toast } from '../ui/states.js'
 import { age, pager } from '../ui/table.js'
@@ -89,7 +89,7 @@ function versionDialog() {
         isRequired: true,
         onChange: update,
       })}
-      ${formField(json, 'changelog', 'Changelog', { rows: 8, placeholder: 'What is new', draw: textArea })}`,
+      ${formField(json, 'changelog', 'Changelog', { rows: 8, placeholder: 'What is new' })}`,
     action: async () => {
       await send('files', 'post', '/api/versions', { json })
       toast(`Version ${json.version} is now current`)
@@ -129,7 +129,7 @@ class VersionDiffView extends View {
   template() {
     return html`
       <div class="dialog-body">
-        ${selectField({
+        ${field({
           id: 'compare-with',
           label: 'Compare with',
           value: this.#to,

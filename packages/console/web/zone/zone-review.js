@@ -1,207 +1,153 @@
 import { ApiError } from '../api/transport.js'
 import { diffList, emailTypeLine, rememberQueued, summarizeDiff } from '../changes/change-item.js'
-import { Attempt, html, nothing, View } from '../core/view.js'
-import { openDialog } from '../ui/dialog.js'
-import { selectField } from '../ui/form.js'
-import { errorNotice, loading, notice, toast } from '../ui/states.js'
-import { toPatch } from './draft.js'
+import { html, nothing } from '../core/view.js'
+import { confirmDialog } from '../ui/dialog.js'
+import { formField } from '../ui/form.js'
+import { loading, notice, toast } from '../ui/states.js'
+import { emptyDraft, toPatch } from './draft.js'
 import { describe, isEmptyDiff, pairChanges } from './zone-diff.js'
 
-/** @import { WriteAnswer, WriteOptions, ZoneStore } from './zone-store.js' @import { Conflict } from './draft.js' */
-
 /**
- * @typedef {object} Proposal
- * @property {string} title
- * @property {ZoneStore} store with the zone that the person has seen
- * @property {(options: WriteOptions) => Promise<WriteAnswer>} [send] default: sends the draft of the store
- * @typedef {'applied' | 'queued'} Outcome
+ * @import { WriteAnswer, WriteOptions, ZoneStore } from './zone-store.js'
+ * @import { Conflict } from './draft.js'
+ * @import { Attempt } from '../core/view.js'
+ * @typedef {(options: WriteOptions) => Promise<WriteAnswer>} Send
  */
 
 /**
  * Shows what a write will change, from a dry run, and applies it: only if the zone is still the one that was shown.
- * @param {Proposal} proposal
- * @returns {Promise<Outcome | undefined>} undefined: nothing was written
+ * @param {string} title
+ * @param {ZoneStore} store with the zone that the person has seen
+ * @param {Send} [send] default: sends the draft of the store
+ * @returns {Promise<boolean>} whether it was applied or queued
  */
-export async function openReview(proposal) {
-  let isBusy = false
-  /** @type {Outcome | undefined} */
-  const outcome = await openDialog({
-    title: proposal.title,
-    isLocked: () => isBusy,
-    draw: ({ close }) => html`
-      <zone-review
-        .proposal=${proposal}
-        .close=${close}
-        .onBusy=${(/** @type {boolean} */ value) => {
-          isBusy = value
-        }}
-      ></zone-review>`,
+export async function openReview(title, store, send) {
+  const review = new Review(store, send)
+  const isDone = await confirmDialog({
+    title,
+    prepare: () => review.check(),
+    confirm: () => review.nextStep,
+    busy: () => (review.preview ? 'Applying…' : 'Checking…'),
+    isReady: () => !review.preview || !isSame(review.preview, store),
+    body: (/** @type {unknown} */ _update, /** @type {Attempt} */ { error }) => {
+      if (store.conflict) return conflictBody(store.conflict)
+      return review.preview ? previewBody(review.preview, store) : error ? nothing : loading(3)
+    },
+    ways: () => review.ways,
+    action: () => review.goOn(),
   })
-  proposal.store.conflict = undefined
-  return outcome
+  store.conflict = undefined
+  return isDone
 }
 
-class ZoneReview extends View {
-  /** @type {Proposal | undefined} */
-  proposal
-  /** @type {(outcome?: Outcome) => void} */
-  close = () => {}
-  /** @type {(isBusy: boolean) => void} */
-  onBusy = () => {}
+class Review {
   /** @type {Api.WrittenZone | undefined} */
-  #preview
+  preview
   #force = false
-  #attempt = new Attempt(() => {
-    this.onBusy(this.#isApplying)
-    this.update()
-  })
+  #queue = false
+  #store
+  #send
 
-  /** Not while the dry run is under way. */
-  get #isApplying() {
-    return this.#attempt.isBusy && this.#preview !== undefined
+  /** @param {ZoneStore} store @param {Send} [send] */
+  constructor(store, send) {
+    this.#store = store
+    this.#send = send
   }
 
-  get #store() {
-    if (!this.proposal) throw new Error('There is nothing to review.')
-    return this.proposal.store
+  get nextStep() {
+    if (this.#store.conflict) return 'Go on with the new zone'
+    return this.preview ? 'Apply' : 'Try again'
   }
 
-  opened() {
-    void this.#check()
+  /** What lets a refused write pass, by the code of the refusal. @returns {Record<string, [string, () => unknown]>} */
+  get ways() {
+    const queue = () => (this.#queue = true)
+    const force = () => (this.#force = true)
+    const useOwnMail = () => {
+      this.preview = undefined
+      this.#store.change({ ...this.#store.draft, emailType: 'MX' })
+    }
+    return {
+      unsupported_records: ['Write anyway and lose those records', force],
+      ...(!this.#send && { email_type_conflict: ['Use own mail servers (MX)', useOwnMail] }),
+      ...(this.preview && { registrar_busy: ['Queue it', queue] }),
+      ...(this.preview && { registrar_unavailable: ['Queue it', queue] }),
+    }
   }
 
   /** The dry run: what would change. */
-  #check() {
-    this.#preview = undefined
-    return this.#run(async () => {
-      this.#preview = (await this.#send({ dryRun: true })).zone
+  check() {
+    this.preview = undefined
+    return this.#meetOthers(async () => {
+      this.preview = (await this.#write(true)).zone
     })
   }
 
-  #apply = (queue = false) =>
-    this.#run(async () => this.#leave(await this.#send({ dryRun: false, queue })))
-
-  // Somebody else changed the zone: reads it, shows the difference, and lets the person go on.
-  /** @param {() => Promise<void>} task */
-  #run = (task) =>
-    this.#attempt.run(() =>
-      task().catch(async (error) => {
-        if (!(error instanceof ApiError) || error.status !== 412)
-          throw nameFaults(error, this.#store)
-        await this.#store.meetConflict()
-        this.#preview = undefined
-      }),
-    )
-
-  /** @param {WriteAnswer} answer */
-  #leave({ zone, queued }) {
-    if (queued !== undefined) {
-      if (this.#preview) rememberQueued(queued, this.#preview.changes)
-      toast(html`Queued: <a href="#/changes">see the changes</a>`)
-      return this.close('queued')
-    }
-    toast(
-      zone?.verified === false
-        ? 'Applied. The registrar could not be read back yet: see Changes.'
-        : 'Applied and verified at the registrar',
-    )
-    return this.close('applied')
+  /** Does the next step. @returns {Promise<boolean>} whether it was the last one */
+  async goOn() {
+    if (this.preview) return this.#meetOthers(() => this.#apply())
+    this.#store.resolveConflict()
+    await this.check()
+    return false
   }
 
-  /** @param {{ dryRun: boolean, queue?: boolean }} options */
-  async #send(options) {
+  // The draft ends with the write, also where the dialog was closed meanwhile.
+  async #apply() {
+    const { zone, queued } = await this.#write(false)
+    if (queued !== undefined && this.preview) rememberQueued(queued, this.preview.changes)
+    if (queued !== undefined) toast(html`Queued: <a href="#/changes">see the changes</a>`)
+    else if (zone?.verified !== false) toast('Applied and verified at the registrar')
+    else toast('Applied. The registrar could not be read back yet: see Changes.')
+    if (!this.#send) this.#store.change(emptyDraft)
+    void this.#store.base.reload()
+  }
+
+  // Somebody else changed the zone: reads it, so that the person sees what that means and can go on.
+  /** @param {() => Promise<void>} task @returns {Promise<boolean>} whether it was done */
+  async #meetOthers(task) {
+    try {
+      await task()
+      return true
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 412) throw nameFaults(error, this.#store)
+      await this.#store.meetConflict()
+      this.preview = undefined
+      return false
+    }
+  }
+
+  /** @param {boolean} dryRun */
+  async #write(dryRun) {
     const store = this.#store
     if (!store.base.value) await store.base.reload()
-    const all = { ...options, etag: store.base.value?.etag, force: this.#force }
-    return this.proposal?.send?.(all) ?? store.send(all)
-  }
-
-  // The next step has the focus once it can be taken.
-  rendered() {
-    if (this.#isApplying || this.contains(document.activeElement)) return
-    /** @type {HTMLButtonElement | null} */
-    const next = this.querySelector('.primary')
-    next?.focus()
-  }
-
-  template() {
-    return html`
-      <div class="dialog-body" aria-live="polite">${this.#store.conflict ? this.#conflictBody(this.#store.conflict) : this.#body()}</div>
-      <footer class="dialog-footer">
-        <button class="button" ?disabled=${this.#isApplying} @click=${() => this.close()}>Cancel</button>
-        ${this.#buttons()}
-      </footer>`
-  }
-
-  #body() {
-    if (!this.#preview) return this.#attempt.error ? this.#failure() : loading(3)
-    const diff = pairChanges(this.#preview.changes)
-    const { kept } = this.#preview.changes
-    return html`
-      <p class="summary"><strong>${summarizeDiff(diff)}</strong> <span class="muted">· ${kept} stay as they are</span></p>
-      ${emailTypeLine(this.#store.base.value?.zone.email_type ?? null, this.#preview.email_type)}
-      ${isEmptyDiff(diff) ? html`<p class="muted">The records are already like this.</p>` : diffList(diff)}
-      ${this.#preview.warnings.map((warning) => notice(warning, 'warn'))}
-      ${this.#attempt.error ? this.#failure() : nothing}`
-  }
-
-  #failure() {
-    return errorNotice(this.#attempt.error, {
-      unsupported_records: ['Write anyway and lose those records', this.#forceWrite],
-      email_type_conflict: this.proposal?.send
-        ? undefined
-        : ['Use own mail servers (MX)', this.#useOwnMail],
-    })
-  }
-
-  /** @param {NonNullable<ZoneStore['conflict']>} conflict */
-  #conflictBody({ theirs, notes, conflicts }) {
-    return html`
-      ${notice(html`<p><strong>Somebody else changed this zone meanwhile.</strong> Nothing of yours was written yet.</p>`, 'warn')}
-      <h3>Their changes</h3>
-      ${isEmptyDiff(theirs) ? html`<p class="muted">Only the handling of mail.</p>` : diffList(theirs)}
-      ${notes.length + conflicts.length > 0 ? html`<h3>What that means for yours</h3>` : nothing}
-      ${notes.length > 0 ? html`<ul class="notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>` : nothing}
-      ${conflicts.map(choiceOf)}`
-  }
-
-  #buttons() {
-    if (this.#store.conflict) {
-      return html`<button class="button primary" @click=${this.#goOn}>Go on with the new zone</button>`
-    }
-    if (!this.#preview) {
-      return this.#attempt.error
-        ? html`<button class="button primary" @click=${() => this.#check()}>Try again</button>`
-        : nothing
-    }
-    const { added, removed } = this.#preview.changes
-    const isSame =
-      added.length + removed.length === 0 &&
-      this.#preview.email_type === this.#store.base.value?.zone.email_type
-    const isBusyRegistrar =
-      this.#attempt.error instanceof ApiError && this.#attempt.error.status === 503
-    return html`
-      ${isBusyRegistrar ? html`<button class="button" @click=${() => this.#apply(true)}>Queue it</button>` : nothing}
-      <button class="button primary" ?disabled=${this.#isApplying || isSame} @click=${() => this.#apply()}>
-        ${this.#isApplying ? 'Applying…' : 'Apply'}
-      </button>`
-  }
-
-  #goOn = () => {
-    this.#store.resolveConflict()
-    void this.#check()
-  }
-
-  #useOwnMail = () => {
-    this.#store.change({ ...this.#store.draft, emailType: 'MX' })
-    void this.#check()
-  }
-
-  #forceWrite = () => {
-    this.#force = true
-    void (this.#preview ? this.#apply() : this.#check())
+    const options = { dryRun, queue: this.#queue, etag: store.base.value?.etag, force: this.#force }
+    this.#queue = false
+    return this.#send?.(options) ?? store.send(options)
   }
 }
+
+/** Whether nothing would change. @param {Api.WrittenZone} preview @param {ZoneStore} store */
+const isSame = ({ changes, email_type: emailType }, { base }) =>
+  changes.added.length + changes.removed.length === 0 && emailType === base.value?.zone.email_type
+
+/** @param {Api.WrittenZone} preview @param {ZoneStore} store */
+function previewBody({ changes, email_type: emailType, warnings }, { base }) {
+  const diff = pairChanges(changes)
+  return html`
+    <p class="summary"><strong>${summarizeDiff(diff)}</strong> <span class="muted">· ${changes.kept} stay as they are</span></p>
+    ${emailTypeLine(base.value?.zone.email_type ?? null, emailType)}
+    ${isEmptyDiff(diff) ? html`<p class="muted">The records are already like this.</p>` : diffList(diff)}
+    ${warnings.map((warning) => notice(warning, 'warn'))}`
+}
+
+/** @param {NonNullable<ZoneStore['conflict']>} conflict */
+const conflictBody = ({ theirs, notes, conflicts }) => html`
+  ${notice(html`<p><strong>Somebody else changed this zone meanwhile.</strong> Nothing of yours was written yet.</p>`, 'warn')}
+  <h3>Their changes</h3>
+  ${isEmptyDiff(theirs) ? html`<p class="muted">Only the handling of mail.</p>` : diffList(theirs)}
+  ${notes.length + conflicts.length > 0 ? html`<h3>What that means for yours</h3>` : nothing}
+  ${notes.length > 0 ? html`<ul class="notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>` : nothing}
+  ${conflicts.map(choiceOf)}`
 
 /** The same refusal with records in place of JSON pointers into the patch. @param {unknown} error @param {ZoneStore} store */
 function nameFaults(error, { draft, base }) {
@@ -223,18 +169,16 @@ function nameFaults(error, { draft, base }) {
 
 /** @param {Conflict} conflict @param {number} at */
 const choiceOf = (conflict, at) =>
-  selectField({
-    id: `conflict-${at}`,
-    label: `Both of you changed ${conflict.theirs.type} ${conflict.theirs.name}`,
-    value: conflict.choice,
-    options: [
-      ['mine', `Mine: ${conflict.mine.address}`],
-      ['theirs', `Theirs: ${conflict.theirs.address}`],
-      ['both', 'Both'],
-    ],
-    onInput: (choice) => {
-      conflict.choice = /** @type {Conflict['choice']} */ (choice)
+  formField(
+    conflict,
+    'choice',
+    `Both of you changed ${conflict.theirs.type} ${conflict.theirs.name}`,
+    {
+      id: `conflict-${at}`,
+      options: [
+        ['mine', `Mine: ${conflict.mine.address}`],
+        ['theirs', `Theirs: ${conflict.theirs.address}`],
+        ['both', 'Both'],
+      ],
     },
-  })
-
-customElements.define('zone-review', ZoneReview)
+  )

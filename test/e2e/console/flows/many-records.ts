@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
+import { holdRegistrar } from '../registrar-faults.ts'
 import type { Flows, Tester } from '../tester.ts'
 import { untilCount } from './records.ts'
 
@@ -156,19 +157,6 @@ async function refuseOnce(page: Page, address: RegExp) {
       body: JSON.stringify({ code: 'registrar_busy', detail: 'All calls are used' }),
     })
   })
-}
-
-/** Writes of the registrar wait until they are released. */
-async function holdRegistrar({ everything }: Tester) {
-  const faults = `${everything.sandbox}/_faults`
-  const fault = { kind: 'slow', command: 'namecheap.domains.dns.sethosts', ms: 600_000 }
-  const answer = await fetch(faults, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ faults: [fault] }),
-  })
-  assert.ok(answer.ok)
-  return () => fetch(faults, { method: 'DELETE' })
 }
 
 const untilFocused = (page: Page, text: string) =>

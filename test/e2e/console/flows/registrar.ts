@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import type { Flows, Tester } from '../tester.ts'
+import { addFault, clearFaults } from '../registrar-faults.ts'
+import type { Flows } from '../tester.ts'
 
 /** The registrar behind the service: slow, refusing, and its budget. */
 export const registrarFlows: Flows = {
@@ -16,7 +17,7 @@ export const registrarFlows: Flows = {
     const newest = tester.page.locator('.moment').first()
     await newest.getByText(/Waiting for the registrar|Being sent/).waitFor()
     await tester.picture('changes-queued')
-    await fetch(`${tester.everything.sandbox}/_faults`, { method: 'DELETE' }) // The call goes on.
+    await clearFaults(tester) // The call goes on.
     await newest.getByText('Done').waitFor()
   },
 
@@ -67,13 +68,4 @@ export const registrarFlows: Flows = {
     isRefused = false
     await tester.text('The registrar answers').waitFor()
   },
-}
-
-async function addFault({ everything }: Tester, fault: object) {
-  const response = await fetch(`${everything.sandbox}/_faults`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ faults: [fault] }),
-  })
-  assert.ok(response.ok, await response.text())
 }

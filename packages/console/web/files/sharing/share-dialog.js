@@ -3,7 +3,7 @@ import { urlOf } from '../../api/transport.js'
 import { Attempt, html, nothing, Resource, View } from '../../core/view.js'
 import { secretOnce } from '../../ui/clipboard.js'
 import { openDialog } from '../../ui/dialog.js'
-import { checkbox, formField, formSelect } from '../../ui/form.js'
+import { checkbox, formField } from '../../ui/form.js'
 import { formatTime } from '../../ui/format.js'
 import { errorNotice, icon, show } from '../../ui/states.js'
 
@@ -65,12 +65,14 @@ class ShareDialog extends View {
     return html`
       <form class="share-form" @submit=${this.#create}>
         <div class="field-pair">
-          ${formSelect(this.#form, 'days', 'Link valid for', [
-            ['1', '1 day'],
-            ['7', '7 days'],
-            ['30', '30 days'],
-            ['365', '1 year'],
-          ])}
+          ${formField(this.#form, 'days', 'Link valid for', {
+            options: [
+              ['1', '1 day'],
+              ['7', '7 days'],
+              ['30', '30 days'],
+              ['365', '1 year'],
+            ],
+          })}
           ${formField(this.#form, 'downloads', 'Downloads', { inputMode: 'numeric', hint: 'Empty: as many as they like' })}
         </div>
         <button class="button primary" ?disabled=${this.#attempt.isBusy}>${icon('link')} Make a link</button>

@@ -1,5 +1,5 @@
 import { html, nothing, View } from '../../core/view.js'
-import { selectField, textArea, textField } from '../../ui/form.js'
+import { field } from '../../ui/form.js'
 import { formatTtl } from '../../ui/format.js'
 import { findFaults } from './record-rules.js'
 import { recordTypes, ttls } from './record-types.js'
@@ -30,12 +30,11 @@ export class RecordForm extends View {
     const { type, name, ttl } = this.#fields
     const known = recordTypes[type]
     const full = name === '' || name === '@' ? this.domain : `${name}.${this.domain}`
-    const valueField = type === 'TXT' ? textArea : textField
     return html`
       <form class="record-form" aria-label=${this.record ? 'Edit the record' : 'Add a record'} novalidate @submit=${this.#save} @keydown=${this.#key}>
         ${this.record ? html`<div class="field type-fixed"><span class="label">Type</span><strong>${type}</strong></div>` : this.#typeField()}
         ${this.#field('name', 'Name', { placeholder: '@ or www', hint: full, isFocused: true })}
-        ${this.#field('address', known?.value ?? known?.title ?? 'Value', { placeholder: known?.placeholder, hint: this.#joinOffer() ?? known?.hint, rows: 3 }, valueField)}
+        ${this.#field('address', known?.value ?? known?.title ?? 'Value', { placeholder: known?.placeholder, hint: this.#joinOffer() ?? known?.hint, rows: type === 'TXT' ? 3 : undefined })}
         ${type === 'MX' ? this.#field('mx_pref', 'Preference', { inputMode: 'numeric' }) : nothing}
         ${this.#field('ttl', 'TTL in seconds', { inputMode: 'numeric', list: 'ttls', hint: ttl === '' ? '' : formatTtl(toInteger(ttl)) })}
         <datalist id="ttls">${ttls.map(([seconds, label]) => html`<option value=${seconds}>${label}</option>`)}</datalist>
@@ -50,7 +49,7 @@ export class RecordForm extends View {
     const options = Object.entries(recordTypes).map(
       ([type, { title }]) => /** @type {[string, string]} */ ([type, `${type} — ${title}`]),
     )
-    return html`<div class="type-field">${selectField({
+    return html`<div class="type-field">${field({
       id: 'record-type',
       label: 'Type',
       value: this.#fields.type,
@@ -60,17 +59,17 @@ export class RecordForm extends View {
   }
 
   /**
-   * @param {'name' | 'address' | 'mx_pref' | 'ttl'} field
+   * @param {'name' | 'address' | 'mx_pref' | 'ttl'} name
    * @param {string} label
    * @param {{ placeholder?: string, hint?: unknown, inputMode?: string, list?: string, isFocused?: boolean, rows?: number }} more
    */
-  #field(field, label, more, draw = textField) {
-    return html`<div class="${field}-field">${draw({
-      id: `record-${field}`,
+  #field(name, label, more) {
+    return html`<div class="${name}-field">${field({
+      id: `record-${name}`,
       label,
-      value: this.#fields[field],
-      fault: this.#touched.has(field) ? this.#faults()[field] : undefined,
-      onInput: (value) => this.#set(field, value),
+      value: this.#fields[name],
+      fault: this.#touched.has(name) ? this.#faults()[name] : undefined,
+      onInput: (value) => this.#set(name, value),
       ...more,
     })}</div>`
   }

@@ -3,6 +3,7 @@ import { inputHandler, optionsOf } from '../../ui/form.js'
 import { formatCount, formatTtl, toUnicode } from '../../ui/format.js'
 import { icon } from '../../ui/states.js'
 import { table } from '../../ui/table.js'
+import { repeat } from '../../vendor/directives/repeat.js'
 import { editRow, setRecord } from '../draft.js'
 import { ttls } from './record-types.js'
 
@@ -39,10 +40,14 @@ export function recordTable(shown) {
   const check = actions
     ? [html`<th scope="col" class="check">${selectAll(rows, actions)}</th>`]
     : []
-  const drawn = rows.map((row) =>
-    row.key === editing
-      ? html`<tr class="editor-row"><td colspan="6">${editor?.(row)}</td></tr>`
-      : recordRow(row, shown),
+  // By key: an open form stays the same while the rows around it change.
+  const drawn = repeat(
+    rows,
+    ({ key }) => key,
+    (row) =>
+      row.key === editing
+        ? html`<tr class="editor-row"><td colspan="6">${editor?.(row)}</td></tr>`
+        : recordRow(row, shown),
   )
   return table([...check, 'Name', 'Type', 'Value', 'TTL', ''], drawn, 'records-table')
 }

@@ -1,7 +1,7 @@
 import { ApiError } from '../../api/transport.js'
 import { html, nothing } from '../../core/view.js'
 import { confirmDialog } from '../../ui/dialog.js'
-import { checkbox, textArea } from '../../ui/form.js'
+import { checkbox, field } from '../../ui/form.js'
 import { notice } from '../../ui/states.js'
 import { addChanges } from '../draft.js'
 import { isSameRecord } from '../zone-diff.js'
@@ -39,23 +39,13 @@ export async function openZoneFile({ domain, draft, base }) {
     confirm: () => (outcome ? 'Add the rest to the draft' : 'Add to the draft'),
     busy: 'Checking…',
     isReady: () => text.trim() !== '' && (!outcome || outcome.zone !== undefined),
-    ways: {
-      email_type_conflict: [
-        'Use own mail servers (MX)',
-        () => {
-          emailType = 'MX'
-        },
-      ],
-      unsupported_records: [
-        'Go on and lose those records',
-        () => {
-          force = true
-        },
-      ],
-    },
+    ways: () => ({
+      email_type_conflict: ['Use own mail servers (MX)', () => (emailType = 'MX')],
+      unsupported_records: ['Go on and lose those records', () => (force = true)],
+    }),
     body: (/** @type {() => void} */ update) => html`
       <div @drop=${(/** @type {DragEvent} */ event) => takeDropped(event, (value) => set(value, update))} @dragover=${(/** @type {Event} */ event) => event.preventDefault()}>
-        ${textArea({
+        ${field({
           id: 'zone-file',
           label: 'Zone file',
           value: text,

@@ -260,11 +260,8 @@ class ZoneRecords extends View {
 
   #review = async () => {
     if (!this.#finishForm()) return
-    const { store } = this
-    const outcome = await openReview({ title: `Review the changes to ${store.domain}`, store })
-    if (!outcome) return this.update()
-    store.change(emptyDraft)
-    await store.base.reload()
+    await openReview(`Review the changes to ${this.store.domain}`, this.store)
+    this.update()
   }
 
   #import = async () => {
