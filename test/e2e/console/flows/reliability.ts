@@ -68,7 +68,8 @@ export const reliabilityFlows: Flows = {
     const api = await tester.domainsApi()
     const { created_on, expires_on } = await api.call('GET', `/api/domains/${domain}/info`)
     const days = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' })
-    const [created, expires] = [created_on, expires_on].map((day) => days.format(new Date(day)))
+    const nameOf = (day: string) => days.format(new Date(day))
+    const [created, expires] = [nameOf(created_on), nameOf(expires_on)]
     await west.goTo(`/domains/${domain}?tab=details`)
     await west.page.locator('dd', { hasText: created }).waitFor()
     await west.page.locator('dd', { hasText: expires }).waitFor()
