@@ -64,7 +64,7 @@ export class View extends HTMLElement {
     return Promise.all(this.resources.map((each) => each.reload()))
   }
 
-  /** Loads again what it shows, where something was done. @param {Promise<unknown>} done */
+  /** Loads again what it shows, where something was done. @param {Promise<unknown> | undefined} done */
   async reloadAfter(done) {
     if (await done) await this.reload()
   }

@@ -5,7 +5,7 @@ import { html, nothing, Resource, RouteView } from '../core/view.js'
 import { searchBox, segments } from '../ui/form.js'
 import { daysUntil, formatCount, formatNumber, toUnicode } from '../ui/format.js'
 import { empty, icon, page, show } from '../ui/states.js'
-import { age, expiryBar, pager, sortButton, table } from '../ui/table.js'
+import { age, expiryBar, list, pager, sortButton, table } from '../ui/table.js'
 
 const lists = { ALL: 'All', EXPIRING: 'Expiring', EXPIRED: 'Expired' }
 
@@ -99,21 +99,22 @@ function foundRecords(found) {
       <p class="note" role="status">
         ${formatCount(pagination.total_items, 'record')} in ${formatCount(zones, 'zone')}, as they were last read from the registrar.
       </p>
-      ${records.length > 0 ? table(['Name', 'Type', 'Value', 'Read'], records.map(recordRow)) : nothing}
+      ${records.length > 0 ? list(records, recordColumns) : nothing}
       ${more > 0 ? html`<p class="note">And ${formatNumber(more)} more: search for more words.</p>` : nothing}
     </section>`
 }
 
-/** @param {Api.FoundRecords['records'][number]} record */
-const recordRow = ({ domain, name, type, address, read_at: readAt }) => html`
-  <tr>
-    <th scope="row">
-      <a data-row href=${hrefTo(['domains', domain], { filter: name === '@' ? '' : name })}>${toUnicode(name === '@' ? domain : `${name}.${domain}`)}</a>
-    </th>
-    <td><span class="type-tag">${type}</span></td>
-    <td class="value">${address.length > 160 ? `${address.slice(0, 160)}…` : address}</td>
-    <td class="muted">${age(readAt)}</td>
-  </tr>`
+/** @type {Record<string, (record: Api.FoundRecords['records'][number]) => unknown>} */
+const recordColumns = {
+  Name: ({ domain, name }) => {
+    const isApex = name === '@'
+    const href = hrefTo(['domains', domain], { filter: isApex ? '' : name })
+    return html`<a data-row href=${href}>${toUnicode(isApex ? domain : `${name}.${domain}`)}</a>`
+  },
+  Type: ({ type }) => html`<span class="type-tag">${type}</span>`,
+  Value: ({ address }) => (address.length > 160 ? `${address.slice(0, 160)}…` : address),
+  Read: ({ read_at: readAt }) => age(readAt),
+}
 
 /** @param {Api.DomainEntry} domain */
 const domainRow = (domain) => html`

@@ -7,7 +7,7 @@ import { formField } from '../ui/form.js'
 import { formatAge, formatDate, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
 import { empty, icon, page } from '../ui/states.js'
-import { table } from '../ui/table.js'
+import { list } from '../ui/table.js'
 import { purposes, toTokenInput } from './purposes.js'
 
 /** @import { MadeToken, Purpose } from './purposes.js' */
@@ -25,32 +25,15 @@ class TokenList extends ServiceLists {
       html`<button class="button primary" data-key="n" @click=${() => this.reloadAfter(openTokenDialog())}>${icon('plus')} New token</button>`,
       html`
         <p class="muted">Tokens are for programs and devices: each has its own limits, and can be revoked at any time.</p>
-        ${this.sections((service, tokens) => this.#table(service, tokens))}`,
+        ${this.sections((service, tokens) => this.#list(service, tokens))}`,
     )
   }
 
   /** @param {Api.ServiceName} service @param {Api.ApiToken[]} tokens */
-  #table(service, tokens) {
-    const rows = tokens.map(
-      (token) => html`
-        <tr>
-          <th scope="row"><strong>${token.name}</strong> <code class="muted">…${token.hint}</code></th>
-          <td>${rightsOf(token)}</td>
-          <td class="muted" data-label="Last used">${token.last_used_at ? formatAge(token.last_used_at) : 'never'}</td>
-          <td class="muted" data-label="Expires">${token.expires_at ? formatDate(token.expires_at) : 'never'}</td>
-          <td class="actions">
-            <button class="button" aria-label="Revoke ${token.name}" @click=${() => this.#revoke(service, token)}>Revoke</button>
-          </td>
-        </tr>`,
-    )
-    return rows.length > 0
-      ? table(['Name', 'May', 'Last used', 'Expires', ''], rows)
-      : empty('key', 'No tokens yet', 'Make one for a router, a certificate client or a script.')
-  }
-
-  /** @param {Api.ServiceName} service @param {Api.ApiToken} token */
-  #revoke = (service, { id, name }) =>
-    this.reloadAfter(
+  #list(service, tokens) {
+    const hint = 'Make one for a router, a certificate client or a script.'
+    if (tokens.length === 0) return empty('key', 'No tokens yet', hint)
+    const revoke = (/** @type {Api.ApiToken} */ { id, name }) =>
       confirmDialog({
         title: `Revoke ${name}?`,
         body: html`<p>Programs that use it are refused at once. This cannot be undone.</p>`,
@@ -58,8 +41,19 @@ class TokenList extends ServiceLists {
         danger: true,
         action: () => send(service, 'delete', '/api/tokens/{id}', { params: { id } }),
         said: `${name} revoked`,
-      }),
+      })
+    return list(
+      tokens,
+      {
+        Name: ({ name, hint }) =>
+          html`<strong>${name}</strong> <code class="muted">…${hint}</code>`,
+        May: rightsOf,
+        'Last used': ({ last_used_at: at }) => (at ? formatAge(at) : 'never'),
+        Expires: ({ expires_at: at }) => (at ? formatDate(at) : 'never'),
+      },
+      (token) => [token.name, ['Revoke', () => this.reloadAfter(revoke(token))]],
     )
+  }
 }
 
 /** @param {Api.ApiToken} token */

@@ -1,7 +1,7 @@
 import { session } from '../api/client.js'
 import { offeredServices, titleOf } from '../api/transport.js'
-import { html, Resource, RouteView } from '../core/view.js'
-import { show } from './states.js'
+import { html, nothing, Resource, RouteView } from '../core/view.js'
+import { icon, show } from './states.js'
 
 /** Base of views that list the same at each service. @template Item */
 export class ServiceLists extends RouteView {
@@ -26,14 +26,15 @@ export class ServiceLists extends RouteView {
   /**
    * A section for each service.
    * @param {(service: Api.ServiceName, items: Item[]) => unknown} draw
-   * @param {(service: Api.ServiceName) => unknown} [button] beside the title
+   * @param {string} [adds] the words of a button beside the title
+   * @param {(service: Api.ServiceName) => Promise<boolean>} [add] what it does
    */
-  sections(draw, button, lists = this.lists) {
+  sections(draw, adds, add, lists = this.lists) {
     return lists.map(({ service, items }) => {
       const title = lists.length < this.lists.length ? 'Both services' : titleOf(service)
       return html`
         <section aria-label=${titleOf(service)} class="token-section">
-          <div class="toolbar"><h2>${title}</h2>${button?.(service)}</div>
+          <div class="toolbar"><h2>${title}</h2>${adds ? html`<button class="button primary" @click=${() => this.reloadAfter(add?.(service))}>${icon('plus')} ${adds}</button>` : nothing}</div>
           ${show(items, (list) => draw(service, list), 3)}
         </section>`
     })

@@ -22,6 +22,35 @@ export const table = (headers, rows, className = '') => html`
   </div>`
 
 /**
+ * A row for each item: its cells by the titles of their columns, the first one its head, and what can be done with it.
+ * @template Item
+ * @param {Item[]} items
+ * @param {Record<string, (item: Item) => unknown>} columns
+ * @param {(item: Item) => [name: string, ...buttons: ([words: string, run: () => unknown] | undefined)[]]} [buttonsOf] with the name that
+ *   screen readers say after each
+ */
+export function list(items, columns, buttonsOf) {
+  const row = (/** @type {Item} */ item) => {
+    const [name, ...buttons] = buttonsOf?.(item) ?? []
+    const [head, ...cells] = Object.entries(columns).map(([title, draw]) => ({
+      title,
+      cell: draw(item),
+    }))
+    return html`
+      <tr>
+        <th scope="row">${head?.cell}</th>
+        ${cells.map(({ title, cell }) => html`<td class="muted" data-label=${title}>${cell}</td>`)}
+        ${
+          buttonsOf
+            ? html`<td class="actions">${buttons.map((each) => each && html`<button class="button" aria-label="${each[0]} ${name}" @click=${each[1]}>${each[0]}</button>`)}</td>`
+            : nothing
+        }
+      </tr>`
+  }
+  return table([...Object.keys(columns), ...(buttonsOf ? [''] : [])], items.map(row))
+}
+
+/**
  * A button for each value of the address that narrows the list: it takes it away.
  * @param {RouteView} view
  * @param {string[]} names

@@ -5,8 +5,8 @@ import { confirmDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
 import { formatAge, formatDate, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
-import { icon, page } from '../ui/states.js'
-import { table } from '../ui/table.js'
+import { page } from '../ui/states.js'
+import { list } from '../ui/table.js'
 
 /**
  * Who may use the services: add with an invite, change rights, remove. For admins.
@@ -43,53 +43,14 @@ class UserList extends ServiceLists {
       '',
       html`
         <p class="muted">Changes count at once, everywhere. Who is removed is logged out, and their API tokens end.</p>
-        ${this.sections(
-          (service, users) =>
-            table(
-              ['Name', 'May', 'Last login', 'Added', ''],
-              users.map((user) => this.#row(service, user)),
-            ),
-          (service) =>
-            html`<button class="button primary" @click=${() => this.#edit(service)}>${icon('plus')} New user</button>`,
-          this.#shown(),
-        )}`,
+        ${this.sections((service, users) => this.#list(service, users), 'New user', openUserDialog, this.#shown())}`,
     )
   }
 
-  /** @param {Api.ServiceName} service @param {Api.User} user */
-  #row(service, user) {
-    const {
-      username,
-      role,
-      domains,
-      folders,
-      writes,
-      created_at: added,
-      last_login_at: seen,
-    } = user
-    const isSelf = username === session.loginOf(service)?.username
-    return html`
-      <tr>
-        <th scope="row"><strong>${username}</strong> ${isSelf ? html`<span class="muted">(you)</span>` : nothing}</th>
-        <td>
-          <span class="chip">${role}</span>
-          ${[...(domains ?? []), ...(folders ?? []), ...(writes ? ['proposes'] : [])].map((limit) => html`<span class="chip accent">${limit}</span>`)}
-        </td>
-        <td class="muted" data-label="Last login">${seen ? formatAge(seen) : 'never'}</td>
-        <td class="muted" data-label="Added">${formatDate(added)}</td>
-        <td class="actions">
-          <button class="button" aria-label="Change ${username}" @click=${() => this.#edit(service, user)}>Change</button>
-          ${isSelf ? nothing : html`<button class="button" aria-label="Remove ${username}" @click=${() => this.#remove(service, username)}>Remove</button>`}
-        </td>
-      </tr>`
-  }
-
-  /** @param {Api.ServiceName} service @param {Api.User} [user] */
-  #edit = (service, user) => this.reloadAfter(openUserDialog(service, user))
-
-  /** @param {Api.ServiceName} service @param {string} username */
-  #remove = (service, username) =>
-    this.reloadAfter(
+  /** @param {Api.ServiceName} service @param {Api.User[]} users */
+  #list(service, users) {
+    const self = session.loginOf(service)?.username
+    const remove = (/** @type {string} */ username) =>
       confirmDialog({
         title: `Remove ${username}?`,
         body: html`<p>${username} is logged out at once, and the API tokens of ${username} end. What ${username} changed stays in the history.</p>`,
@@ -97,8 +58,27 @@ class UserList extends ServiceLists {
         danger: true,
         action: () => send(service, 'delete', '/api/users/{username}', { params: { username } }),
         said: `${username} removed`,
-      }),
+      })
+    return list(
+      users,
+      {
+        Name: ({ username }) =>
+          html`<strong>${username}</strong> ${username === self ? html`<span class="muted">(you)</span>` : nothing}`,
+        May: ({ role, domains, folders, writes }) => html`
+          <span class="chip">${role}</span>
+          ${[...(domains ?? []), ...(folders ?? []), ...(writes ? ['proposes'] : [])].map((limit) => html`<span class="chip accent">${limit}</span>`)}`,
+        'Last login': ({ last_login_at: at }) => (at ? formatAge(at) : 'never'),
+        Added: ({ created_at: at }) => formatDate(at),
+      },
+      (user) => [
+        user.username,
+        ['Change', () => this.reloadAfter(openUserDialog(service, user))],
+        user.username === self
+          ? undefined
+          : ['Remove', () => this.reloadAfter(remove(user.username))],
+      ],
     )
+  }
 }
 
 /** @param {{ items: import('../core/view.js').Resource<Api.User[]> }} list */

@@ -5,8 +5,8 @@ import { confirmDialog, openDialog } from '../ui/dialog.js'
 import { checkbox, formField } from '../ui/form.js'
 import { formatCount, formatDate, formatTime, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
-import { attempt, empty, icon, page, show, toast } from '../ui/states.js'
-import { age, table } from '../ui/table.js'
+import { attempt, empty, page, show, toast } from '../ui/states.js'
+import { age, list } from '../ui/table.js'
 
 /**
  * Where events are sent: add with a secret that is shown once, test, pause, look at the deliveries. For admins.
@@ -29,46 +29,33 @@ class WebhookList extends ServiceLists {
       '',
       html`
         <p class="muted">Events are sent to these addresses, signed, and again until they are taken. <a href="#/events">See the events.</a></p>
-        ${this.sections(
-          (service, webhooks) => this.#table(service, webhooks),
-          (service) =>
-            html`<button class="button primary" @click=${() => this.reloadAfter(openWebhookDialog(service))}>${icon('plus')} New webhook</button>`,
-        )}`,
+        ${this.sections((service, webhooks) => this.#list(service, webhooks), 'New webhook', openWebhookDialog)}`,
     )
   }
 
   /** @param {Api.ServiceName} service @param {Api.Webhook[]} webhooks */
-  #table(service, webhooks) {
-    const rows = webhooks.map((webhook) => this.#row(service, webhook))
+  #list(service, webhooks) {
     const hint = 'Add one for a chat, a mailbox or a program that wants to be told.'
-    return rows.length > 0
-      ? table(['Name', 'Sends', 'Added', ''], rows)
-      : empty('bell', 'No webhooks yet', hint)
-  }
-
-  /** @param {Api.ServiceName} service @param {Api.Webhook} webhook */
-  #row(service, webhook) {
-    const { id, name, url, types, paused, created_at: at, created_by: by } = webhook
-    const limits = 'domains' in webhook ? webhook.domains : webhook.folders
-    /** @param {string} words @param {() => unknown} run */
-    const button = (words, run) =>
-      html`<button class="button" aria-label="${words}: ${name ?? url}" @click=${run}>${words}</button>`
-    return html`
-      <tr>
-        <th scope="row">${name ? html`<strong>${name}</strong><br />` : nothing}<code>${url}</code></th>
-        <td>
-          ${paused ? html`<span class="chip warn">paused</span>` : nothing}
-          ${(types ?? ['all types']).map((type) => html`<span class="chip">${type}</span>`)}
-          ${(limits ?? []).map((limit) => html`<span class="chip accent">${limit}</span>`)}
-        </td>
-        <td class="muted">${formatDate(at)} by ${by}</td>
-        <td class="actions">
-          ${button('Deliveries', () => openDeliveries(service, webhook))}
-          ${button('Test', () => this.#test(service, id))}
-          ${button(paused ? 'Resume' : 'Pause', () => this.#pause(service, id, !paused))}
-          ${button('Delete', () => this.#remove(service, webhook))}
-        </td>
-      </tr>`
+    if (webhooks.length === 0) return empty('bell', 'No webhooks yet', hint)
+    return list(
+      webhooks,
+      {
+        Name: ({ name, url }) =>
+          html`${name ? html`<strong>${name}</strong><br />` : nothing}<code>${url}</code>`,
+        Sends: (webhook) => html`
+          ${webhook.paused ? html`<span class="chip warn">paused</span>` : nothing}
+          ${(webhook.types ?? ['all types']).map((type) => html`<span class="chip">${type}</span>`)}
+          ${(('domains' in webhook ? webhook.domains : webhook.folders) ?? []).map((limit) => html`<span class="chip accent">${limit}</span>`)}`,
+        Added: ({ created_at: at, created_by: by }) => `${formatDate(at)} by ${by}`,
+      },
+      (webhook) => [
+        webhook.name ?? webhook.url,
+        ['Deliveries', () => openDeliveries(service, webhook)],
+        ['Test', () => this.#test(service, webhook.id)],
+        [webhook.paused ? 'Resume' : 'Pause', () => this.#pause(service, webhook)],
+        ['Delete', () => this.#delete(service, webhook)],
+      ],
+    )
   }
 
   /** @param {Api.ServiceName} service @param {string} id */
@@ -81,15 +68,16 @@ class WebhookList extends ServiceLists {
       )
     })
 
-  /** @param {Api.ServiceName} service @param {string} id @param {boolean} paused */
-  #pause = (service, id, paused) =>
+  /** @param {Api.ServiceName} service @param {Api.Webhook} webhook */
+  #pause = (service, { id, paused }) =>
     attempt(async () => {
-      await send(service, 'patch', '/api/webhooks/{id}', { params: { id }, json: { paused } })
+      const json = { paused: !paused }
+      await send(service, 'patch', '/api/webhooks/{id}', { params: { id }, json })
       this.reload()
     })
 
   /** @param {Api.ServiceName} service @param {Api.Webhook} webhook */
-  #remove = (service, { id, name, url }) =>
+  #delete = (service, { id, name, url }) =>
     this.reloadAfter(
       confirmDialog({
         title: `Delete ${name ?? 'this webhook'}?`,
@@ -182,30 +170,26 @@ class WebhookDeliveries extends View {
   }
 
   template() {
-    const draw = (/** @type {Api.Delivery[]} */ deliveries) => {
-      const rows = deliveries.map((each) => this.#row(each))
-      return rows.length > 0
-        ? table(['Event', 'State', 'Answer', 'Last try', ''], rows)
-        : empty('bell', 'Nothing was sent yet', 'Send a test, or wait for an event.')
-    }
-    return show(this.#deliveries, draw, 3)
+    return show(this.#deliveries, (deliveries) => this.#list(deliveries), 3)
   }
 
-  /** @param {Api.Delivery} delivery */
-  #row({ id, type, status, tries, at, next_at: next, ms, response_status: code, answer }) {
-    return html`
-      <tr>
-        <th scope="row">${type}<br /><code class="muted">${id}</code></th>
-        <td>
+  /** @param {Api.Delivery[]} deliveries */
+  #list(deliveries) {
+    if (deliveries.length === 0)
+      return empty('bell', 'Nothing was sent yet', 'Send a test, or wait for an event.')
+    return list(
+      deliveries,
+      {
+        Event: ({ type, id }) => html`${type}<br /><code class="muted">${id}</code>`,
+        State: ({ status, tries, next_at: next }) => html`
           <span class="chip ${tones[status]}">${status}</span>
-          <span class="note">${formatCount(tries, 'try', 'tries')}${next ? `, again ${formatTime(next)}` : nothing}</span>
-        </td>
-        <td class="answer">${code ?? nothing} ${answer ? html`<code>${answer.slice(0, 200)}</code>` : nothing}</td>
-        <td class="muted">${age(at)}, ${ms} ms</td>
-        <td class="actions">
-          <button class="button" aria-label="Send again: ${type}" @click=${() => this.#retry(id)}>Send again</button>
-        </td>
-      </tr>`
+          <span class="note">${formatCount(tries, 'try', 'tries')}${next ? `, again ${formatTime(next)}` : nothing}</span>`,
+        Answer: ({ response_status: code, answer }) =>
+          html`${code ?? nothing} ${answer ? html`<code>${answer.slice(0, 200)}</code>` : nothing}`,
+        'Last try': ({ at, ms }) => html`${age(at)}, ${ms} ms`,
+      },
+      ({ type, id }) => [type, ['Send again', () => this.#retry(id)]],
+    )
   }
 
   /** @param {string} delivery */

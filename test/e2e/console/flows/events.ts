@@ -42,9 +42,9 @@ export const eventFlows: Flows = {
     await tester.picture('webhook-secret')
     await tester.button('Done').click()
 
-    await tester.button('Test: Chat of operations').click()
+    await tester.button('Test Chat of operations').click()
     await tester.text('Test delivered: 204').waitFor()
-    await tester.button('Deliveries: Chat of operations').click()
+    await tester.button('Deliveries Chat of operations').click()
     const dialog = page.getByRole('dialog')
     await dialog.getByText('webhook.test').waitFor()
     await tester.checkAccessibility('deliveries')
@@ -54,11 +54,11 @@ export const eventFlows: Flows = {
     await receiver.untilMoreThan(before)
     await page.keyboard.press('Escape')
 
-    await tester.button('Pause: Chat of operations').click()
+    await tester.button('Pause Chat of operations').click()
     await tester.text('paused').waitFor()
     await tester.checkAccessibility('webhooks')
     await tester.picture('webhooks')
-    await tester.button('Delete: Chat of operations').click()
+    await tester.button('Delete Chat of operations').click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await tester.text('No webhooks yet').waitFor()
   },
