@@ -35,11 +35,10 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
         ${draw({ close, update })}`,
       dialog,
     )
-    if (dialog.open) focusNext()
+    // The next step has the focus once it can be taken.
+    if (dialog.open && !dialog.querySelector(':focus')) focusNext()
   }
-  // The next step has the focus once it can be taken.
   const focusNext = () => {
-    if (dialog.querySelector(':focus')) return
     /** @type {HTMLElement | null} */
     const next = dialog.querySelector(
       '[autofocus], input, select, textarea, .primary:not(:disabled)',

@@ -4,19 +4,15 @@
  * @typedef {{ title: string, value?: string, placeholder: string, hint: string }} RecordType
  */
 const server = 'Points the name at a server.'
-const target = 'www.example.net'
+const alias = { value: 'Target name', placeholder: 'www.example.net' }
+const mail = { value: 'IPv4 address', placeholder: '192.0.2.25' }
 const redirect = { value: 'Web address', placeholder: 'https://example.net/' }
 
 /** @satisfies {Record<Api.RecordTypeName, RecordType>} */
 const writable = {
   A: { title: 'IPv4 address', placeholder: '192.0.2.10', hint: server },
   AAAA: { title: 'IPv6 address', placeholder: '2001:db8::10', hint: server },
-  CNAME: {
-    title: 'Alias of another name',
-    value: 'Target name',
-    placeholder: target,
-    hint: 'Must be the only record at its name, and not at @.',
-  },
+  CNAME: { ...alias, title: 'Alias of another name', hint: 'Alone at its name, and not at @.' },
   MX: {
     title: 'Mail server',
     placeholder: 'mx1.example.net',
@@ -33,39 +29,17 @@ const writable = {
     placeholder: '0 issue "letsencrypt.org"',
     hint: 'Which certificate authorities may issue for this name.',
   },
-  ALIAS: {
-    title: 'Alias at the domain itself',
-    value: 'Target name',
-    placeholder: target,
-    hint: 'Like CNAME, and allowed at @. Not beside A, AAAA or CNAME.',
-  },
+  ALIAS: { ...alias, title: 'Alias at the domain itself', hint: 'Not beside A, AAAA or CNAME.' },
   NS: {
     title: 'Nameserver of a subdomain',
     value: 'Nameserver',
     placeholder: 'ns1.example.net',
     hint: 'Hands a subdomain to other nameservers. Not at @.',
   },
-  URL: {
-    title: 'Redirect (temporary)',
-    ...redirect,
-    hint: 'The registrar answers with a 302 redirect.',
-  },
-  URL301: {
-    title: 'Redirect (permanent)',
-    ...redirect,
-    hint: 'The registrar answers with a 301 redirect.',
-  },
-  FRAME: {
-    title: 'Redirect in a frame',
-    ...redirect,
-    hint: 'The registrar shows the page in a frame.',
-  },
-  MXE: {
-    title: 'Mail to an address',
-    value: 'IPv4 address',
-    placeholder: '192.0.2.25',
-    hint: 'Only at @, one per zone, not beside MX.',
-  },
+  URL: { ...redirect, title: 'Redirect (temporary)', hint: 'Answered with a 302 redirect.' },
+  URL301: { ...redirect, title: 'Redirect (permanent)', hint: 'Answered with a 301 redirect.' },
+  FRAME: { ...redirect, title: 'Redirect in a frame', hint: 'Answered with a page in a frame.' },
+  MXE: { ...mail, title: 'Mail to an address', hint: 'Only at @, one per zone, not beside MX.' },
 }
 
 /** @type {Record<string, RecordType>} */
