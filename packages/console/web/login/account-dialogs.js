@@ -137,7 +137,7 @@ export function openInviteDialog() {
     confirm: 'Set the password',
     busy: 'Setting…',
     body: () => html`
-      ${formField(form, 'username', 'Your user name', { isRequired: true })}
+      ${formField(form, 'username', 'Your user name', { id: 'invited-username', isRequired: true })}
       ${formField(form, 'invite', 'Invite code', { isRequired: true })}
       ${formField(form, 'new', 'Your new password', { type: 'password', autocomplete: 'new-password', hint: 'At least 10 characters', isRequired: true })}`,
     action: async () => {
