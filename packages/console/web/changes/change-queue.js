@@ -3,7 +3,7 @@ import { ApiError } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
-import { formField, inputHandler, optionsOf } from '../ui/form.js'
+import { formField, select } from '../ui/form.js'
 import { toUnicode } from '../ui/format.js'
 import { empty, notice, page, show, toast } from '../ui/states.js'
 import { filterChips, pager } from '../ui/table.js'
@@ -35,9 +35,7 @@ class ChangeQueue extends RouteView {
     return page(
       'Changes',
       html`${filterChips(this, ['domain', 'by'])}
-        <select class="short" aria-label="State" .value=${status} @change=${inputHandler((value) => this.open({ status: value || undefined }))}>
-          ${optionsOf([['', 'All states'], ...options], status)}
-        </select>`,
+        ${select('State', [['', 'All states'], ...options], status, (value) => this.open({ status: value }))}`,
       show(this.#changes, (value) => this.#list(value), 8),
     )
   }

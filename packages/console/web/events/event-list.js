@@ -3,7 +3,7 @@ import { offeredServices } from '../api/transport.js'
 import { changeItem } from '../changes/change-item.js'
 import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, View } from '../core/view.js'
-import { inputHandler, optionsOf } from '../ui/form.js'
+import { select } from '../ui/form.js'
 import { formatCount, toUnicode } from '../ui/format.js'
 import { empty, page, show } from '../ui/states.js'
 import { age } from '../ui/table.js'
@@ -61,18 +61,15 @@ class EventList extends View {
 
   template() {
     const types = [...new Set(this.#seen.map(({ event }) => event.type))].sort()
-    const select = html`
-      <select class="short" aria-label="Type" @change=${inputHandler((value) => this.#choose(value))}>
-        ${optionsOf([['', 'All types'], ...types], this.#type)}
-      </select>`
-    const content = show(this.#events, () => this.#list(), 6)
-    return page('Events', select, content)
-  }
-
-  /** @param {string} type */
-  #choose(type) {
-    this.#type = type
-    this.update()
+    const choose = (/** @type {string} */ type) => {
+      this.#type = type
+      this.update()
+    }
+    return page(
+      'Events',
+      select('Type', [['', 'All types'], ...types], this.#type, choose),
+      show(this.#events, () => this.#list(), 6),
+    )
   }
 
   #list() {

@@ -75,8 +75,21 @@ export const formField = (form, name, label, { onChange, ...more } = {}) =>
     ...more,
   })
 
+/**
+ * A choice in a toolbar.
+ * @param {string} label
+ * @param {Option[]} options
+ * @param {string} chosen
+ * @param {(value: string) => unknown} onChoose
+ * @param {boolean} [isDisabled]
+ */
+export const select = (label, options, chosen, onChoose, isDisabled) => html`
+  <select class="short" aria-label=${label} .value=${chosen} ?disabled=${isDisabled} @change=${inputHandler(onChoose)}>
+    ${optionsOf(options, chosen)}
+  </select>`
+
 /** @param {Option[]} options @param {string} chosen */
-export const optionsOf = (options, chosen) =>
+const optionsOf = (options, chosen) =>
   options.map((option) => {
     const [value, label] = typeof option === 'string' ? [option, option] : option
     return html`<option value=${value} ?selected=${value === chosen}>${label}</option>`
@@ -131,6 +144,6 @@ export const segments = (label, options, chosen, onChoose) => html`
     )}
   </div>`
 
-/** @param {(value: string) => void} onInput */
-export const inputHandler = (onInput) => (/** @type {Event} */ event) =>
+/** @param {(value: string) => unknown} onInput */
+const inputHandler = (onInput) => (/** @type {Event} */ event) =>
   onInput(/** @type {HTMLInputElement} */ (event.target).value)

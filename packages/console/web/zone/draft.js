@@ -3,7 +3,7 @@ import { describe, isSameRecord, pairChanges } from './zone-diff.js'
 /**
  * A draft: what becomes of records of a zone, gathered here and sent together. Pure; drafts are replaced, never changed.
  *
- * @typedef {{ records: ReadonlyMap<string, Api.RecordInput | null>, emailType?: string }} Draft by the record's id, or by
+ * @typedef {{ records: Readonly<Record<string, Api.RecordInput | null>>, emailType?: string }} Draft by the record's id, or by
  *   `new-1` and so on where one is added; null: it is removed
  * @typedef {{ added: readonly Api.HostRecord[], removed: readonly Api.HostRecord[] }} Changes
  * @typedef {'kept' | 'added' | 'updated' | 'removed' | 'waiting' | 'leaving'} RowState `waiting`, `leaving`: queued to be
@@ -14,11 +14,11 @@ import { describe, isSameRecord, pairChanges } from './zone-diff.js'
  */
 
 /** @type {Draft} */
-export const emptyDraft = { records: new Map() }
+export const emptyDraft = { records: {} }
 
 /** @param {Draft} draft */
 export const countEdits = ({ records, emailType }) =>
-  records.size + (emailType === undefined ? 0 : 1)
+  Object.keys(records).length + (emailType === undefined ? 0 : 1)
 
 /**
  * @param {Draft} draft
@@ -27,16 +27,15 @@ export const countEdits = ({ records, emailType }) =>
  * @returns {Draft}
  */
 export function setRecord(draft, key, record) {
-  const records = new Map(draft.records)
-  if (record === undefined) records.delete(key)
-  else records.set(key, record && withoutId(record))
-  return { ...draft, records }
+  const { [key]: _, ...others } = draft.records
+  const changed = { ...draft.records, [key]: record ? withoutId(record) : null }
+  return { ...draft, records: record === undefined ? others : changed }
 }
 
 /** @param {Draft} draft @param {Api.RecordInput} record @returns {Draft} */
 export function addRecord(draft, record) {
-  let number = draft.records.size + 1
-  while (draft.records.has(`new-${number}`)) number += 1
+  let number = 1
+  while (`new-${number}` in draft.records) number += 1
   return setRecord(draft, `new-${number}`, record)
 }
 
@@ -57,7 +56,7 @@ export function addChanges(draft, changes) {
   for (const { id } of removed) next = setRecord(next, id, null)
   for (const { before, after } of changed) next = setRecord(next, before.id, after)
   for (const record of added) {
-    const isKnown = [...next.records.values()].some((each) => each && isSameRecord(each, record))
+    const isKnown = Object.values(next.records).some((each) => each && isSameRecord(each, record))
     if (!isKnown) next = addRecord(next, record)
   }
   return next
@@ -73,36 +72,35 @@ export function addChanges(draft, changes) {
 export function rowsOf(zone, { records }, queued = { added: [], removed: [] }) {
   const isLeaving = new Set(queued.removed.map(({ id }) => id))
   const live = new Set(zone.hosts.map(({ id }) => id))
-  const added = [...records].reverse().filter(([key]) => key.startsWith('new-'))
+  const added = Object.entries(records).filter(([key]) => key.startsWith('new-'))
+  const waiting = queued.added.filter(({ id }) => !live.has(id))
   return [
-    ...added.flatMap(([key, record]) => (record ? [rowOf(key, 'added', record)] : [])),
-    ...queued.added
-      .filter(({ id }) => !live.has(id))
-      .map((record) => rowOf(record.id, 'waiting', record)),
-    ...zone.hosts.map((original) => {
-      const { id } = original
-      const edit = records.get(id)
-      if (edit) return rowOf(id, 'updated', edit, original)
-      const kept = isLeaving.has(id) ? 'leaving' : 'kept'
-      return rowOf(id, edit === null ? 'removed' : kept, original, original)
-    }),
+    ...added
+      .reverse()
+      .flatMap(
+        /** @returns {DraftRow[]} */ ([key, record]) =>
+          record ? [{ key, state: 'added', record }] : [],
+      ),
+    ...waiting.map(
+      /** @returns {DraftRow} */ (record) => ({ key: record.id, state: 'waiting', record }),
+    ),
+    ...zone.hosts.map(
+      /** @returns {DraftRow} */ (original) => {
+        const { id: key } = original
+        const edit = records[key]
+        if (edit) return { key, state: 'updated', record: edit, original }
+        const kept = isLeaving.has(key) ? 'leaving' : 'kept'
+        return { key, state: edit === null ? 'removed' : kept, record: original, original }
+      },
+    ),
   ]
 }
-
-/**
- * @param {string} key
- * @param {RowState} state
- * @param {Api.RecordInput} record
- * @param {Api.HostRecord} [original]
- * @returns {DraftRow}
- */
-const rowOf = (key, state, record, original) => ({ key, state, record, original })
 
 /** The body of the PATCH that carries out the draft. @param {Draft} draft @param {Api.Zone} zone @returns {Api.ZonePatch} */
 export function toPatch({ records, emailType }, zone) {
   /** @type {Required<Pick<Api.ZonePatch, 'remove' | 'update' | 'add'>>} */
   const { remove, update, add } = { remove: [], update: [], add: [] }
-  for (const [id, record] of records) {
+  for (const [id, record] of Object.entries(records)) {
     const original = zone.hosts.find((each) => each.id === id)
     if (!record) remove.push(id)
     else if (original) update.push({ id, ...differenceOf(original, record) })
@@ -135,7 +133,7 @@ export function rebase(draft, base, zone) {
   /** @type {Conflict[]} */
   const conflicts = []
   let next = draft
-  for (const [key, mine] of draft.records) {
+  for (const [key, mine] of Object.entries(draft.records)) {
     if (live.has(key)) continue
     const original = known.get(key)
     const at = arrived.findIndex(

@@ -157,7 +157,7 @@ function nameFaults(error, { draft, base }) {
   const named = (/** @type {string} */ text) =>
     text.replace(/\/(add|update)\/(\d+)(?:\/\w+)?/g, (pointer, list, at) => {
       const id = update[at]?.id
-      const record = list === 'add' ? add[at] : id && (draft.records.get(id) ?? undefined)
+      const record = list === 'add' ? add[at] : draft.records[id ?? '']
       return record ? describe(record) : pointer
     })
   const errors = error.errors.map(({ path, message }) => ({

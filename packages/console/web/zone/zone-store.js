@@ -194,26 +194,13 @@ export class ZoneStore {
 const none = { changes: [] }
 
 /** @type {Map<string, { base: TaggedZone, draft: Draft }>} by domain */
-const drafts = new Map(readStored())
+const drafts = new Map(
+  session.isEmpty ? [] : JSON.parse(sessionStorage.getItem(draftsName) ?? '[]'),
+)
 
 function storeDrafts() {
-  const kept = [...drafts].map(([domain, { base, draft }]) => [
-    domain,
-    { base, draft: { ...draft, records: [...draft.records] } },
-  ])
-  if (kept.length > 0) sessionStorage.setItem(draftsName, JSON.stringify(kept))
+  if (drafts.size > 0) sessionStorage.setItem(draftsName, JSON.stringify([...drafts]))
   else sessionStorage.removeItem(draftsName)
-}
-
-/** @returns {[string, { base: TaggedZone, draft: Draft }][]} */
-function readStored() {
-  if (session.isEmpty) return []
-  /** @type {[string, { base: TaggedZone, draft: any }][]} */
-  const stored = JSON.parse(sessionStorage.getItem(draftsName) ?? '[]')
-  return stored.map(([domain, { base, draft }]) => [
-    domain,
-    { base, draft: { ...draft, records: new Map(draft.records) } },
-  ])
 }
 
 session.addEventListener('change', () => {

@@ -4,7 +4,14 @@ import { formatTtl } from '../../ui/format.js'
 import { findFaults } from './record-rules.js'
 import { recordTypes, ttls } from './record-types.js'
 
-/** @typedef {{ name: string, type: string, address: string, ttl: string, mx_pref: string }} Fields */
+/**
+ * @import { Field } from '../../ui/form.js'
+ * @typedef {{ name: string, type: string, address: string, ttl: string, mx_pref: string }} Fields
+ */
+
+const typeOptions = Object.entries(recordTypes).map(
+  ([type, { title }]) => /** @type {[string, string]} */ ([type, `${type} — ${title}`]),
+)
 
 /**
  * The form for one record, new or live. It validates while somebody types, shows a fault once its field was touched,
@@ -32,7 +39,7 @@ export class RecordForm extends View {
     const full = name === '' || name === '@' ? this.domain : `${name}.${this.domain}`
     return html`
       <form class="record-form" aria-label=${this.record ? 'Edit the record' : 'Add a record'} novalidate @submit=${this.#save} @keydown=${this.#key}>
-        ${this.record ? html`<div class="field type-fixed"><span class="label">Type</span><strong>${type}</strong></div>` : this.#typeField()}
+        ${this.record ? html`<div class="field type-fixed"><span class="label">Type</span><strong>${type}</strong></div>` : this.#field('type', 'Type', { options: typeOptions })}
         ${this.#field('name', 'Name', { placeholder: '@ or www', hint: full, isFocused: true })}
         ${this.#field('address', known?.value ?? known?.title ?? 'Value', { placeholder: known?.placeholder, hint: this.#joinOffer() ?? known?.hint, rows: type === 'TXT' ? 3 : undefined })}
         ${type === 'MX' ? this.#field('mx_pref', 'Preference', { inputMode: 'numeric' }) : nothing}
@@ -45,24 +52,7 @@ export class RecordForm extends View {
       </form>`
   }
 
-  #typeField() {
-    const options = Object.entries(recordTypes).map(
-      ([type, { title }]) => /** @type {[string, string]} */ ([type, `${type} — ${title}`]),
-    )
-    return html`<div class="type-field">${field({
-      id: 'record-type',
-      label: 'Type',
-      value: this.#fields.type,
-      options,
-      onInput: (type) => this.#set('type', type),
-    })}</div>`
-  }
-
-  /**
-   * @param {'name' | 'address' | 'mx_pref' | 'ttl'} name
-   * @param {string} label
-   * @param {{ placeholder?: string, hint?: unknown, inputMode?: string, list?: string, isFocused?: boolean, rows?: number }} more
-   */
+  /** @param {keyof Fields} name @param {string} label @param {Partial<Field>} more */
   #field(name, label, more) {
     return html`<div class="${name}-field">${field({
       id: `record-${name}`,
@@ -102,6 +92,7 @@ export class RecordForm extends View {
     }
   }
 
+  /** @returns {Partial<Fields>} */
   #faults() {
     return findFaults(this.#toRecord(), this.domain, this.others)
   }

@@ -1,5 +1,5 @@
 import { html, nothing } from '../../core/view.js'
-import { inputHandler, optionsOf } from '../../ui/form.js'
+import { select } from '../../ui/form.js'
 import { formatCount, formatTtl, toUnicode } from '../../ui/format.js'
 import { icon } from '../../ui/states.js'
 import { table } from '../../ui/table.js'
@@ -121,6 +121,9 @@ function rowButtons(row, actions) {
  */
 export function bulkBar(rows, draft, change, clear) {
   if (rows.length === 0) return nothing
+  const choices = ttls.map(
+    ([seconds, label]) => /** @type {[string, string]} */ ([`${seconds}`, label]),
+  )
   const setTtl = (/** @type {string} */ ttl) =>
     change(
       rows
@@ -133,9 +136,7 @@ export function bulkBar(rows, draft, change, clear) {
     <div class="draft-bar" role="region" aria-label="Selection">
       <span>${formatCount(rows.length, 'record')} selected</span>
       <span class="spacer"></span>
-      <select class="short" aria-label="TTL of the selected records" @change=${inputHandler(setTtl)}>
-        ${optionsOf([['', 'Set TTL…'], ...ttls.map(([seconds, label]) => /** @type {[string, string]} */ ([String(seconds), label]))], '')}
-      </select>
+      ${select('TTL of the selected records', [['', 'Set TTL…'], ...choices], '', setTtl)}
       <button class="button" @click=${remove}>${icon('trash')} Delete</button>
       <button class="button" @click=${clear}>Clear selection</button>
     </div>`

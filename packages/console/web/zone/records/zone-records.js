@@ -2,7 +2,7 @@ import { mayEdit, request } from '../../api/client.js'
 import { currentRoute } from '../../core/router.js'
 import { html, nothing, View } from '../../core/view.js'
 import { saveText } from '../../ui/clipboard.js'
-import { inputHandler, optionsOf, searchBox } from '../../ui/form.js'
+import { searchBox, select } from '../../ui/form.js'
 import { byName, formatAge, formatCount, matchesRecord } from '../../ui/format.js'
 import { Selection } from '../../ui/selection.js'
 import { attempt, empty, icon, notice, show, toast } from '../../ui/states.js'
@@ -103,10 +103,8 @@ class ZoneRecords extends View {
     const types = [...new Set(zone.hosts.map(({ type }) => type))].sort()
     return html`
       <div class="toolbar">
-        ${searchBox({ label: 'Filter records', value: this.#search, onInput: (value) => this.#filter({ search: value }) })}
-        <select class="short" aria-label="Filter by type" .value=${this.#type} @change=${inputHandler((value) => this.#filter({ type: value }))}>
-          ${optionsOf([['', 'All types'], ...types], this.#type)}
-        </select>
+        ${searchBox({ label: 'Filter records', value: this.#search, onInput: (search) => this.#filter({ search }) })}
+        ${select('Filter by type', [['', 'All types'], ...types], this.#type, (type) => this.#filter({ type }))}
         <span class="spacer"></span>
         <button class="button" @click=${this.#export}>${icon('download')} Export</button>
         ${
@@ -123,13 +121,13 @@ class ZoneRecords extends View {
   #emailType(zone, isEditable) {
     const live = zone.email_type ?? ''
     const chosen = this.store.draft.emailType ?? live
+    const options = Object.entries(live ? emailTypes : { '': 'unknown', ...emailTypes })
+    const choose = (/** @type {string} */ type) =>
+      this.store.change({ ...this.store.draft, emailType: type === live ? undefined : type })
     return html`
       <label class="inline-field">
         <span class="muted">Mail handling</span>
-        <select class="short" ?disabled=${!isEditable} .value=${chosen}
-          @change=${inputHandler((value) => this.store.change({ ...this.store.draft, emailType: value === live ? undefined : value }))}>
-          ${optionsOf([...(live ? [] : [/** @type {[string, string]} */ (['', 'unknown'])]), ...Object.entries(emailTypes)], chosen)}
-        </select>
+        ${select('Mail handling', options, chosen, choose, !isEditable)}
       </label>`
   }
 
@@ -148,21 +146,11 @@ class ZoneRecords extends View {
 
   /** @param {boolean} isEmptyZone @param {boolean} isEditable */
   #nothingShown(isEmptyZone, isEditable) {
-    if (isEmptyZone) {
-      return empty(
-        'globe',
-        'No records yet',
-        isEditable
-          ? 'Add a record, or import a zone file from another provider.'
-          : 'Nothing answers under this domain.',
-      )
-    }
-    return empty(
-      'search',
-      'No record matches',
-      '',
-      html`<button class="button" @click=${() => this.#filter({ search: '', type: '' })}>Show all</button>`,
-    )
+    const hint = 'Add a record, or import a zone file from another provider.'
+    if (isEmptyZone) return empty('globe', 'No records yet', isEditable ? hint : '')
+    const showAll = () => this.#filter({ search: '', type: '' })
+    const button = html`<button class="button" @click=${showAll}>Show all</button>`
+    return empty('search', 'No record matches', '', button)
   }
 
   /** @param {DraftRow[]} rows */
