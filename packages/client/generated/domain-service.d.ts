@@ -8594,6 +8594,11 @@ export interface operations {
                 search?: string;
                 /** @example TXT */
                 type?: string;
+                /**
+                 * @description only of this domain
+                 * @example alder-and-finch.com
+                 */
+                domain?: string;
                 page?: number;
                 page_size?: number;
             };

@@ -71,6 +71,8 @@ export class ZoneStore {
   /** @type {Draft} */
   draft = emptyDraft
   pending = nothingPending
+  /** @type {Api.FoundRecords['records']} as the service last knew them, where the zone cannot be read now */
+  known = []
   /** @type {string[]} what a newer zone meant for the draft */
   notes = []
   /** @type {{ newer: TaggedZone, theirs: ZoneDiff, draft: Draft, notes: string[], conflicts: Conflict[] } | undefined} */
@@ -93,6 +95,7 @@ export class ZoneStore {
     this.draft = drafts.get(domain)?.draft ?? emptyDraft
     this.notes = []
     this.pending = nothingPending
+    this.known = []
     this.base.value = undefined
     this.base.error = undefined
   }
@@ -114,7 +117,10 @@ export class ZoneStore {
   async #load(signal) {
     const fresh = this.#isFresh
     this.#isFresh = false
-    const tagged = await getZone(this.domain, { signal, fresh })
+    const tagged = await getZone(this.domain, { signal, fresh }).catch(async (error) => {
+      if (!this.base.value) await this.#readKnown(signal)
+      throw error
+    })
     await this.#readPending(signal)
     const kept = drafts.get(this.domain)
     if (kept && kept.base.etag !== tagged.etag) {
@@ -130,6 +136,14 @@ export class ZoneStore {
     }
     this.#keep(tagged)
     return tagged
+  }
+
+  // From the service's memory, not from the registrar.
+  /** @param {AbortSignal} signal */
+  async #readKnown(signal) {
+    const query = { domain: this.domain, page_size: 200 }
+    const { records } = await get('domains', '/api/records', { query, signal }).catch(() => none)
+    this.known = records
   }
 
   // While something is queued, looks again: it changes the zone.
@@ -190,8 +204,8 @@ export class ZoneStore {
   }
 }
 
-/** @type {{ changes: Api.LedgerChange[] }} */
-const none = { changes: [] }
+/** @type {{ changes: Api.LedgerChange[], records: Api.FoundRecords['records'] }} */
+const none = { changes: [], records: [] }
 
 /** @type {Map<string, { base: TaggedZone, draft: Draft }>} by domain */
 const drafts = new Map(

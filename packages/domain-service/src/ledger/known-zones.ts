@@ -77,17 +77,18 @@ export class KnownZones {
     )
   }
 
-  /** Every zone, and when it was last read (milliseconds since 1970); few at once: there may be 10,000 of 400 KB. */
-  async *all(): AsyncGenerator<{ zone: Zone; readAt: number }> {
+  /** Zones, and when they were last read (milliseconds since 1970); few at once: there may be 10,000 of 400 KB. */
+  async *select(
+    isWanted: (domain: string) => boolean,
+  ): AsyncGenerator<{ zone: Zone; readAt: number }> {
     for (let last: string | undefined = ''; last !== undefined; ) {
       const rows: Pick<KnownRow, 'domain' | 'zone' | 'read_at'>[] = await this.#sql.all(
         sql`select domain, zone, read_at from ${knownZones} where domain > ${last} order by domain limit 50`,
       )
-      const zoneOf = await getZones(
-        this.#sql,
-        rows.map(({ zone }) => zone),
-      )
-      for (const { domain, zone, read_at: readAt } of rows)
+      const wanted = rows.filter(({ domain }) => isWanted(domain))
+      const digests = wanted.map(({ zone }) => zone)
+      const zoneOf = await getZones(this.#sql, digests)
+      for (const { domain, zone, read_at: readAt } of wanted)
         yield { zone: { domain, usesRegistrarDns: true, ...zoneOf(zone) }, readAt }
       last = rows.at(-1)?.domain
     }

@@ -52,6 +52,10 @@ test('records of every known zone are found by words of name, type and value, wi
   expect((await search(service, '?search=www.m%C3%BCnchen')).names).toEqual([
     'xn--mnchen-3ya.com www A',
   ])
+  expect((await search(service, '?domain=Other.com.')).names).toEqual([
+    'other.com mail A',
+    'other.com www A',
+  ])
   expect((await search(service, '?type=txt')).names).toEqual(['example.com @ TXT'])
   expect(await search(service, '?search=www&page=2&page_size=2')).toEqual({
     names: ['xn--mnchen-3ya.com www A'],

@@ -23,6 +23,8 @@ export const registrarFlows: Flows = {
 
   'tries again by itself when the registrar is busy': async (tester) => {
     tester.expectFailure(/status of 503/)
+    const api = await tester.domainsApi()
+    await api.call('GET', '/api/domains/amberfield.com/dns/hosts')
     let isBusy = true
     await tester.page.route('**/api/domains/amberfield.com/dns/hosts', async (route) => {
       if (!isBusy) return route.continue()
@@ -43,6 +45,9 @@ export const registrarFlows: Flows = {
     })
     await tester.goTo('/domains/amberfield.com')
     await tester.text(/Trying again in/).waitFor()
+    await tester.text('As it was last read').waitFor()
+    assert.notEqual(await tester.page.locator('tr.record').count(), 0)
+    assert.equal(await tester.button(/^Edit/).count(), 0)
     await tester.checkAccessibility('registrar busy')
     await tester.picture('registrar-busy')
     await tester.text('Mail handling').waitFor()

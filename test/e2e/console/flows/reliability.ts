@@ -100,6 +100,47 @@ export const reliabilityFlows: Flows = {
     await page.getByRole('alert').waitFor({ state: 'detached' })
   },
 
+  'counts a change alike in Changes and in the history': async (tester) => {
+    const { page } = tester
+    const api = await tester.domainsApi()
+    const record = { name: 'counted', address: '192.0.2.145' }
+    const { id } = await api.call('POST', `${path}/A`, record)
+    const add = [{ name: 'counted', type: 'TXT', address: 'one' }]
+    await api.call('PATCH', path, { update: [{ id, ttl: 300 }], add })
+    for (const view of [`/changes?domain=${domain}`, `/domains/${domain}?tab=history`]) {
+      await tester.goTo(view)
+      await page.locator('.moment').first().getByText('1 added · 1 changed').waitFor()
+    }
+  },
+
+  'writes names as people do, and Back closes a dialog before it leaves the view': async (
+    tester,
+  ) => {
+    const { page } = tester
+    await tester.goTo('/domains?search=bäckerei')
+    await page.getByRole('link', { name: 'bäckerei-könig.de' }).click()
+    await page.getByRole('heading', { name: 'bäckerei-könig.de' }).waitFor()
+    await tester.text('Mail handling').waitFor()
+    await tester.button('Import').click()
+    await page.getByRole('dialog').waitFor()
+    await page.goBack()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await tester.text('Mail handling').waitFor()
+  },
+
+  'takes long names and values on a phone without scrolling sideways': async (tester) => {
+    const name = 'a-name-of-many-parts.that-fills.the-line'
+    for (const scheme of ['light', 'dark'] as const) {
+      await using phone = await tester.openAnother(tester.everything, { scheme, width: 360 })
+      await phone.logIn()
+      await openForm(phone, name, `${name}.example.net`)
+      await phone.checkAccessibility(`form on a phone, ${scheme}`)
+      await phone.picture(`record-form-${scheme}-360`)
+      assert.ok((await phone.page.evaluate<number>(sidewaysPixels)) <= 0)
+      phone.checkComplaints()
+    }
+  },
+
   'has buttons that can be read under the pointer, in both colour schemes': async (tester) => {
     const { page } = tester
     await tester.goTo(`/domains/${domain}`)
@@ -117,6 +158,8 @@ export const reliabilityFlows: Flows = {
     }
   },
 }
+
+const sidewaysPixels = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
 
 async function openForm(tester: Tester, name: string, address: string) {
   await tester.goTo(`/domains/${domain}`)

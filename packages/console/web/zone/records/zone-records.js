@@ -47,7 +47,11 @@ class ZoneRecords extends View {
 
   template() {
     if (this.#domain !== this.store.domain) this.#enter()
-    return show(this.store.base, (tagged) => this.#records(tagged), 8)
+    const { base } = this.store
+    return [
+      show(base, (tagged) => this.#records(tagged), 8),
+      base.value ? nothing : this.#lastKnown(),
+    ]
   }
 
   #enter() {
@@ -56,6 +60,18 @@ class ZoneRecords extends View {
     this.#editing = undefined
     this.#selection.choose([])
     this.store.refresh()
+  }
+
+  #lastKnown() {
+    const { domain, known } = this.store
+    const [first] = known
+    if (!first) return nothing
+    const rows = known.map((record) => {
+      return { key: record.id, state: /** @type {const} */ ('kept'), record }
+    })
+    return html`
+      <p class="note">As it was last read, ${formatAge(first.read_at)}:</p>
+      ${recordTable({ rows, domain })}`
   }
 
   rendered() {

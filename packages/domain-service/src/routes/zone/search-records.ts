@@ -7,6 +7,7 @@ import { type HostRecord as Described, toRecords } from '../../dns/record.ts'
 import type { DomainList } from '../../domain-list/domain-list.ts'
 import type { KnownZones } from '../../ledger/known-zones.ts'
 import { record, zone } from '../openapi-examples.ts'
+import { DomainName } from './zone-request.ts'
 import { HostRecord, visibleRecords } from './zone-schema.ts'
 
 const example = { ...record, domain: zone.domain, read_at: '2027-01-15T09:30:00.000Z' }
@@ -31,6 +32,7 @@ const searchSchema = {
       .max(20)
       .optional()
       .meta({ examples: ['TXT'] }),
+    domain: DomainName.optional().meta({ description: 'only of this domain' }),
     ...pageQuery(50, 200),
   }),
   ...answers(
@@ -74,12 +76,14 @@ export function registerRecordSearch(app: App, { domains, knownZones }: Dependen
       const isManaged = new Set(domains.managed)
       const records: z.infer<typeof FoundRecord>[] = []
       let [found, zones_searched] = [0, 0]
-      for await (const { zone, readAt } of knownZones.all()) {
+      // Others have left the account, or are on other nameservers; until the list is read, nobody knows.
+      const isWanted = (domain: string) =>
+        (query.domain ?? domain) === domain &&
+        (isManaged.size === 0 || isManaged.has(domain)) &&
+        allowsDomain(caller, domain)
+      for await (const { zone, readAt } of knownZones.select(isWanted)) {
         await nextSlice()
         const { domain } = zone
-        // Others have left the account, or are on other nameservers; until the list is read, nobody knows.
-        if (isManaged.size > 0 && !isManaged.has(domain)) continue
-        if (!allowsDomain(caller, domain)) continue
         const visible = visibleRecords(toRecords(zone), caller)
         if (visible.length > 0) zones_searched += 1
         for (const each of visible) {
