@@ -131,15 +131,18 @@ export async function call(service, path, options = {}) {
   if (json !== undefined && !headers.has('content-type')) {
     headers.set('content-type', 'application/json')
   }
+  /** @param {unknown} error @returns {never} also where the answer is cut */
+  const fail = (error) => {
+    throw signal?.aborted ? error : unreachable(titleOf(service).toLowerCase(), urlOf(service))
+  }
   const response = await fetch(toUrl(service, path, options.query), {
     method,
     headers,
     body: json === undefined ? options.body : JSON.stringify(json),
     signal,
-  }).catch((error) => {
-    throw signal?.aborted ? error : unreachable(titleOf(service).toLowerCase(), urlOf(service))
-  })
-  const body = options.asBlob && response.ok ? await response.blob() : await readBody(response)
+  }).catch(fail)
+  const isBlob = options.asBlob && response.ok
+  const body = await (isBlob ? response.blob() : readBody(response)).catch(fail)
   /** @param {string} name */
   const header = (name) => response.headers.get(name)
   if (!response.ok) throw toApiError(response.status, body, header)
@@ -159,8 +162,12 @@ export function toUrl(service, path, query = {}) {
   return `${urlOf(service)}${path}${search.size > 0 ? `?${search}` : ''}`
 }
 
-/** @param {Response} response */
-const readBody = (response) =>
-  response.headers.get('content-type')?.includes('json')
-    ? response.json().catch(() => '')
-    : response.text()
+/** @param {Response} response @returns {Promise<unknown>} */
+async function readBody(response) {
+  const text = await response.text()
+  try {
+    return response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : text
+  } catch {
+    return '' // A proxy that calls anything JSON.
+  }
+}
