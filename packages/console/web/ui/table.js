@@ -42,7 +42,7 @@ export function list(items, columns, buttonsOf) {
         ${cells.map(({ title, cell }) => html`<td class="muted" data-label=${title}>${cell}</td>`)}
         ${
           buttonsOf
-            ? html`<td class="actions">${buttons.map((each) => each && html`<button class="button" aria-label="${each[0]} ${name}" @click=${each[1]}>${each[0]}</button>`)}</td>`
+            ? html`<td class="actions">${buttons.map((each) => each && html`<button class="button" aria-label="${each[0]} ${name}" @click=${each[1]}>${each[0]}</button> `)}</td>`
             : nothing
         }
       </tr>`
