@@ -41,8 +41,6 @@ export class UploadWriter implements AsyncDisposable {
     this.#blob = store.resume(upload.id, upload, upload.epoch)
     const hash = upload.size === 0 ? new ContentHash() : hashes.get(upload.id)
     if (hash?.size === upload.size) this.#hash = hash
-    // Until what it has taken is recorded.
-    hashes.delete(upload.id)
   }
 
   /** As it is recorded. */
@@ -67,14 +65,16 @@ export class UploadWriter implements AsyncDisposable {
    * that is an error, which is thrown then. With `isWhole`, none of them before the end, and none with an error.
    */
   async receive(chunks: AsyncIterable<Buffer>, isWhole: boolean): Promise<void> {
+    const { hashes } = this.#dependencies
     let [unsaved, saving, failure] = [0, Promise.resolve(), undefined as unknown]
+    hashes.delete(this.#upload.id) // Until what it takes is recorded.
     this.#heardAt = performance.now()
     try {
       for await (const chunk of chunks) {
         this.#heardAt = performance.now()
         if (!isWhole && unsaved >= saveBytes) {
           await saving
-          saving = this.#save(false)
+          saving = this.#blob.save(false).then((saved) => this.record(saved))
           saving.catch(() => undefined) // Thrown where it is awaited.
           unsaved = 0
         }
@@ -87,8 +87,9 @@ export class UploadWriter implements AsyncDisposable {
       failure = error
     }
     this.#heardAt = Number.POSITIVE_INFINITY
-    await saving
-    await this.#save(true)
+    const [saved] = await Promise.all([this.#blob.save(true), saving])
+    await this.record(saved)
+    if (this.#hash) hashes.set(this.#upload.id, this.#hash)
     if (failure !== undefined) throw failure
   }
 
@@ -131,11 +132,6 @@ export class UploadWriter implements AsyncDisposable {
     this.#closed.resolve()
     // A lease that cannot be released expires.
     await table.release(id, writer).catch(() => undefined)
-  }
-
-  async #save(isLast: boolean) {
-    await this.record(await this.#blob.save(isLast))
-    if (isLast && this.#hash) this.#dependencies.hashes.set(this.#upload.id, this.#hash)
   }
 
   async #discard() {

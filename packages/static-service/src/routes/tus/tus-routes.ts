@@ -146,15 +146,11 @@ const append: Handler = async (request, reply, { id, ...dependencies }) => {
   demandOffsetStream(request)
   const { 'upload-offset': offset } = readTusHeaders(request.headers)
   if (offset === undefined) throw malformedTus('Send Upload-Offset')
-  const { uploads } = dependencies
-  const caller = callerOf(request)
-  const found = await uploads.find(id, caller)
-  const upload = found.outcome
-    ? await repeat(request, found, offset)
-    : await uploads.write(id, caller, async (writer) => {
-        if (writer.upload.outcome) await repeat(request, writer.upload, offset)
-        else await receive(request, writer, { ...dependencies, offset })
-      })
+  const upload = await dependencies.uploads.write(id, callerOf(request), (writer) =>
+    writer.upload.outcome
+      ? repeat(request, writer.upload, offset)
+      : receive(request, writer, { ...dependencies, offset }),
+  )
   return reply.code(204).headers(progressOf(upload)).send()
 }
 
@@ -164,11 +160,10 @@ const remove: Handler = async (request, reply, { id, uploads }) => {
 }
 
 /** The last PATCH of a published upload, which may have met no response: its bytes are there. */
-async function repeat({ raw }: FastifyRequest, upload: Upload, offset: number): Promise<Upload> {
+async function repeat({ raw }: FastifyRequest, { size }: Upload, offset: number) {
   let end = offset
   for await (const chunk of raw.iterator({ destroyOnReturn: false })) end += chunk.length
-  if (end !== upload.size) throw offsetConflict(upload.size)
-  return upload
+  if (end !== size) throw offsetConflict(size)
 }
 
 // Receives the bytes of a request, and stores the file when they are all there.
