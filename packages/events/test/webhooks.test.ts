@@ -1,7 +1,13 @@
+import { promises } from 'node:dns'
+import { syncBuiltinESMExports } from 'node:module'
+import os from 'node:os'
+import { systemClock } from '@domains-and-files/http'
 import { Webhook as Verifier } from 'standardwebhooks'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { lossyDatabase } from '../../../test/support/lossy-database.ts'
+import { eventId } from '../src/event-id.ts'
 import { isRefused } from '../src/webhooks/addresses.ts'
+import { DeliverySender } from '../src/webhooks/send-delivery.ts'
 import { retryDelaysMs, WebhookStore } from '../src/webhooks/webhook-store.ts'
 import { forms, start } from './support/databases.ts'
 import { append, openProcess, openReceiver } from './support/deliveries.ts'
@@ -74,6 +80,9 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     await append(db, 2)
     await receiver.count(2)
     await settled(store, id, 2)
+    const [second, minute, hour] = [1_000, 60_000, 3_600_000]
+    const hours = [1, 3, 6, 12, 24].map((each) => each * hour)
+    expect(retryDelaysMs).toEqual([5 * second, 30 * second, 2 * minute, 15 * minute, ...hours])
     let now = start
     for (const [at, delay] of retryDelaysMs.entries()) {
       now += delay - 1
@@ -119,6 +128,14 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     await store.update(id, { paused: false })
     const received = await receiver.count(3)
     expect(received.map(({ body }) => body.data?.number)).toEqual([1, 1, 2])
+    await settled(store, id, 2)
+    await store.update(id, { paused: true })
+    await append(db, 3)
+    await db.setTime(start + 31 * 86_400_000)
+    await append(db, 4)
+    await store.update(id, { paused: false })
+    const [, , , last] = await receiver.count(4)
+    expect(last?.body.data?.number, 'what is older than 30 days is gone').toBe(4)
   })
 
   it('are shared by processes; one that ends in a delivery is taken over, with the same id', async () => {
@@ -196,7 +213,53 @@ describe.each(forms)('stored webhooks in $form', ({ open }) => {
   })
 })
 
+describe.each(forms)('the deliveries in $form', ({ open }) => {
+  it('are the last hundred', async () => {
+    await using db = await open()
+    const store = new WebhookStore(db.sql)
+    const { id } = await store.create({ url: 'https://x/' }, { createdBy: 'admin', position: '' })
+    const attempt = { status: 200, ms: 1, answer: '' }
+    for (let n = 1; n <= 103; n++) {
+      await db.setTime(start + n)
+      await store.recordTest(id, { event: `event ${n}`, attempt })
+    }
+    const events = (await store.deliveries(id)).map(({ event }) => event)
+    expect([events.length, events[0], events.at(-1)]).toEqual([100, 'event 103', 'event 4'])
+    await expect(store.retry(id, 'event 3')).rejects.toMatchObject({ code: 'delivery_not_found' })
+  })
+})
+
 describe('addresses of webhooks', () => {
+  it('are resolved once for a delivery, checked, and connected to', async () => {
+    await using receiver = await openReceiver(() => 200)
+    const lookup = vi.spyOn(promises, 'lookup')
+    onTestFinished(() => lookup.mockRestore())
+    const answer = (address: string) =>
+      lookup.mockResolvedValueOnce([{ address, family: 4 }] as never) // As `all` has it.
+    const sender = new DeliverySender(systemClock, ['127.0.0.1/32'])
+    const data = { ...{ id: eventId(1), type: 'zone.changed', at: '', by: null }, data: {} }
+    const event = { ...data, request_id: null }
+    const url = receiver.url('/').replace('127.0.0.1', 'hooks.invalid')
+    const secret = 'whsec_c2VjcmV0'
+    answer('127.0.0.1')
+    const sent = await sender.send({ url, secret, event })
+    answer('10.0.0.1')
+    const refused = await sender.send({ url, secret, event })
+    expect([sent.status, refused.status, receiver.received.length]).toEqual([200, null, 1])
+    expect(refused.answer).toContain('leads to 10.0.0.1')
+    expect(lookup).toHaveBeenCalledTimes(2)
+  })
+
+  it('are not those of this machine', () => {
+    const own = vi.spyOn(os, 'networkInterfaces')
+    own.mockReturnValue({ eth0: [{ address: '9.9.9.9' }] } as never) // What is read of it.
+    syncBuiltinESMExports()
+    const isOwnRefused = isRefused('9.9.9.9', [])
+    own.mockRestore()
+    syncBuiltinESMExports()
+    expect([isOwnRefused, isRefused('9.9.9.9', [])]).toEqual([true, false])
+  })
+
   it.each([
     ...[
       '127.0.0.1',

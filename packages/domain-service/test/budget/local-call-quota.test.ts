@@ -114,6 +114,19 @@ test('ten write rounds at once: six get all their slots, four are refused, none 
   expect(quota.state()).toMatchObject([{ left: 2 }, { left: 682 }, { left: 7982 }])
 })
 
+test('a sweep yields to everything else that waits', async () => {
+  const { clock, quota } = await setUp('12/minute')
+  await takeAll(quota, 12)
+  await clock.advance(minuteMs - 5_000)
+  const order: string[] = []
+  for (const priority of ['sweep', 'queued', 'read', 'write'] as const)
+    void quota.take(priority).then(() => order.push(priority))
+
+  await clock.advance(5_000)
+
+  expect(order).toEqual(['write', 'read', 'queued', 'sweep'])
+})
+
 test('slots that a round leaves unused go to the next round without a wait', async () => {
   const { clock, quota } = await setUp('3/minute')
   const first = await quota.reserve(3)

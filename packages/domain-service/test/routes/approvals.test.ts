@@ -64,8 +64,15 @@ test.each([
   ['PATCH', hosts, { add: [{ name: 'new', type: 'A', address: '192.0.2.9' }] }],
   ['PUT', rrset('new'), { values: ['192.0.2.9'] }],
   ['DELETE', rrset('www'), undefined],
-])('%s %s is proposed too', async (method, path, body) => {
+  ['PATCH', `${hosts}/WWW`, { ttl: 600 }],
+  ['DELETE', `${hosts}/WWW`, undefined],
+  ['POST', '/api/domains/example.com/dns/history/1/revert', undefined],
+  ['POST', '/api/domains/example.com/dns/history/1/restore', undefined],
+])('%s %s is proposed too', async (method, template, body) => {
   await using service = await start({ domains })
+  await service.call('POST', `${hosts}/A`, { body: { name: 'before', address: '192.0.2.8' } })
+  const zone = (await service.call('GET', hosts)).body.hosts ?? []
+  const path = template.replace('WWW', zone.find(({ name }) => name === 'www')?.id ?? '')
 
   const asked = await service.call(method, `${path}?propose=true`, { body })
   const only = await service.call(method, path, { body, user: 'proposer' })
@@ -76,7 +83,17 @@ test.each([
   expect([asked, only, later].map(({ status }) => status)).toEqual([202, 202, 202])
   expect([asked, only, later].map(({ body }) => body.status)).toEqual(Array(3).fill('proposed'))
   expect(later.headers.get('preference-applied')).toBeNull()
-  expect(sent(service)).toEqual([])
+  expect(sent(service)).toHaveLength(1)
+})
+
+test('a zone file is proposed too', async () => {
+  await using service = await start({ domains })
+  const options = { text: 'www IN A 192.0.2.3\n', headers: { 'content-type': 'text/dns' } }
+
+  const path = '/api/domains/example.com/dns/zonefile'
+  const answer = await service.call('PUT', path, { ...options, user: 'proposer' })
+
+  expect([answer.status, answer.body.status, sent(service)]).toEqual([202, 'proposed', []])
 })
 
 test('a proposal beside dry_run is a dry run, and faults are found as always', async () => {

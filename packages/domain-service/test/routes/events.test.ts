@@ -73,11 +73,14 @@ describe('GET /api/events', () => {
       .poll(async () => (await service.call('GET', '/api/changes?status=refused')).body.change_list)
       .toHaveLength(1)
     await service.call('POST', hosts('example.org'), { body: hello, user: 'editor' })
+    const other = { name: 'other', address: '192.0.2.11' }
+    await service.call('POST', hosts(), { body: other, user: 'proposer' })
     const { events, next } = await read(service)
     expect(events.map(({ type, by, data }) => [type, by, data.domain])).toEqual([
       ['zone.changed', 'admin', 'example.com'],
       ['change.refused', 'admin', 'example.com'],
       ['zone.changed', 'editor', 'example.org'],
+      ['change.proposed', 'proposer', 'example.com'],
     ])
     const [first] = events
     expect(first?.request_id).toBe('the-first')

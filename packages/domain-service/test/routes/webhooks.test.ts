@@ -62,6 +62,7 @@ test('a webhook is made, tested, paused, changed and deleted by admins; its secr
   const listed = await ask(service, 'GET')
   expect(listed.body.webhooks).toMatchObject([{ id, url: receiver.url }])
   expect(listed.text).not.toContain('whsec_')
+  expect((await ask(service, 'GET', `/${id}`)).body).toEqual(listed.body.webhooks[0])
 
   const tested = await ask(service, 'POST', `/${id}/test`)
   expect(tested.body).toMatchObject({ type: 'webhook.test', status: 'delivered', tries: 1 })

@@ -49,6 +49,8 @@ test('a change made outside is an entry of the history once two reads a second a
   expect(whole.body).toMatchObject({ before: { hosts: [www] }, after: { hosts: [panel, www] } })
   expect(events.text).toContain('"type":"zone.changed_outside"')
   expect(metrics).toMatch(/^zone_changes_outside_total 1$/m)
+  expect(metrics).toMatch(/^zone_late_writes_total 0$/m)
+  expect(service.live()).toContain('panel A 192.0.2.50 1800 10')
 })
 
 test('it is reverted like any other change, and the revert is no change made outside', async () => {
@@ -67,6 +69,19 @@ test('it is reverted like any other change, and the revert is no change made out
   expect(reverted.status).toBe(200)
   expect(service.live()).toEqual(['www A 192.0.2.1 1800 10'])
   expect((await history()).map(({ by }) => by)).toEqual(['admin', null])
+})
+
+test('the reads of our own writes find it, too', async () => {
+  await using set = await begin()
+  const { clock, service, read, outside } = set
+  await read()
+  await setZone(service, [www, panel])
+  for (const name of ['a', 'b']) {
+    await clock.advance(1_100)
+    await service.call('POST', `${path}/hosts/A`, { body: { name, address: '192.0.2.9' } })
+  }
+
+  await expect.poll(outside).toMatchObject([{ changes: { added: [panel], removed: [] } }])
 })
 
 test('our own writes in between do not hide it, and each entry has its own part', async () => {

@@ -7,7 +7,8 @@ import { FakeClock } from '../support/fake-clock.ts'
 import { startReplicas } from '../support/replicas.ts'
 import { apiKey, type Service, start, www } from '../support/start.ts'
 
-const domains = ['a.com', 'b.com', 'c.com'].map((name) => ({ name, hosts: [www] }))
+const elsewhere = { name: 'd.com', dns: 'custom' as const, nameservers: ['ns.x.example'] }
+const domains = [...['a.com', 'b.com', 'c.com'].map((name) => ({ name, hosts: [www] })), elsewhere]
 const getHosts = 'dns.gethosts'
 const env = { DRIFT_INTERVAL_S: '3600', REGISTRAR_RATE: '20/minute,700/hour,8000/day' }
 const sweepOf = async (service: Service) =>
@@ -36,6 +37,11 @@ test('a sweep reads each zone once in its interval, at most a sixth of the reade
   await expect.poll(async () => (await sweepState()).seen).toBe(3)
   await clock.advance(600_000)
   const readsAfter = reads()
+  await clock.advance(2_700_000)
+  await advanceTo(6)
+  const order = service.sandbox.calls.flatMap(({ command, domain }) =>
+    command.endsWith(getHosts) ? domain : [],
+  )
   await service.sandbox.setZone('b.com', { hosts: [{ ...www, name: 'panel' }] })
   const found = async () =>
     (await service.call('GET', '/api/changes?domain=b.com')).body.change_list ?? []
@@ -50,6 +56,7 @@ test('a sweep reads each zone once in its interval, at most a sixth of the reade
   expect(begun.oldest_seen_at).toBeNull()
   expect(tookMs).toBeGreaterThan(115_000)
   expect(readsAfter).toBe(3)
+  expect(order.slice(3), 'the longest unseen first').toEqual(order.slice(0, 3))
   expect(await found()).toMatchObject([{ by: null, reason: 'outside', domain: 'b.com' }])
 })
 

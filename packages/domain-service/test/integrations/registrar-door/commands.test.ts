@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { openDoor, split } from '../../support/door.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
 import { send } from '../../support/protocol-client.ts'
 import { start } from '../../support/start.ts'
 
@@ -80,15 +81,20 @@ test('getHosts gives the rows as the registrar does, sorted by type and name', a
 })
 
 test('getList, getInfo, dns.getList and getTldList answer as the registrar, the last from a cache of a day', async () => {
-  await using service = await start({ domains })
+  const clock = new FakeClock()
+  await using service = await start({ domains, clock })
   const door = await openDoor(service)
 
   const list = await door.call('domains.getList', { PageSize: '10', SortBy: 'name_desc' })
   const info = await door.call('domains.getInfo', { DomainName: 'Example.COM' })
   const servers = await door.call('domains.dns.getList', split('elsewhere.net'))
   const tlds = await door.call('domains.getTldList')
-  const calls = service.commands().length
+  const readTlds = () => service.commands().filter((each) => each === 'gettldlist').length
+  await clock.advance(86_000_000)
   const again = await door.call('domains.getTldList')
+  const calls = readTlds()
+  await clock.advance(1_000_000)
+  await door.call('domains.getTldList')
 
   expect(list.all('Domain').map(({ Name }) => Name)).toEqual([
     'srv.org',
@@ -115,12 +121,13 @@ test('getList, getInfo, dns.getList and getTldList answer as the registrar, the 
   expect(servers.text).toContain('<Nameserver>ns1.x.example</Nameserver>')
   expect(tlds.all('Tld').map(({ Name }) => Name)).toContain('co.uk')
   expect(again.all('Tld')).toEqual(tlds.all('Tld'))
-  expect(service.commands()).toHaveLength(calls)
+  expect([calls, readTlds()]).toEqual([1, 2])
 })
 
 test('parameters may be in the query and the form, in any case and order', async () => {
   await using service = await start({ domains })
-  const { key } = await openDoor(service)
+  const { key, call } = await openDoor(service)
+  const got = await call('domains.dns.getHosts', split('example.com'), 'GET')
   const path = '/integrations/registrar/xml.response?tLd=com&COMMAND=Namecheap.Domains.DNS.gethosts'
 
   const answer = await send(service, 'POST', path, {
@@ -128,6 +135,7 @@ test('parameters may be in the query and the form, in any case and order', async
     body: new URLSearchParams({ sld: 'EXAMPLE', apikey: key, Unknown: '1' }).toString(),
   })
 
+  expect(got.all('host')).toHaveLength(3)
   expect(answer.type).toBe('text/xml; charset=utf-8')
   expect(answer.text).toContain('Domain="example.com"')
 })

@@ -50,6 +50,7 @@ test('a write that came back otherwise is in the history, names what differs, an
 
   const put = await service.call('PUT', hosts, { body: { hosts: [mx] } })
   const [entry] = await entriesOf(service)
+  const events = await service.call('GET', '/api/events?types=change.unconfirmed')
   const restored = await service.call('POST', `${history}/${entry?.id}/restore`)
 
   expect([put.status, put.body.code]).toEqual([502, 'write_not_confirmed'])
@@ -59,6 +60,7 @@ test('a write that came back otherwise is in the history, names what differs, an
     problem: { code: 'write_not_confirmed' },
     changes: { removed: expect.arrayContaining([expect.objectContaining({ name: 'old' })]) },
   })
+  expect(JSON.parse(events.text).events).toMatchObject([{ data: { id: entry?.id } }])
   expect(restored.status).toBe(200)
   expect(restored.body.hosts?.map(({ name }) => name)).toEqual(['@', 'old', 'www'])
   await service.sandbox.close()
