@@ -68,6 +68,13 @@ export class KnownZones {
     this.#unsynced = unsynced
   }
 
+  /** The zone as it was seen last, with our own changes since. */
+  async find(domain: string): Promise<Zone | undefined> {
+    const row = await findKnown(this.#sql, domain, sql``)
+    if (!row) return undefined
+    return { domain, usesRegistrarDns: true, ...(await getZones(this.#sql, [row.zone]))(row.zone) }
+  }
+
   async sightings(): Promise<Sightings> {
     const rows = await this.#sql.all<{ domain: string; readAt: number; pending: string }>(
       sql`select domain, read_at as "readAt", substr(pending, 1, 3) as pending from ${knownZones}`,

@@ -52,8 +52,9 @@ export async function getHosts(
   const domain = zoneOf(params, caller, unknown)
   const to = { token: caller.id, domain: domain.name }
   const isChanging = await zones.hasPending(domain)
-  const { value: base } = await zones
-    .read(domain, false)
+  // Outdated or not: `setHosts` carries out only what the client changes in it.
+  const base = await zones
+    .readOrKnown(domain)
     .catch(unless('domain_not_found', () => unknown(domain.name)))
   const submitted = await givenZones.submitted(to)
   const zone = isChanging ? submitted.reduce(withUnfinished, base) : base

@@ -17,6 +17,7 @@ const txt = (name: string, value = name): DoorRow => ({
   RecordType: 'TXT',
   Address: value,
 })
+const txtHost = (name: string) => ({ name, type: 'TXT', address: name })
 const names = (service: Service) => service.live().map((each) => each.split(' ')[0])
 const addHost = (service: Service, name: string) =>
   service.call('POST', '/api/domains/example.com/dns/hosts/TXT', { body: { name, address: name } })
@@ -262,4 +263,29 @@ test('a client that was too early is shown what it wrote, and takes it back', as
   expect(others).toHaveLength(2)
   expect([back.numbers, names(service)]).toEqual([[], ['www', '@']])
   expect(history.body.history).not.toContainEqual(expect.objectContaining({ status: 'queued' }))
+})
+
+test('a client whose read finds no free call is given the zone that is known, and its list changes the live one', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ domains, clock, env: { REGISTRAR_RATE: '6/minute' } })
+  const door = await openDoor(service)
+  await driveClock(clock, service, door.setHosts([...(await door.rows()), txt('a')]))
+  await clock.advance(600_000)
+  await driveClock(clock, service, addHost(service, 'other'))
+  await service.sandbox.setZone('example.com', { hosts: [...hosts, txtHost('a'), txtHost('b')] })
+  await clock.advance(600_000)
+  const path = '/api/domains/example.net/dns/hosts'
+  const headers = { 'cache-control': 'no-cache' }
+  for (let n = 0; n < 4; n++) {
+    await driveClock(clock, service, service.call('GET', path, { headers }))
+    await clock.advance(11_000)
+  }
+
+  const rows = await driveClock(clock, service, door.rows())
+  await clock.advance(120_000)
+  const set = door.setHosts(rows.filter(({ HostName }) => HostName !== 'a'))
+  const removed = await driveClock(clock, service, set)
+
+  expect(rows.map(({ HostName }) => HostName)).toEqual(['www', '@', 'a', 'other'])
+  expect([removed.numbers, names(service)]).toEqual([[], ['www', '@', 'b']])
 })
