@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
-import underPressure from '@fastify/under-pressure'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
 import { type Metrics, registerCounters } from '../monitoring/metrics.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
@@ -27,43 +27,40 @@ export function shedLoad(
     http_connections_dropped_total: [cut, dropped.total],
   })
   server.on('drop', dropped.add)
-  const refuse: RequestListener = (request, response) => {
-    shed.add()
-    sendOverloaded(request, response, { keepAlive: server.listening })
-  }
   const [framework] = server.listeners('request') as RequestListener[] // The only listener yet.
   if (!framework) throw new Error('the framework has not registered its request listener')
   server.off('request', framework)
-  const serve = rawRoute?.listener({
-    framework,
-    shed: (request, response) => {
-      if (performance.now() < measuredFrom) return false
-      refuse(request, response)
-      return true
+  new AdmissionQueue(server, limits, {
+    serve: rawRoute?.listener(framework) ?? framework,
+    refuse: (request, response) => {
+      shed.add()
+      sendOverloaded(request, response, { keepAlive: server.listening })
     },
-  })
-  const isExempt = (url: string) => exemptUrl.test(url)
-  new AdmissionQueue(server, limits, { serve: serve ?? framework, refuse, isExempt })
-  const sampleInterval = 2 * limits.maxLoopDelayMs
-  let measuredFrom = 0
-  server.once('listening', () => {
-    // The sample that is under way holds delays of the start, and is in use until the next one ends.
-    measuredFrom = performance.now() + 2 * sampleInterval
-  })
-  app.register(underPressure, {
-    maxEventLoopDelay: limits.maxLoopDelayMs,
-    sampleInterval,
-    pressureHandler: (request, reply) => {
-      if (performance.now() < measuredFrom) return undefined
-      if (exemptUrl.test(request.routeOptions.url ?? '')) return undefined
-      reply.hijack()
-      refuse(request.raw, reply.raw)
-      // The plugin would send a returned value, but the response is sent already.
-      return new Promise(() => undefined) as never
-    },
+    isLate: watchLoopDelay(app, limits.maxLoopDelayMs),
   })
 }
 
+/** Whether the event loop lagged by more than this on average in the last sample; samples begin with the listening. */
+function watchLoopDelay(app: FastifyInstance, maxMs: number): () => boolean {
+  const delays = monitorEventLoopDelay({ resolution: resolutionMs })
+  let isLate = false
+  let timer: NodeJS.Timeout | undefined
+  app.server.once('listening', () => {
+    delays.enable()
+    timer = setInterval(() => {
+      // NaN: the loop was blocked all the time.
+      isLate = !(delays.mean / 1e6 - resolutionMs <= maxMs)
+      delays.reset()
+    }, 2 * maxMs).unref()
+  })
+  app.addHook('onClose', async () => {
+    clearInterval(timer)
+    delays.disable()
+  })
+  return () => isLate
+}
+
+const resolutionMs = 10
 const exemptUrl = /^\/(?:health|metrics)(?:\?|$)/
 
 // Shedding must cost next to nothing, so this bypasses the framework.
@@ -113,8 +110,8 @@ function createLoggedCount(logCount: (count: number) => void) {
 interface Handlers {
   serve: RequestListener
   refuse: RequestListener
-  /** Whether a request neither waits nor is refused. */
-  isExempt: (url: string) => boolean
+  /** Whether requests are refused without waiting. */
+  isLate: () => boolean
 }
 
 interface QueuedRequest {
@@ -151,12 +148,14 @@ class AdmissionQueue {
 
   #admit(request: IncomingMessage, response: ServerResponse) {
     const queued = this.#queue.length - this.#head
+    const isExempt = () => exemptUrl.test(request.url ?? '')
+    if (this.#handlers.isLate() && !isExempt()) return this.#handlers.refuse(request, response)
     // Reading the clock and ending a slice cost as much as an iteration: the first few requests do without.
     if (queued === 0 && this.#servedUntimed < untimed) {
       this.#servedUntimed += 1
       return this.#handlers.serve(request, response)
     }
-    if (this.#handlers.isExempt(request.url ?? '')) return this.#handlers.serve(request, response)
+    if (isExempt()) return this.#handlers.serve(request, response)
     const now = performance.now()
     if (!this.#isSliceOpen) this.#openSlice(now)
     if (queued === 0 && now < this.#sliceEnd) return this.#handlers.serve(request, response)

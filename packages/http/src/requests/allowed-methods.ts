@@ -1,4 +1,4 @@
-import type { FastifyInstance, HTTPMethods } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import findMyWay from 'find-my-way'
 import { HttpError } from '../problem-details.ts'
 
@@ -7,11 +7,21 @@ export const maxParamLength = 1024
 
 /**
  * Collects the methods of every path. Call the returned function after the last route: all other methods of these paths
- * then get 405 with `Allow` (RFC 9110, 15.5.6).
+ * then get 405 with `Allow` (RFC 9110, 15.5.6), before a body is received.
  */
 export function trackMethods(app: FastifyInstance): () => void {
   const allowed = new Map<string, Set<string>>()
   const widerPaths = new Map<string, string>()
+  /** Those that match paths of other routes, too. */
+  const overlapping = new Set<string>()
+  const paths = findMyWay({ maxParamLength })
+  const methodsAt = (url = ''): Set<string> | undefined => paths.find('GET', url)?.store
+  const refusal = (method: string, url?: string) => {
+    const known = methodsAt(url)
+    // A handler, too, can find nothing.
+    const isAbsent = !known || known.has(method)
+    return isAbsent ? noSuchRoute() : methodNotAllowed(method, [...known].sort().join(', '))
+  }
   app.addHook('onRoute', ({ method, url, config }) => {
     if (url === '*') return // CORS preflights of any path.
     const known = allowed.get(url) ?? new Set()
@@ -19,61 +29,31 @@ export function trackMethods(app: FastifyInstance): () => void {
     allowed.set(url, known)
     if (config?.otherMethods) widerPaths.set(url, config.otherMethods)
   })
-  const methodsOf = (url: string) =>
-    new Set([...(allowed.get(url) ?? []), ...(allowed.get(widerPaths.get(url) ?? '') ?? [])])
-
-  const paths = findMyWay({ maxParamLength })
-  const refusalOf = (method: string, url: string) => {
-    const allow = paths.find('GET', url)?.store
-    return allow ? methodNotAllowed(method, allow) : noSuchRoute()
-  }
-  // The 404 handler would run after the body was received.
-  app.addHook('onRequest', ({ is404, method, raw }, _reply, done) =>
-    done(is404 ? refusalOf(method, raw.url ?? '') : undefined),
-  )
-
-  return () => {
-    // All before the first refusal: that is a route, too.
-    const knownMethods = [...allowed.keys()].map((url) => [url, methodsOf(url)] as const)
-    const patterns = knownMethods.map(([url, known]) => [patternOf(url), known] as const)
-    for (const [url, known] of knownMethods) {
-      const allow = [...known].sort().join(', ')
-      paths.on('GET', url, () => undefined, allow)
-      const wider = patterns.flatMap(([pattern, others]) => (pattern.test(url) ? [...others] : []))
-      const methods = new Set(wider.filter((method) => !known.has(method)))
-      refuse(app, url, { methods, allow })
-    }
-    // Before the listener that responds. Node's parser refuses methods that it does not know.
-    app.server.prependListener('clientError', (error: ParserError) => {
-      const { method, url } = readUnknownMethod(error) ?? {}
-      if (!method || !url) return
-      error.cause = refusalOf(method, url)
-    })
-  }
-}
-
-/** The paths that a route matches. */
-const patternOf = (url: string) =>
-  new RegExp(`^${url.replaceAll(/:[^/]+/g, '[^/]+').replaceAll('*', '.*')}$`)
-
-interface Refused {
-  /** Those with which a wider path would match. */
-  methods: Set<string>
-  allow: string
-}
-
-function refuse(app: FastifyInstance, url: string, { methods, allow }: Refused) {
-  if (methods.size === 0) return
-  app.route({
-    method: [...methods] as HTTPMethods[], // Each is the method of a route.
-    url,
-    schema: { hide: true },
-    config: { access: 'public' },
-    onRequest: async ({ method }) => {
-      throw methodNotAllowed(method, allow)
-    },
-    handler: () => undefined,
+  app.addHook('onRequest', ({ is404, method, raw, routeOptions }, _reply, done) => {
+    if (is404) return done(refusal(method, raw.url))
+    // A wider path has this method, but not the path itself.
+    const isDoubtful = overlapping.has(routeOptions.url ?? '')
+    const isRefused = isDoubtful && !methodsAt(raw.url)?.has(method)
+    done(isRefused ? refusal(method, raw.url) : undefined)
   })
+  // Of the preflights of no path.
+  app.setNotFoundHandler(({ method, raw }) => {
+    throw refusal(method, raw.url)
+  })
+  // Before the listener that responds. Node's parser refuses methods that it does not know.
+  app.server.prependListener('clientError', (error: ParserError) => {
+    const { method, url } = readUnknownMethod(error) ?? {}
+    if (method && url) error.cause = refusal(method, url)
+  })
+  return () => {
+    for (const [url, known] of allowed) {
+      const wider = allowed.get(widerPaths.get(url) ?? '') ?? []
+      paths.on('GET', url, () => undefined, new Set([...known, ...wider]))
+      const pattern = new RegExp(`^${url.replace(/:[^/]+/g, '[^/]+').replace('*', '.*')}$`)
+      const overlaps = [...allowed.keys()].filter((each) => pattern.test(each))
+      if (overlaps.length > 1) overlapping.add(url)
+    }
+  }
 }
 
 /** The 404 of an unknown path. */

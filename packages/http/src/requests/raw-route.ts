@@ -43,13 +43,6 @@ interface Dependencies {
   stallTimeout: number
 }
 
-/** What happens to the requests of other routes, and to those of this route under overload. */
-export interface NextListeners {
-  framework: RequestListener
-  /** Refuses the request, if the service is overloaded. */
-  shed: (request: IncomingMessage, response: ServerResponse) => boolean
-}
-
 interface Exchange {
   route: RawRoute
   request: IncomingMessage
@@ -81,11 +74,11 @@ export class RawRouteServer {
     })
   }
 
-  listener({ framework, shed }: NextListeners): RequestListener {
+  /** Serves the requests of these routes, and leaves all others to the framework. */
+  listener(framework: RequestListener): RequestListener {
     return (request, response) => {
       const route = this.#routeOf(request.url ?? '')
       if (!route) return framework(request, response)
-      if (this.#app.isUnderPressure() && shed(request, response)) return
       const exchange = {
         route,
         request,
