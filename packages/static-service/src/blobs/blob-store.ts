@@ -13,8 +13,8 @@ export interface BlobStore {
   /** Whether small contents stay in memory until a file refers to them, or they are kept. */
   readonly holdsSmall: boolean
 
-  /** A content that is going to arrive, of which so many bytes may stay in memory. */
-  draft(memoryBytes?: number): StagedBlob
+  /** A content that is going to arrive. */
+  draft(): StagedBlob
 
   /**
    * A content that arrives in several requests, from where `saved` ends. `id` names it, and is a file name. One at a time

@@ -1,6 +1,4 @@
-import { hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { headLength } from '../files/media-type.ts'
 import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { maxSmallBytes } from './blob-path.ts'
 import { ContentHash } from './hashing.ts'
@@ -17,8 +15,6 @@ interface StagedBlobOptions {
   file: string
   /** Whether the file itself becomes the content: then it is flushed before the content counts as durable. */
   isFlushed: boolean
-  /** How many bytes may stay in memory: no more than a small content has. */
-  memoryBytes: number
   memory: StagingMemory
   /** Makes a small content durable and leases it until the returned function is called. */
   storeSmall: (digest: string, bytes: Uint8Array) => Promise<() => void>
@@ -29,20 +25,14 @@ interface StagedBlobOptions {
 }
 
 /**
- * A content that is arriving: in memory up to a limit, then in a file of `tmp` and hashed as it comes. Disposing of it
+ * A content that is arriving: hashed as it comes, in memory while it is small, else in a file of `tmp`. Disposing of it
  * removes its bytes unless they were published and a file refers to them by then.
  */
 export class StagedBlob implements AsyncDisposable {
   readonly #options: StagedBlobOptions
-  /** Of a content that is no longer only in memory. */
-  #hash: ContentHash | undefined
-  /** Of a content that is only in memory. */
-  #chunks: Buffer[] = []
   readonly #file: StagingFile
-  #isOnDisk = false
-  #size = 0
-  /** Bytes of `#chunks`, which count in `memory`. */
-  #heldBytes = 0
+  /** Until it is kept. */
+  #hash: ContentHash | undefined = new ContentHash()
   /** Ends the lease of the stored content. */
   #storing: Promise<() => void> | undefined
 
@@ -53,35 +43,34 @@ export class StagedBlob implements AsyncDisposable {
   }
 
   get size(): number {
-    return this.#size
-  }
-
-  /** Where the sealed bytes are that did not stay in memory. */
-  get file(): string {
-    return this.#options.file
-  }
-
-  get memoryBytes(): number {
-    return this.#isOnDisk ? 0 : this.#size
+    return this.#file.size
   }
 
   /** The first bytes, from which a media type can be detected. */
   get head(): Buffer {
-    return this.#hash?.head ?? Buffer.concat(this.#chunks).subarray(0, headLength)
+    return this.#hash?.head ?? Buffer.alloc(0)
   }
 
   /** @throws {HttpError} `insufficient_storage` when the disk is full. */
-  async write(chunk: Buffer): Promise<void> {
-    this.#size += chunk.length
-    const { memory, memoryBytes } = this.#options
-    this.#chunks.push(chunk)
-    this.#hold(chunk.length)
-    if (this.#hash || this.#size > memoryBytes || memory.isShort) await this.#writeOut()
+  write(chunk: Buffer): Promise<void> {
+    this.#hash?.update(chunk)
+    return this.#file.write(chunk)
   }
 
   /** Ends the content and flushes its file. @throws {HttpError} `insufficient_storage` when the disk is full. */
   async seal(): Promise<void> {
-    if (this.#isOnDisk) await this.#sealFile()
+    const isSmall = this.size <= maxSmallBytes
+    if (isSmall && !this.#file.isOpen) return
+    if (this.#options.isFlushed && !isSmall) await this.#file.flush()
+    else await this.#file.settle()
+    await this.#file.close()
+  }
+
+  /** Ends the content in a file, which it returns. @throws {HttpError} as `seal`. */
+  async spool(): Promise<string> {
+    await this.#file.settle()
+    await this.#file.close()
+    return this.#options.file
   }
 
   /**
@@ -90,71 +79,26 @@ export class StagedBlob implements AsyncDisposable {
    * @throws {HttpError} `insufficient_storage` when the disk is full.
    */
   async keep(): Promise<StoredBlob> {
-    const { file, storeSmall, storeFile } = this.#options
-    const size = this.#size
-    const { digest, bytes } = this.#hash
-      ? { digest: this.#hash.digest, bytes: undefined }
-      : this.#takeHashed()
-    const isSmall = size <= maxSmallBytes
-    this.#storing = isSmall
-      ? storeSmall(digest, bytes ?? (await readFile(file)))
-      : storeFile(file, { digest, size })
+    const { file, storeSmall, storeFile, isFlushed } = this.#options
+    const blob = { digest: this.#hash?.digest ?? '', size: this.size }
+    this.#hash = undefined
+    this.#storing =
+      blob.size <= maxSmallBytes
+        ? storeSmall(blob.digest, this.#file.take() ?? (await readFile(file)))
+        : storeFile(file, blob)
     await this.#storing.catch(throwStorageFailure)
-    if (!isSmall) this.#isOnDisk = false
     // In the folder a stored content needs no memory any more; S3's small ones stay there until a file refers to them.
-    if (this.#options.isFlushed) this.#hold(-this.#heldBytes)
-    return { digest, size }
+    if (isFlushed) this.#file.release()
+    return blob
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#options.onEnd()
     await this.#file.close()
-    this.#hold(-this.#heldBytes)
     // Another content of the request may have failed while this one was stored.
     const release = await this.#storing?.catch(() => undefined)
     release?.()
-    if (this.#isOnDisk) await this.#file.remove()
-  }
-
-  async #writeOut() {
-    if (!this.#isOnDisk) {
-      await this.#file.open()
-      this.#isOnDisk = true
-    }
-    this.#hash ??= new ContentHash()
-    const chunks = this.#chunks.splice(0)
-    this.#hold(-this.#heldBytes)
-    for (const chunk of chunks) {
-      this.#hash.update(chunk)
-      await this.#file.write(chunk)
-    }
-  }
-
-  async #sealFile() {
-    if (this.#options.isFlushed && this.#size > maxSmallBytes) await this.#file.flush()
-    else await this.#file.settle()
-    await this.#file.close()
-  }
-
-  #hold(bytes: number) {
-    this.#heldBytes += bytes
-    this.#options.memory.add(bytes)
-  }
-
-  #takeHashed() {
-    const bytes = this.#takeBytes()
-    return { digest: hash('sha256', bytes), bytes }
-  }
-
-  // One buffer of its own: a view would be copied to the worker with all of the buffer that it is a part of.
-  #takeBytes(): Uint8Array {
-    const bytes = new Uint8Array(this.#size)
-    let at = 0
-    for (const chunk of this.#chunks.splice(0)) {
-      bytes.set(chunk, at)
-      at += chunk.length
-    }
-    return bytes
+    await this.#file.remove()
   }
 }
 

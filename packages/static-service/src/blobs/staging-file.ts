@@ -36,14 +36,15 @@ interface StagingFileOptions {
 }
 
 /**
- * The file of a content that is arriving. Writes behind: the next batch arrives while the last one is written. Every method
- * but the last two throws `insufficient_storage` when the disk is full.
+ * The file of a content that is arriving, created with its first batch of bytes. Writes behind: the next batch arrives while
+ * the last one is written. `write`, `settle` and `flush` throw `insufficient_storage` when the disk is full.
  */
 export class StagingFile {
   readonly #options: StagingFileOptions
   #chunks: Buffer[] = []
   #batchBytes = 0
   #handle: FileHandle | undefined
+  #isCreated = false
   #writing: Promise<void> = Promise.resolve()
   #flushing: Promise<void> | undefined
   #failure: unknown
@@ -67,14 +68,19 @@ export class StagingFile {
     return this.#size
   }
 
+  /** Whether the file was created, or opened. */
+  get isOpen(): boolean {
+    return this.#isCreated
+  }
+
   async write(chunk: Buffer): Promise<void> {
     this.#chunks.push(chunk)
     this.#size += chunk.length
     this.#batchBytes += chunk.length
     this.#hold(chunk.length)
-    const handle = await this.open()
     const { memory } = this.#options
     if (this.#batchBytes < batchBytes && !memory.isShort) return
+    const handle = await this.#open()
     await this.#writing
     this.#startWriting(handle)
     this.#startFlushing(handle)
@@ -84,7 +90,7 @@ export class StagingFile {
 
   /** Writes what waits for it. The file is not flushed. */
   async settle(): Promise<void> {
-    const handle = await this.open()
+    const handle = await this.#open()
     this.#startWriting(handle)
     await this.#writing
     await this.#flushing
@@ -93,7 +99,7 @@ export class StagingFile {
 
   /** What was written before the call is durable. More may be written meanwhile. */
   async flush(): Promise<void> {
-    const handle = await this.open()
+    const handle = await this.#open()
     this.#startWriting(handle)
     await this.#writing
     // The date of a content is known to the database. That of a resumed file is not, and each request would flush it.
@@ -108,17 +114,33 @@ export class StagingFile {
     this.#handle = undefined
     await this.#writing
     await this.#flushing
-    this.#hold(-this.#heldBytes)
     await handle?.close()
   }
 
-  /** Creates the file, or opens that of an earlier request. */
-  async open(): Promise<FileHandle> {
+  /** All bytes, if none are in the file: a buffer of their own, since a view would be copied to threads with all that it views. */
+  take(): Uint8Array | undefined {
+    if (this.#isCreated) return undefined
+    const bytes = new Uint8Array(this.#size)
+    let at = 0
+    for (const chunk of this.#chunks.splice(0)) {
+      bytes.set(chunk, at)
+      at += chunk.length
+    }
+    return bytes
+  }
+
+  /** Counts no more in `memory`. */
+  release(): void {
+    this.#hold(-this.#heldBytes)
+  }
+
+  async #open(): Promise<FileHandle> {
     if (this.#handle) return this.#handle
     const { file, resumeAt } = this.#options
     const flags = resumeAt === undefined ? 'wx+' : 'a'
     const handle = await open(file, flags, blobMode).catch(throwStorageFailure)
     this.#handle = handle
+    this.#isCreated = true
     if (resumeAt === undefined) return handle
     const { size } = await handle.stat()
     if (size < resumeAt) throw new Error(`the staged file ${file} has lost bytes`)
@@ -129,7 +151,8 @@ export class StagingFile {
   /** Closes the file, and removes it. */
   async remove(): Promise<void> {
     await this.close()
-    await rm(this.#options.file, { force: true })
+    this.release()
+    if (this.#isCreated) await rm(this.#options.file, { force: true })
   }
 
   // After the batch before: a flush may start one at any time.

@@ -43,7 +43,8 @@ export class FolderBlobStore implements BlobStore {
   readonly #garbage: Garbage
   readonly #staged = new Set<string>()
   readonly #memory: StagingMemory
-  readonly #leases = new BlobLeases((digest) => this.collect([digest]))
+  readonly #leases = new BlobLeases()
+  #openFiles = 0
 
   /** Creates what is missing and removes the staged contents of an earlier process. */
   static async open(dataDir: string, options: FolderBlobStoreOptions): Promise<FolderBlobStore> {
@@ -72,7 +73,7 @@ export class FolderBlobStore implements BlobStore {
       ...{ dataDir, small: this.small, settleRemovals: () => this.settle() },
     })
     this.#garbage = new Garbage({
-      remove: (digest) => this.#leases.whileFree(digest, () => this.#remove(digest)),
+      remove: (digest) => this.#leases.run(digest, () => this.#remove(digest)),
       onError: options.onError,
     })
     this.#large = new LargeBlobs(dataDir, directories, this.small)
@@ -82,13 +83,12 @@ export class FolderBlobStore implements BlobStore {
     return this.small
   }
 
-  draft(memoryBytes = maxSmallBytes): StagedBlob {
+  draft(): StagedBlob {
     const file = this.#newTmpFile()
     this.#staged.add(file)
     return new StagedBlob({
       file,
       isFlushed: true,
-      memoryBytes: Math.min(memoryBytes, maxSmallBytes),
       memory: this.#memory,
       storeSmall: (digest, bytes) => this.#storeSmall(digest, bytes),
       storeFile: (file, blob) => this.#storeFile(file, blob),
@@ -135,33 +135,27 @@ export class FolderBlobStore implements BlobStore {
   async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
     const bytes = this.small.read(digest, coding)
     if (bytes) return openBytes(bytes)
-    const release = await this.#leases.acquire(digest)
-    try {
-      const opened = await this.#large.open(digest, coding, release)
-      if (!opened) release()
-      return opened
-    } catch (error) {
-      release()
-      throw error
-    }
+    // The bytes of an open file stay, whatever is removed.
+    const opened = await this.#large.open(digest, coding, () => {
+      this.#openFiles -= 1
+    })
+    if (opened) this.#openFiles += 1
+    return opened
   }
 
   readNow(digest: string): Buffer | undefined {
     return this.small.read(digest, 'identity')
   }
 
-  async putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
-    const release = await this.#leases.acquire(digest)
-    try {
-      if ((await this.formSize(digest, 'identity')) === undefined) return
-      this.#space.checkForFile()
-      if (bytes.length <= maxSmallBytes) await this.small.store(digest, coding, bytes)
-      else await this.#large.writeForm({ digest, coding, tmpFile: this.#newTmpFile() }, bytes)
-    } catch (error) {
-      throwStorageFailure(error)
-    } finally {
-      release()
-    }
+  putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
+    return this.#leases
+      .run(digest, async () => {
+        if ((await this.formSize(digest, 'identity')) === undefined) return
+        this.#space.checkForFile()
+        if (bytes.length <= maxSmallBytes) await this.small.store(digest, coding, bytes)
+        else await this.#large.writeForm({ digest, coding, tmpFile: this.#newTmpFile() }, bytes)
+      })
+      .catch(throwStorageFailure)
   }
 
   async dropForm(digest: string, coding: CompressedCoding): Promise<void> {
@@ -235,7 +229,7 @@ export class FolderBlobStore implements BlobStore {
   }
 
   get busy(): number {
-    return this.#leases.count
+    return this.#leases.count + this.#openFiles
   }
 
   /** Contents that are arriving, in memory or in `tmp`, and large compressed forms that are being written there. */
@@ -256,13 +250,13 @@ export class FolderBlobStore implements BlobStore {
 
   // Leased until the returned function is called, which collects the content if no file refers to it.
   async #leaseStored(digest: string, store: () => Promise<void>): Promise<() => void> {
-    const release = await this.#leases.acquire(digest)
+    const release = this.#leases.acquire(digest)
     const end = () => {
       release()
       this.collect([digest])
     }
     try {
-      await store()
+      await this.#leases.run(digest, store)
       return end
     } catch (error) {
       end()
@@ -272,6 +266,8 @@ export class FolderBlobStore implements BlobStore {
 
   // Whether it is done: false to be tried again.
   async #remove(digest: string): Promise<boolean> {
+    // The end of the lease collects it again.
+    if (this.#leases.isLeased(digest)) return true
     if (await this.#options.isReferenced(digest)) return true
     // Checked after the references, never before: backUp() relies on this order.
     if (this.#options.isBackedUp?.()) return false

@@ -9,8 +9,8 @@ export interface GarbageOptions {
 export class Garbage {
   readonly #options: GarbageOptions
   readonly #found = new Set<string>()
-  readonly #removals = new Set<Promise<void>>()
   readonly #postponed = new Set<string>()
+  #running: Promise<void> | undefined
   #isFailing = false
   #timer: NodeJS.Timeout | undefined
 
@@ -21,48 +21,48 @@ export class Garbage {
   /** Looks at these contents, and removes those without a reference. */
   collect(digests: Iterable<string>): void {
     for (const digest of digests) this.#found.add(digest)
-    while (this.#found.size > 0 && this.#removals.size < maxRemovals) {
-      const removal = this.#removeFound()
-      this.#removals.add(removal)
-      void removal.finally(() => this.#removals.delete(removal))
-    }
+    if (this.#found.size > 0) this.#running ??= this.#removeFound()
   }
 
   /** Resolves when no removal is running. */
   async settle(): Promise<void> {
-    while (this.#removals.size > 0) await Promise.all(this.#removals)
+    await this.#running
   }
 
   /** Digests that still wait are collected by the next start. */
   async close(): Promise<void> {
     clearTimeout(this.#timer)
-    await this.settle()
+    await this.#running
     clearTimeout(this.#timer)
   }
 
   async #removeFound() {
-    for (const digest of this.#found) {
-      this.#found.delete(digest)
-      try {
-        if (!(await this.#options.remove(digest))) this.#postpone([digest])
-        else if (this.#postponed.size === 0) this.#isFailing = false
-      } catch (error) {
-        if (!this.#isFailing) this.#options.onError(error)
-        this.#isFailing = true
-        // The others would fail as well, on a full disk. This one is last, lest it always come first.
-        this.#postpone([...this.#found, digest])
-        this.#found.clear()
-      }
+    while (this.#found.size > 0) {
+      const digests: string[] = []
+      for (const digest of this.#found) if (digests.push(digest) === maxRemovals) break
+      for (const digest of digests) this.#found.delete(digest)
+      const ends = await Promise.allSettled(digests.map(this.#options.remove))
+      const failed = ends.find((end) => end.status === 'rejected')
+      if (failed && !this.#isFailing) this.#options.onError(failed.reason)
+      this.#isFailing = failed !== undefined
+      const kept = digests.filter((_, at) => ends[at]?.status !== 'fulfilled' || !ends[at].value)
+      this.#postpone(kept)
+      if (!failed) continue
+      // The others would fail as well, on a full disk.
+      this.#postpone(this.#found)
+      this.#found.clear()
     }
+    this.#running = undefined
   }
 
-  #postpone(digests: string[]) {
+  #postpone(digests: Iterable<string>) {
     for (const digest of digests) this.#postponed.add(digest)
+    if (this.#postponed.size === 0) return
     this.#timer ??= setTimeout(() => {
-      const postponed = [...this.#postponed]
-      this.#postponed.clear()
       this.#timer = undefined
-      this.collect(postponed)
+      const digests = [...this.#postponed]
+      this.#postponed.clear()
+      this.collect(digests)
     }, retryMs).unref()
   }
 }
@@ -73,59 +73,43 @@ const maxRemovals = 64
 const retryMs = 1000
 
 /**
- * Reference counts of digests in use. A leased digest is not removed; a digest that is being removed cannot be leased
- * until the removal ends. In memory: a data directory belongs to one process.
+ * Which digests uploads use, and the order of what changes their bytes: one task of a digest at a time. In memory: a data
+ * directory belongs to one process.
  */
 export class BlobLeases {
   readonly #leases = new Map<string, number>()
-  readonly #removals = new Map<string, Promise<unknown>>()
-  readonly #postponed = new Set<string>()
-  readonly #onFree: (digest: string) => void
+  readonly #tasks = new Map<string, Promise<unknown>>()
 
-  /** `onFree` is called when the last lease of a digest ends that `whileFree` had found leased. */
-  constructor(onFree: (digest: string) => void) {
-    this.#onFree = onFree
-  }
-
-  /** Leases a digest; the returned function ends the lease, once. */
-  async acquire(digest: string): Promise<() => void> {
-    while (this.#removals.has(digest)) await this.#removals.get(digest)
+  /** Leases a digest, so that its bytes stay; the returned function ends the lease, once. */
+  acquire(digest: string): () => void {
     this.#leases.set(digest, (this.#leases.get(digest) ?? 0) + 1)
     let isLeased = true
     return () => {
-      if (isLeased) this.#release(digest)
+      if (!isLeased) return
       isLeased = false
+      const left = (this.#leases.get(digest) ?? 1) - 1
+      if (left > 0) this.#leases.set(digest, left)
+      else this.#leases.delete(digest)
     }
   }
 
-  /** The result of `remove` if the digest is not leased; otherwise true, and `onFree` is called later. */
-  async whileFree(digest: string, remove: () => Promise<boolean>): Promise<boolean> {
-    if (this.#leases.has(digest)) {
-      this.#postponed.add(digest)
-      return true
-    }
-    const before = this.#removals.get(digest)
-    const removal = (before ?? Promise.resolve()).then(remove)
-    const ended = removal.catch(() => undefined)
-    this.#removals.set(digest, ended)
-    try {
-      return await removal
-    } finally {
-      if (this.#removals.get(digest) === ended) this.#removals.delete(digest)
-    }
+  isLeased(digest: string): boolean {
+    return this.#leases.has(digest)
   }
 
   get count(): number {
     return this.#leases.size
   }
 
-  #release(digest: string) {
-    const left = (this.#leases.get(digest) ?? 1) - 1
-    if (left > 0) {
-      this.#leases.set(digest, left)
-      return
-    }
-    this.#leases.delete(digest)
-    if (this.#postponed.delete(digest)) this.#onFree(digest)
+  /** Runs a task of this digest when the ones before have ended. */
+  run<T>(digest: string, task: () => Promise<T>): Promise<T> {
+    const result = this.#tasks.get(digest)?.then(task) ?? task()
+    const ended = result.then(
+      () => undefined,
+      () => undefined,
+    )
+    this.#tasks.set(digest, ended)
+    void ended.then(() => this.#tasks.get(digest) === ended && this.#tasks.delete(digest))
+    return result
   }
 }

@@ -15,7 +15,6 @@ export class LargeBlobs {
   readonly #dataDir: string
   readonly #directories: DurableDirectories
   readonly #proofs: Proofs
-  readonly #publishing = new Map<string, Promise<void>>()
 
   constructor(dataDir: string, directories: DurableDirectories, proofs: Proofs) {
     this.#dataDir = dataDir
@@ -33,16 +32,17 @@ export class LargeBlobs {
     return found?.size
   }
 
-  /** Makes a flushed file the content of its digest, durably: one at a time, so that the second finds the first. */
+  /**
+   * Makes a flushed file the content of its digest, durably. A sound file stays as it is: stored files depend on it. Only a
+   * damaged one is replaced. The directory is flushed in either case: a process that was killed may not have done so.
+   */
   async publish(file: string, blob: StoredBlob): Promise<void> {
-    const before = this.#publishing.get(blob.digest) ?? Promise.resolve()
-    const publishing = before.catch(() => undefined).then(() => this.#publish(file, blob))
-    this.#publishing.set(blob.digest, publishing)
-    try {
-      await publishing
-    } finally {
-      if (this.#publishing.get(blob.digest) === publishing) this.#publishing.delete(blob.digest)
-    }
+    const { digest } = blob
+    const directory = await this.#ensureDirectory(digest)
+    if (await this.#isSound(blob)) await rm(file)
+    else await rename(file, this.#fileOf(digest, 'identity'))
+    await fsyncDirectory(directory)
+    await this.#recordVerified(digest, 'identity')
   }
 
   /** Stores a compressed form durably, by way of `tmpFile`, which must not exist. */
@@ -75,17 +75,6 @@ export class LargeBlobs {
   async remove(digest: string): Promise<void> {
     for (const coding of encodedForms) await this.removeForm(digest, coding)
     await this.removeForm(digest, 'identity')
-  }
-
-  // A sound file stays as it is: stored files depend on it. Only a damaged one is replaced, by bytes that are flushed.
-  // The directory is flushed in either case: a process that was killed may not have done so.
-  async #publish(file: string, blob: StoredBlob) {
-    const { digest } = blob
-    const directory = await this.#ensureDirectory(digest)
-    if (await this.#isSound(blob)) await rm(file)
-    else await rename(file, this.#fileOf(digest, 'identity'))
-    await fsyncDirectory(directory)
-    await this.#recordVerified(digest, 'identity')
   }
 
   async #isSound({ digest, size }: StoredBlob): Promise<boolean> {

@@ -79,6 +79,7 @@ export class ResumableFile implements ResumableBlob {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#staging.close()
+    this.#staging.release()
     this.#release?.()
   }
 }

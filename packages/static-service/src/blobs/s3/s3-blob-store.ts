@@ -107,13 +107,12 @@ export class S3BlobStore implements BlobStore {
     await this.#uploads.discard(key)
   }
 
-  draft(memoryBytes = maxSmallBytes): StagedBlob {
+  draft(): StagedBlob {
     const file = join(this.#tmp, randomUUID())
     this.#staged.add(file)
     return new StagedBlob({
       file,
       isFlushed: false,
-      memoryBytes: Math.min(memoryBytes, maxSmallBytes),
       memory: this.#memory,
       storeSmall: async (digest, bytes) => this.#pending.add({ digest, size: bytes.length, bytes }),
       storeFile: (path, blob) => this.#storeFile(path, blob),

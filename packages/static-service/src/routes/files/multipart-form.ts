@@ -51,8 +51,6 @@ class FormReader {
   readonly #files: { name: string; draft: StagedBlob }[] = []
   /** Undefined also where the form has none. */
   #path: string | undefined
-  /** Remaining bytes of memory for contents. */
-  #memoryBytes = 1_048_576
   readonly #store: BlobStore
   readonly #rules: FormRules
   /** Names of unknown or repeated parts. */
@@ -91,7 +89,7 @@ class FormReader {
     if (this.#files.length === maxFiles) throw tooManyFiles(maxFiles)
     const name = readFileName(part.filename)
     const count = await admit(name, this.#path)
-    const draft = this.#store.draft(this.#memoryBytes)
+    const draft = this.#store.draft()
     this.#files.push({ name, draft })
     for await (const chunk of part.file) {
       const isChecked = count(chunk.length)
@@ -100,7 +98,6 @@ class FormReader {
       await draft.write(chunk)
     }
     await draft.seal()
-    this.#memoryBytes -= draft.memoryBytes
   }
 
   #readField(part: Extract<Multipart, { type: 'field' }>) {

@@ -124,11 +124,10 @@ export class TreeArrivals implements AsyncDisposable {
 
   /** Stores bytes in a temporary file, and returns its path. */
   async spool(chunks: AsyncIterable<Buffer>): Promise<string> {
-    const draft = this.#dependencies.store.draft(0)
+    const draft = this.#dependencies.store.draft()
     this.#drafts.add(draft)
     for await (const chunk of chunks) await draft.write(chunk)
-    await draft.seal()
-    return draft.file
+    return draft.spool()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
