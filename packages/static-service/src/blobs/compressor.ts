@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib'
 import type { Logger } from '@domains-and-files/http'
@@ -23,8 +24,8 @@ export const minBytes = 1024
 
 /**
  * Compresses stored files, one at a time, in the thread pool, and stores the forms that are smaller than the file. The queue
- * is in memory: a form that is missing after a restart is queued again when the file is served. Files that failed, as on a
- * full disk, are queued again as soon as one of them, which is tried every few seconds, succeeds.
+ * is in memory: a form that is missing after a restart is queued again when the file is served. After a failure, as on a full
+ * disk, the file is queued again, and the queue waits: an attempt takes seconds of a core.
  */
 export class Compressor {
   readonly #store: BlobStore
@@ -32,18 +33,16 @@ export class Compressor {
   readonly #maxBytes: number
   readonly #retryMs: number
   readonly #waiting = new Map<string, Compressible>()
-  readonly #failed = new Map<string, Compressible>()
   /** Forms that are not smaller than the file. They depend on the bytes alone, so entries never expire. */
   readonly #useless = new LRUCache<string, true>({ max: 10_000 })
   readonly #found = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 })
   #listener: (digest: string) => void = () => undefined
   #running: Promise<void> | undefined
-  #retryTimer: NodeJS.Timeout | undefined
-  #isClosed = false
+  readonly #closing = new AbortController()
 
   /**
-   * `maxBytes` bounds the memory: a file is compressed whole. Default: 16 MiB. `retryMs`: until a file that failed is
-   * tried again.
+   * `maxBytes` bounds the memory: a file is compressed whole. Default: 16 MiB. `retryMs`: the wait after a
+   * failure.
    */
   constructor({ store, log, maxBytes = 16 * 1024 * 1024, retryMs = 10_000 }: CompressorOptions) {
     this.#store = store
@@ -55,7 +54,7 @@ export class Compressor {
   /** Queues a file unless it is queued, not compressible or too large, or the queue is full. Never throws. */
   enqueue(file: Compressible) {
     const hasFittingSize = file.size >= minBytes && file.size <= this.#maxBytes
-    if (this.#isClosed || !hasFittingSize || !isCompressible(file.contentType)) return
+    if (this.#closing.signal.aborted || !hasFittingSize || !isCompressible(file.contentType)) return
     if (this.#waiting.size >= maxQueued) return
     this.#waiting.set(file.digest, file)
     this.#running ??= this.#work()
@@ -87,51 +86,33 @@ export class Compressor {
 
   /** Drops the queue; resolves when the running compression has ended. */
   async close() {
-    this.#isClosed = true
-    clearTimeout(this.#retryTimer)
+    this.#closing.abort()
     this.#waiting.clear()
     await this.#running
   }
 
   async #work() {
+    const { signal } = this.#closing
     for (const [digest, file] of this.#waiting) {
       this.#waiting.delete(digest)
       try {
         await this.#compress(file)
       } catch (error) {
         this.#log.warn({ err: error, digest }, 'file not compressed')
-        const mayRetry = !(error instanceof DamagedBlobError) && this.#failed.size < maxQueued
-        if (mayRetry) this.#failed.set(digest, file)
+        if (error instanceof DamagedBlobError) continue
+        this.enqueue(file)
+        await wait(this.#retryMs, undefined, { signal, ref: false }).catch(() => undefined)
       }
-      this.#armRetry()
     }
     this.#running = undefined
   }
 
-  // One file at a time: while the disk is full, an attempt takes seconds of a core and fails.
-  #armRetry() {
-    if (this.#retryTimer || this.#isClosed || this.#failed.size === 0) return
-    this.#retryTimer = setTimeout(() => {
-      this.#retryTimer = undefined
-      const [first] = this.#failed.values()
-      if (first) this.#requeue(first)
-    }, this.#retryMs).unref()
-  }
-
-  #requeue(...files: Compressible[]) {
-    for (const file of files) {
-      this.#failed.delete(file.digest)
-      this.enqueue(file)
-    }
-  }
-
-  // The open blob is leased: its content is not collected until its forms are stored.
   async #compress({ digest }: Compressible) {
     await using blob = await this.#store.open(digest)
     if (!blob) return // Deleted meanwhile.
     let bytes: Buffer | undefined
     for (const form of encodedForms) {
-      if (this.#isClosed) return
+      if (this.#closing.signal.aborted) return
       const key = `${digest}.${form}`
       if (this.#useless.has(key)) continue
       if ((await this.#store.formSize(digest, form)) !== undefined) {
@@ -143,7 +124,6 @@ export class Compressor {
       if (compressed.length < bytes.length) {
         await this.#store.putForm(digest, form, compressed)
         this.#listener(digest)
-        this.#requeue(...this.#failed.values()) // There is space again.
       } else {
         this.#useless.set(key, true)
       }

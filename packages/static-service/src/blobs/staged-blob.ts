@@ -33,6 +33,8 @@ export class StagedBlob implements AsyncDisposable {
   readonly #file: StagingFile
   /** Until it is kept. */
   #hash: ContentHash | undefined = new ContentHash()
+  /** The file has become the content. */
+  #isPublished = false
   /** Ends the lease of the stored content. */
   #storing: Promise<() => void> | undefined
 
@@ -81,12 +83,13 @@ export class StagedBlob implements AsyncDisposable {
   async keep(): Promise<StoredBlob> {
     const { file, storeSmall, storeFile, isFlushed } = this.#options
     const blob = { digest: this.#hash?.digest ?? '', size: this.size }
+    const isSmall = blob.size <= maxSmallBytes
     this.#hash = undefined
-    this.#storing =
-      blob.size <= maxSmallBytes
-        ? storeSmall(blob.digest, this.#file.take() ?? (await readFile(file)))
-        : storeFile(file, blob)
+    this.#storing = isSmall
+      ? storeSmall(blob.digest, this.#file.take() ?? (await readFile(file)))
+      : storeFile(file, blob)
     await this.#storing.catch(throwStorageFailure)
+    this.#isPublished = !isSmall
     // In the folder a stored content needs no memory any more; S3's small ones stay there until a file refers to them.
     if (isFlushed) this.#file.release()
     return blob
@@ -98,7 +101,8 @@ export class StagedBlob implements AsyncDisposable {
     // Another content of the request may have failed while this one was stored.
     const release = await this.#storing?.catch(() => undefined)
     release?.()
-    await this.#file.remove()
+    if (this.#isPublished) this.#file.release()
+    else await this.#file.remove()
   }
 }
 

@@ -7,10 +7,9 @@ import {
   render,
   type SqlTransaction,
   type Statement,
-  type Transaction,
 } from '@domains-and-files/persistence'
 import { onTestFinished, vi } from 'vitest'
-import type { ContentTransaction } from '../../src/blobs/content-transaction.ts'
+import type { ContentTransaction } from '../../src/blobs/s3/content-commit.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
 import type { SliceLimits } from '../../src/catalog/changes/directory-changes.ts'
 import type { HistoryRules } from '../../src/catalog/changes/prune-past.ts'
@@ -80,10 +79,7 @@ export async function newDatabase() {
 /** A catalog on a database that other processes may use too; it is closed with the test. */
 export async function openReplica(
   url: string,
-  {
-    contents = allPresent,
-    ...options
-  }: Options & { contents?: ContentTransaction<Transaction> } = {},
+  { contents = allPresent, ...options }: Options & { contents?: ContentTransaction } = {},
 ) {
   const postgres = await Postgres.open({
     url,
@@ -99,7 +95,7 @@ export async function openReplica(
   return { catalog, postgres }
 }
 
-const allPresent: ContentTransaction<Transaction> = {
+const allPresent: ContentTransaction = {
   findMissing: async () => new Set(),
   apply: async () => undefined,
 }

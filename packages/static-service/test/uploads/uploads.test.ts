@@ -16,7 +16,7 @@ test('a writer that was silent is disconnected, and writes nothing to an upload 
   silent.write(
     `PATCH ${url} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${await service.tokenOf('admin')}\r\n` +
       `tus-resumable: 1.0.0\r\ncontent-type: ${offsetStream}\r\nupload-offset: 0\r\n` +
-      `content-length: ${bytes.length}\r\n\r\n${'x'.repeat(100_000)}`,
+      `content-length: ${bytes.length}\r\n\r\n${'x'.repeat(1_100_000)}`,
   )
   await expect.poll(() => service.storedContents()).not.toEqual([])
   const locked = await patch(url, 0, bytes)

@@ -1,5 +1,4 @@
-import type { Transaction } from '@domains-and-files/persistence'
-import type { ContentTransaction } from '../content-transaction.ts'
+import { type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { deleteContents } from './content-table.ts'
 
 /** A content that has arrived and that no committed file refers to yet: its bytes, or the object that holds them. */
@@ -8,61 +7,61 @@ export type PendingContent = { digest: string; size: number } & (
   | { key: string; etag: string | undefined }
 )
 
-/** Contents that wait for the commit of the files that refer to them. The same content may have arrived several times. */
-export class PendingContents {
-  readonly #byDigest = new Map<string, Set<PendingContent>>()
-
-  /** It waits until the returned function is called. */
-  add(content: PendingContent): () => void {
-    const known = this.#byDigest.get(content.digest)
-    const contents = known ?? new Set()
-    contents.add(content)
-    if (!known) this.#byDigest.set(content.digest, contents)
-    return () => {
-      contents.delete(content)
-      if (contents.size === 0 && this.#byDigest.get(content.digest) === contents) {
-        this.#byDigest.delete(content.digest)
-      }
-    }
-  }
-
-  of(digest: string): PendingContent[] {
-    return [...(this.#byDigest.get(digest) ?? [])]
-  }
-
-  get count(): number {
-    return this.#byDigest.size
-  }
-}
+/** The part of a catalog commit that concerns contents: their rows change in the transaction of the files' rows. */
+export type ContentTransaction = Pick<ContentCommit, 'findMissing' | 'apply'>
 
 /**
- * Contents in the catalog's transactions, which are serialized. An object is committed only if its intent still exists:
- * otherwise it may have been deleted as the remains of a dead upload.
+ * Contents that wait for the commit of the files that refer to them, and their part in the catalog's transactions, which are
+ * serialized. An object is committed only if its intent still exists: otherwise it may have been deleted as the remains of a
+ * dead upload.
  */
-export class ContentCommit implements ContentTransaction<Transaction> {
-  readonly #pending: PendingContents
+export class ContentCommit {
+  /** The same content may have arrived several times. */
+  readonly #pending = new Map<string, Set<PendingContent>>()
   readonly #graceSeconds: number
 
-  constructor(pending: PendingContents, graceSeconds: number) {
-    this.#pending = pending
+  constructor(graceSeconds: number) {
     this.#graceSeconds = graceSeconds
   }
 
-  async findMissing(transaction: Transaction, digests: string[]): Promise<Set<string>> {
+  /** It waits until the returned function is called. */
+  add(content: PendingContent): () => void {
+    const { digest } = content
+    const contents = this.#pending.get(digest) ?? new Set()
+    this.#pending.set(digest, contents.add(content))
+    return () => {
+      contents.delete(content)
+      if (contents.size === 0 && this.#pending.get(digest) === contents)
+        this.#pending.delete(digest)
+    }
+  }
+
+  get count(): number {
+    return this.#pending.size
+  }
+
+  /**
+   * Those of the digests that have no bytes to commit: neither stored nor uploaded. Locks what it finds, so that the
+   * answer holds until the transaction ends.
+   */
+  async findMissing(transaction: SqlTransaction, digests: string[]): Promise<Set<string>> {
     // Bytes in memory need no look-up.
-    const doubtful = digests.filter((digest) => !this.#pending.of(digest).some(hasBytes))
+    const doubtful = digests.filter((digest) => !this.#of(digest).some(hasBytes))
     if (doubtful.length === 0) return new Set()
-    const stored = await transaction.query<{ digest: string }>(
-      'select digest from static_service.contents where digest = any($1) and coding = 0',
-      [doubtful],
+    const stored = await transaction.all<{ digest: string }>(
+      sql`select digest from static_service.contents where digest = any(${doubtful}) and coding = 0`,
     )
     const present = new Set(stored.map(({ digest }) => digest))
     const live = await this.#findLive(transaction, doubtful)
     return new Set(doubtful.filter((digest) => !present.has(digest) && !live.has(digest)))
   }
 
+  /**
+   * Stores the contents that got their first reference in this transaction, and turns those that lost their last one
+   * into garbage. The two lists are disjoint.
+   */
   async apply(
-    transaction: Transaction,
+    transaction: SqlTransaction,
     { added, freed }: { added: string[]; freed: string[] },
   ): Promise<void> {
     const uncommitted = await this.#addBytes(transaction, added)
@@ -72,21 +71,26 @@ export class ContentCommit implements ContentTransaction<Transaction> {
     }
   }
 
+  #of(digest: string): PendingContent[] {
+    return [...(this.#pending.get(digest) ?? [])]
+  }
+
   /** Returns the digests whose bytes are not in memory. */
-  async #addBytes(transaction: Transaction, digests: string[]): Promise<string[]> {
-    const contents = digests.flatMap((digest) => this.#pending.of(digest).find(hasBytes) ?? [])
+  async #addBytes(transaction: SqlTransaction, digests: string[]): Promise<string[]> {
+    const contents = digests.flatMap((digest) => this.#of(digest).find(hasBytes) ?? [])
     if (contents.length === 0) return digests
-    await transaction.query(
-      `insert into static_service.contents (digest, coding, size, bytes)
-         select digest, 0, length(bytes), bytes from unnest($1::text[], $2::bytea[]) n (digest, bytes)
+    const all = contents.map(({ bytes }) => Buffer.from(bytes))
+    await transaction.run(
+      sql`insert into static_service.contents (digest, coding, size, bytes)
+         select digest, 0, length(bytes), bytes
+         from unnest(${contents.map(({ digest }) => digest)}::text[], ${all}::bytea[]) n (digest, bytes)
        on conflict do nothing`,
-      [contents.map(({ digest }) => digest), contents.map(({ bytes }) => Buffer.from(bytes))],
     )
     const done = new Set(contents.map(({ digest }) => digest))
     return digests.filter((digest) => !done.has(digest))
   }
 
-  async #addObjects(transaction: Transaction, digests: string[]) {
+  async #addObjects(transaction: SqlTransaction, digests: string[]) {
     if (digests.length === 0) return
     const live = await this.#findLive(transaction, digests)
     const objects = digests.map((digest) => {
@@ -94,32 +98,26 @@ export class ContentCommit implements ContentTransaction<Transaction> {
       if (!object) throw new Error(`the content ${digest} has no bytes`)
       return object
     })
-    await transaction.query('delete from static_service.intents where object_key = any($1)', [
-      objects.map(({ key }) => key),
-    ])
-    await transaction.query(
-      `insert into static_service.contents (digest, coding, size, object_key, etag)
+    const keys = objects.map(({ key }) => key)
+    await transaction.run(sql`delete from static_service.intents where object_key = any(${keys})`)
+    await transaction.run(
+      sql`insert into static_service.contents (digest, coding, size, object_key, etag)
          select digest, 0, size, key, etag
-         from unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) n (digest, size, key, etag)`,
-      [
-        objects.map(({ digest }) => digest),
-        objects.map(({ size }) => size),
-        objects.map(({ key }) => key),
-        objects.map(({ etag }) => etag ?? null),
-      ],
+         from unnest(${digests}::text[], ${objects.map(({ size }) => size)}::bigint[], ${keys}::text[],
+           ${objects.map(({ etag }) => etag ?? null)}::text[]) n (digest, size, key, etag)`,
     )
   }
 
   /** One uploaded object of each digest, whose intent is locked. */
   async #findLive(
-    transaction: Transaction,
+    transaction: SqlTransaction,
     digests: string[],
   ): Promise<Map<string, UploadedObject>> {
-    const uploaded = digests.flatMap((digest) => this.#pending.of(digest).filter(isUploaded))
+    const uploaded = digests.flatMap((digest) => this.#of(digest).filter(isUploaded))
     if (uploaded.length === 0) return new Map()
-    const intents = await transaction.query<{ object_key: string }>(
-      'select object_key from static_service.intents where object_key = any($1) for update',
-      [uploaded.map(({ key }) => key)],
+    const intents = await transaction.all<{ object_key: string }>(
+      sql`select object_key from static_service.intents
+        where object_key = any(${uploaded.map(({ key }) => key)}) for update`,
     )
     const keys = new Set(intents.map(({ object_key }) => object_key))
     return new Map(
@@ -128,12 +126,11 @@ export class ContentCommit implements ContentTransaction<Transaction> {
   }
 
   // Two statements: the second sees the compressed forms that were added while the first waited for its locks.
-  async #free(transaction: Transaction, digests: string[]) {
-    await transaction.query(
-      'select from static_service.contents where digest = any($1) and coding = 0 for update',
-      [digests],
+  async #free(transaction: SqlTransaction, digests: string[]) {
+    await transaction.run(
+      sql`select from static_service.contents where digest = any(${digests}) and coding = 0 for update`,
     )
-    await transaction.query(deleteContents('digest = any($2)'), [this.#graceSeconds, digests])
+    await transaction.run(deleteContents(sql`digest = any(${digests})`, this.#graceSeconds))
   }
 }
 

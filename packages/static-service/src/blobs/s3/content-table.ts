@@ -1,4 +1,4 @@
-import type { Postgres } from '@domains-and-files/persistence'
+import { type Postgres, type Statement, sql } from '@domains-and-files/persistence'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { StoredObject } from './object-reader.ts'
 
@@ -74,7 +74,7 @@ export class ContentTable {
 
   /** Turns an object that was not committed into garbage. Does nothing if it was. */
   async discard(key: string): Promise<void> {
-    await this.#postgres.query(discardIntents('object_key = $2'), [this.#graceSeconds, key])
+    await this.#postgres.run(discardIntents(sql`object_key = ${key}`, this.#graceSeconds))
   }
 
   /** Stores a small compressed form, while its content is stored. */
@@ -109,32 +109,35 @@ export class ContentTable {
 
   /** Turns contents that no file refers to into garbage. There are none, unless rows were changed by hand. */
   async removeUnreferenced(): Promise<void> {
-    const isUnreferenced =
-      'not exists (select from static_service.blobs where digest = contents.digest)'
-    await this.#postgres.query(deleteContents(isUnreferenced), [this.#graceSeconds])
+    const isUnreferenced = sql`not exists (select from static_service.blobs where digest = contents.digest)`
+    await this.#postgres.run(deleteContents(isUnreferenced, this.#graceSeconds))
   }
 
   async removeForm(digest: string, coding: ContentCoding): Promise<void> {
-    const parameters = [this.#graceSeconds, digest, numberOf(coding)]
-    await this.#postgres.query(deleteContents('digest = $2 and coding = $3'), parameters)
+    const isForm = sql`digest = ${digest} and coding = ${numberOf(coding)}`
+    await this.#postgres.run(deleteContents(isForm, this.#graceSeconds))
   }
 }
 
-/** Deletes these contents; their objects are garbage from now on, deleted after `$1` seconds. */
-export const deleteContents = (condition: string) =>
-  toGarbage(`delete from static_service.contents where ${condition}
-    returning object_key, null::text upload_id, digest`)
-
-/** Turns these objects, which were not committed, into garbage, deleted after `$1` seconds. */
-export const discardIntents = (condition: string) =>
+/** Deletes these contents; their objects are garbage from now on, deleted after the grace. */
+export const deleteContents = (condition: Statement, graceSeconds: number) =>
   toGarbage(
-    `delete from static_service.intents where ${condition} returning object_key, upload_id, null::text digest`,
+    sql`delete from static_service.contents where ${condition}
+      returning object_key, null::text upload_id, digest`,
+    graceSeconds,
   )
 
-const toGarbage = (deletion: string) =>
-  `with gone as (${deletion})
+/** Turns these objects, which were not committed, into garbage, deleted after the grace. */
+export const discardIntents = (condition: Statement, graceSeconds: number) =>
+  toGarbage(
+    sql`delete from static_service.intents where ${condition} returning object_key, upload_id, null::text digest`,
+    graceSeconds,
+  )
+
+const toGarbage = (deletion: Statement, graceSeconds: number) =>
+  sql`with gone as (${deletion})
    insert into static_service.garbage (object_key, upload_id, digest, due_at)
-     select object_key, upload_id, digest, clock_timestamp() + make_interval(secs => $1) from gone
+     select object_key, upload_id, digest, clock_timestamp() + make_interval(secs => ${graceSeconds}) from gone
      where object_key is not null`
 
 const numberOf = (coding: ContentCoding) => contentCodings.indexOf(coding)

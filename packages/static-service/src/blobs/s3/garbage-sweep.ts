@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Postgres } from '@domains-and-files/persistence'
+import { type Postgres, sql } from '@domains-and-files/persistence'
 import type { Bucket } from './bucket.ts'
 import { discardIntents } from './content-table.ts'
 
@@ -80,10 +80,10 @@ export class GarbageSweep {
 
   async #expireIntents() {
     const { postgres, graceSeconds } = this.#dependencies
-    const isDead = `object_key in (
+    const isDead = sql`object_key in (
       select object_key from static_service.intents where expires_at < clock_timestamp()
       limit 1000 for update skip locked)`
-    await postgres.query(discardIntents(isDead), [graceSeconds])
+    await postgres.run(discardIntents(isDead, graceSeconds))
   }
 
   // Claimed by postponing it, so that no transaction is open while the store is called. An object that a content refers to

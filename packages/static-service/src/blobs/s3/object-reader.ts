@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream'
 import { HttpError } from '@domains-and-files/http'
 import { contentsUnavailable } from '../../errors.ts'
 import type { OpenBlob } from '../blob-reader.ts'
@@ -48,8 +47,7 @@ export class ObjectReader implements OpenBlob {
     let failures = 0
     for (let at = 0; at < there; ) {
       try {
-        const download = await this.#downloadAt(start + at, start + there)
-        at += await download.read(bytes.subarray(at))
+        at += await this.#readSome(bytes.subarray(at), start + at)
         failures = 0
       } catch (error) {
         this.#close()
@@ -68,9 +66,25 @@ export class ObjectReader implements OpenBlob {
     this.#isOpen = false
   }
 
-  // The running download if it is at this position, or else a new one: of the expected range, or of these bytes.
-  async #downloadAt(start: number, end: number): Promise<Download> {
-    if (this.#download?.position === start) return this.#download
+  /** Fills the buffer as far as the next chunk reaches; returns the number of bytes. */
+  async #readSome(into: Buffer, start: number): Promise<number> {
+    const download =
+      this.#download?.start === start
+        ? this.#download
+        : await this.#begin(start, start + into.length)
+    if (download.rest.length === 0) {
+      const { value, done } = await download.chunks.next()
+      if (done) throw new Error(`a download ended at ${start} instead of ${download.end}`)
+      download.rest = value
+    }
+    const copied = download.rest.copy(into)
+    download.rest = download.rest.subarray(copied)
+    download.start += copied
+    return copied
+  }
+
+  // Of the expected range, or of these bytes.
+  async #begin(start: number, end: number): Promise<Download> {
     this.#close()
     const expected = this.#expected
     const isExpected = expected && start >= expected.start && end <= expected.end
@@ -78,19 +92,32 @@ export class ObjectReader implements OpenBlob {
     const abort = new AbortController()
     const found = await this.#bucket.get(this.#object.key, range, abort.signal)
     if (!found) throw new DamagedObject(`the object ${this.#object.key} is missing`)
-    const { etag } = this.#object
-    if (etag !== undefined && found.etag !== etag) {
+    const { body, etag } = found
+    if (this.#object.etag !== undefined && etag !== this.#object.etag) {
       abort.abort()
       throw new DamagedObject(`the object ${this.#object.key} is not the one that was stored`)
     }
-    this.#download = new Download(found.body, range, abort)
+    body.on('error', () => undefined) // Reported by the read that awaits it.
+    const chunks: AsyncIterator<Buffer> = body[Symbol.asyncIterator]()
+    this.#download = { ...range, abort, chunks, rest: Buffer.alloc(0) }
     return this.#download
   }
 
+  // A connection whose response was read to its end is used again.
   #close() {
-    this.#download?.close()
+    const download = this.#download
     this.#download = undefined
+    if (!download) return
+    if (download.start < download.end) download.abort.abort()
+    else void download.chunks.next().catch(() => undefined)
   }
+}
+
+/** The body of one response, from `start` on. The stream below is read only as far as is asked for. */
+interface Download extends Range {
+  abort: AbortController
+  chunks: AsyncIterator<Buffer>
+  rest: Buffer
 }
 
 /** Retrying does not help. */
@@ -98,39 +125,3 @@ class DamagedObject extends Error {}
 
 // Without a byte in between.
 const maxFailures = 3
-
-/** The body of one response. The stream below is read only as far as is asked for. */
-class Download {
-  position: number
-  readonly #end: number
-  readonly #abort: AbortController
-  readonly #chunks: AsyncIterator<Buffer>
-  #rest: Buffer = Buffer.alloc(0)
-
-  constructor(body: Readable, { start, end }: Range, abort: AbortController) {
-    this.position = start
-    this.#end = end
-    this.#abort = abort
-    body.on('error', () => undefined) // Reported by the read that awaits it.
-    this.#chunks = body[Symbol.asyncIterator]()
-  }
-
-  /** Fills the buffer as far as the next chunk reaches; returns the number of bytes. */
-  async read(into: Buffer): Promise<number> {
-    if (this.#rest.length === 0) {
-      const { value, done } = await this.#chunks.next()
-      if (done) throw new Error(`a download ended at ${this.position} instead of ${this.#end}`)
-      this.#rest = value
-    }
-    const copied = this.#rest.copy(into)
-    this.#rest = this.#rest.subarray(copied)
-    this.position += copied
-    return copied
-  }
-
-  /** A connection whose response was read to its end is used again. */
-  close() {
-    if (this.position < this.#end) this.#abort.abort()
-    else void this.#chunks.next().catch(() => undefined)
-  }
-}

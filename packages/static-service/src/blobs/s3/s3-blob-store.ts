@@ -13,12 +13,11 @@ import {
 } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import type { BlobStore, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
-import type { ContentTransaction } from '../content-transaction.ts'
 import type { VerifiedContents } from '../integrity.ts'
 import { StagedBlob, type StoredBlob } from '../staged-blob.ts'
 import { StagingMemory } from '../staging-file.ts'
 import type { Bucket } from './bucket.ts'
-import { ContentCommit, PendingContents } from './content-commit.ts'
+import { ContentCommit } from './content-commit.ts'
 import { type ContentRow, ContentTable } from './content-table.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader } from './object-reader.ts'
@@ -50,7 +49,7 @@ export interface S3BlobStoreOptions {
  */
 export class S3BlobStore implements BlobStore {
   /** The part of the catalog's commits that concerns contents. */
-  readonly commits: ContentTransaction<Transaction>
+  readonly commits: ContentCommit
   readonly sweep: GarbageSweep
   readonly holdsSmall = true
   /** Objects were uploaded from hashed bytes, which the store compared with their digest; their keys are never reused. */
@@ -60,7 +59,6 @@ export class S3BlobStore implements BlobStore {
   readonly #table: ContentTable
   readonly #uploads: ObjectUploads
   #probe: Probe | undefined
-  readonly #pending = new PendingContents()
   readonly #staged = new Set<string>()
   readonly #memory = new StagingMemory()
   #open = 0
@@ -80,7 +78,7 @@ export class S3BlobStore implements BlobStore {
     this.#table = new ContentTable(postgres, graceSeconds)
     const { uploadLifetimeMs: lifetimeMs = 0 } = options
     this.#uploads = new ObjectUploads({ bucket, table: this.#table, prefix, lifetimeMs, onError })
-    this.commits = new ContentCommit(this.#pending, graceSeconds)
+    this.commits = new ContentCommit(graceSeconds)
     this.sweep = new GarbageSweep({ postgres, bucket, graceSeconds, onError })
     if (options.isCommand) return
     this.sweep.start()
@@ -97,7 +95,7 @@ export class S3BlobStore implements BlobStore {
       memory: this.#memory,
       partBytes: partBytesOf(this.#options.maxUploadBytes ?? 0),
       newTmpFile: () => join(this.#tmp, randomUUID()),
-      addPending: (content) => this.#pending.add(content),
+      addPending: (content) => this.commits.add(content),
     })
   }
 
@@ -114,7 +112,7 @@ export class S3BlobStore implements BlobStore {
       file,
       isFlushed: false,
       memory: this.#memory,
-      storeSmall: async (digest, bytes) => this.#pending.add({ digest, size: bytes.length, bytes }),
+      storeSmall: async (digest, bytes) => this.commits.add({ digest, size: bytes.length, bytes }),
       storeFile: (path, blob) => this.#storeFile(path, blob),
       onEnd: () => this.#staged.delete(file),
     })
@@ -186,7 +184,7 @@ export class S3BlobStore implements BlobStore {
   }
 
   get busy(): number {
-    return this.#open + this.#pending.count
+    return this.#open + this.commits.count
   }
 
   async countDrafts(): Promise<number> {
@@ -208,7 +206,7 @@ export class S3BlobStore implements BlobStore {
       return () => undefined
     }
     const { key, etag, discard } = await this.#uploads.uploadFile(file, blob)
-    const release = this.#pending.add({ ...blob, key, etag })
+    const release = this.commits.add({ ...blob, key, etag })
     await rm(file)
     return () => {
       release()

@@ -4,10 +4,11 @@ import {
   dialect,
   now,
   OutcomeUnknownError,
+  type Sql,
   type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
-import type { ContentTransaction } from '../../blobs/content-transaction.ts'
+import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
 import { importRows } from '../archive.ts'
 import { forgetFiles } from '../history/forget-files.ts'
 import { recordVersion } from '../versions.ts'
@@ -31,10 +32,10 @@ import { revertChange } from './revert-change.ts'
 import { replaceTree } from './tree-changes.ts'
 import { writeChanges } from './write-changes.ts'
 
-export interface ChangeDependencies<Transaction extends SqlTransaction> {
-  sql: { transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> }
+export interface ChangeDependencies {
+  sql: Pick<Sql, 'transaction'>
   /** Contents that change in the transactions of the catalog. */
-  contents?: ContentTransaction<Transaction>
+  contents?: ContentTransaction
   /** Room on the disk that is given up when deletions need it. */
   reserve?: { release(): void; refill(): void }
   limits?: SliceLimits | undefined
@@ -47,9 +48,9 @@ export interface ChangeDependencies<Transaction extends SqlTransaction> {
  * Commits commands of several requests in one transaction, under one lock for all processes. Each is checked in memory
  * before anything of it is written, so no savepoints are needed.
  */
-export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
+export class ChangeGroups {
   readonly #sql
-  readonly #contents: ContentTransaction<Transaction> | undefined
+  readonly #contents: ContentTransaction | undefined
   readonly #reserve
   /** Files in a slice of a large change: fewer on a disk that is full. */
   #sliceFiles: number
@@ -64,7 +65,7 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
     limits = sliceLimits,
     history = noHistory,
     quotaBytes,
-  }: ChangeDependencies<Transaction>) {
+  }: ChangeDependencies) {
     this.#sql = database
     this.#contents = contents
     this.#reserve = reserve
@@ -135,10 +136,10 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
   }
 
   async #begin(
-    transaction: Transaction,
+    transaction: SqlTransaction,
     commands: CatalogCommand[],
     keeps: Group['keeps'],
-  ): Promise<Group<Transaction>> {
+  ): Promise<Group> {
     // A statement of its own: the next ones see what the previous holder of the lock committed.
     const locked = await transaction.get<{ nowMs: number }>(lockCatalog)
     if (!locked) throw new Error('a query without a table has no row')

@@ -16,8 +16,8 @@ export const storedColumns: Statement = sql`id, path, name, digest, size, conten
   uploaded_by "uploadedBy", created_at "createdAt", updated_at "updatedAt", change_id "changeId"`
 
 /** What the commands of a group share. */
-export interface Group<Transaction extends SqlTransaction = SqlTransaction> {
-  transaction: Transaction
+export interface Group {
+  transaction: SqlTransaction
   nowMs: number
   /** Which files that end are kept: all, those that the newest version shows, or none; nothing: versions do without. */
   keeps: 'all' | 'versions' | 'none' | 'nothing'

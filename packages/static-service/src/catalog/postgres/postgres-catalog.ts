@@ -1,5 +1,5 @@
-import { type Postgres, Probe, type Transaction } from '@domains-and-files/persistence'
-import type { ContentTransaction } from '../../blobs/content-transaction.ts'
+import { type Postgres, Probe } from '@domains-and-files/persistence'
+import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus, type RulesCheck } from '../catalog.ts'
 import { ChangeGroups } from '../changes/change-groups.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
@@ -9,7 +9,7 @@ import { FileLookup } from './file-lookup.ts'
 
 interface PostgresCatalogOptions extends CatalogOptions {
   /** The contents, which change in the transactions of the catalog. */
-  contents: ContentTransaction<Transaction>
+  contents: ContentTransaction
   isCommand?: boolean
 }
 
@@ -33,7 +33,7 @@ class PostgresCatalog extends Catalog {
   readonly isExclusive = false
   readonly reads: CatalogReads
   readonly #postgres: Postgres
-  readonly #groups: ChangeGroups<Transaction>
+  readonly #groups: ChangeGroups
   readonly #files: FileLookup
   readonly #probe: StatusProbe
   #pendingQueries = 0
@@ -44,7 +44,7 @@ class PostgresCatalog extends Catalog {
   ) {
     super(postgres, options)
     this.#postgres = postgres
-    this.#groups = new ChangeGroups<Transaction>({ sql: postgres, ...options })
+    this.#groups = new ChangeGroups({ sql: postgres, ...options })
     this.#files = new FileLookup(postgres)
     this.#probe = probe
     const here = catalogReads(postgres)

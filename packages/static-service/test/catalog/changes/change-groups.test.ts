@@ -1,4 +1,4 @@
-import { DatabaseUnavailableError, type Postgres } from '@domains-and-files/persistence'
+import { DatabaseUnavailableError, type Postgres, sql } from '@domains-and-files/persistence'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Catalog } from '../../../src/catalog/catalog.ts'
 import { findMiscounts } from '../../../src/catalog/find-miscounts.ts'
@@ -85,8 +85,8 @@ test('contents are told in the same transaction which got their first and lost t
     contents: {
       findMissing: async () => new Set(),
       apply: async (transaction, change) => {
-        const rows = await transaction.query<{ path: string }>(
-          'select path from static_service.files order by path',
+        const rows = await transaction.all<{ path: string }>(
+          sql`select path from static_service.files order by path`,
         )
         applied.push({ ...change, paths: rows.map(({ path }) => path) })
       },
