@@ -6,7 +6,7 @@ const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const saved = { size: 5, state: null, tail: null }
 
-function openTable() {
+function openTable(sync?: () => Promise<void>) {
   const clock = { now: 1_800_000_000_000 }
   const sql = new SqliteSql({
     file: ':memory:',
@@ -14,7 +14,7 @@ function openTable() {
     now: () => clock.now,
   })
   onTestFinished(() => sql.close())
-  return { clock, table: new UploadTable(sql, hourMs) }
+  return { clock, table: new UploadTable(sql, hourMs, sync) }
 }
 
 const upload = { owner: 'alice', path: 'a', metadata: '', conditions: '{}', length: 10 }
@@ -76,4 +76,33 @@ test('an upload does not expire while its writer is heard of', async () => {
 
   expect(await table.expire()).toEqual([])
   expect(await table.update('u', 'writer', saved)).toBe(true)
+})
+
+test('what a response tells is flushed before, and leases are not', async () => {
+  let flushes = 0
+  const { table } = openTable(async () => {
+    flushes += 1
+  })
+  const countOf = async (work: Promise<unknown>) => {
+    const before = flushes
+    await work
+    return flushes - before
+  }
+
+  const counts = {
+    create: await countOf(table.create('u', upload)),
+    acquire: await countOf(table.acquire('u', 'writer')),
+    renew: await countOf(table.update('u', 'writer', {})),
+    record: await countOf(table.update('u', 'writer', saved)),
+    findWhileWritten: await countOf(table.find('u')),
+    release: await countOf(table.release('u', 'writer')),
+    find: await countOf(table.find('u')),
+    again: await countOf(table.acquire('u', 'other')),
+    end: await countOf(table.end('u', 'other')),
+  }
+
+  expect(counts).toEqual({
+    ...{ create: 1, acquire: 0, renew: 0, record: 1, findWhileWritten: 1 },
+    ...{ release: 0, find: 0, again: 0, end: 1 },
+  })
 })
