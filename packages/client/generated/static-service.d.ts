@@ -6826,12 +6826,12 @@ export interface operations {
             header?: {
                 /** @description Version of the protocol, the only one. For example `1.0.0` */
                 "tus-resumable"?: string;
-                /** @description Where the bytes belong: where HEAD says. For example `0` */
-                "upload-offset"?: string;
                 /** @description Bytes of the file. For example `104857600` */
                 "upload-length"?: string;
                 /** @description sha1 or sha256 of the body in base64, without which nothing of it counts. For example `sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=` */
                 "upload-checksum"?: string;
+                /** @description Where the bytes belong: where HEAD says. For example `0` */
+                "upload-offset"?: string;
                 /** @description Replaces the condition of the metadata. For example `"abc"` */
                 "if-match"?: string;
             };
