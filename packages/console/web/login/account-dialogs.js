@@ -152,14 +152,11 @@ export function openInviteDialog() {
  * @param {{ username: string, invite: string, new: string }} json
  */
 async function acceptAtOne(json) {
-  const outcomes = await Promise.allSettled(
-    offeredServices().map((service) =>
-      call(service, '/api/auth/password', { method: 'POST', json }),
-    ),
-  )
-  const [refusal] = outcomes.filter(({ status }) => status === 'rejected')
-  if (outcomes.every(({ status }) => status === 'rejected') && refusal?.status === 'rejected')
-    throw refusal.reason
+  const path = '/api/auth/password'
+  const tries = offeredServices().map((service) => call(service, path, { method: 'POST', json }))
+  await Promise.any(tries).catch(({ errors: [refusal] }) => {
+    throw refusal
+  })
 }
 
 const shortcuts = {

@@ -8,6 +8,9 @@ import { splitList } from '../ui/format.js'
  * @typedef {{ token: string, url: string, answers: Answers }} MadeToken
  */
 
+/** @type {Purpose['settings']} */
+const bearer = ({ token }) => [['Header', `Authorization: Bearer ${token}`]]
+
 /** @type {Record<string, Purpose>} */
 export const purposes = {
   router: {
@@ -50,7 +53,7 @@ export const purposes = {
     asks: ['domain'],
     role: 'editor',
     limit: ({ domain }) => (domain ? { domains: [domain] } : {}),
-    settings: ({ token }) => [['Header', `Authorization: Bearer ${token}`]],
+    settings: bearer,
   },
   readDomains: {
     title: 'Program that only reads domains',
@@ -58,7 +61,7 @@ export const purposes = {
     service: 'domains',
     asks: [],
     role: 'viewer',
-    settings: ({ token }) => [['Header', `Authorization: Bearer ${token}`]],
+    settings: bearer,
   },
   upload: {
     title: 'Program that uploads files',
@@ -66,12 +69,10 @@ export const purposes = {
     service: 'files',
     asks: [],
     role: 'editor',
-    settings: ({ token, url }) => [
-      [
-        'Example',
-        `curl -T page.html -H 'Authorization: Bearer ${token}' ${url}/api/files/site/page.html`,
-      ],
-    ],
+    settings: ({ token, url }) => {
+      const header = `-H 'Authorization: Bearer ${token}'`
+      return [['Example', `curl -T page.html ${header} ${url}/api/files/site/page.html`]]
+    },
   },
   readFiles: {
     title: 'Program that only lists files',
@@ -79,7 +80,7 @@ export const purposes = {
     service: 'files',
     asks: [],
     role: 'viewer',
-    settings: ({ token }) => [['Header', `Authorization: Bearer ${token}`]],
+    settings: bearer,
   },
 }
 

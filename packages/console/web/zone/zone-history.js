@@ -5,7 +5,7 @@ import { html, nothing, Resource, RouteView } from '../core/view.js'
 import { searchBox, segments } from '../ui/form.js'
 import { formatTime } from '../ui/format.js'
 import { attempt, empty, icon, show } from '../ui/states.js'
-import { recordTable } from './records/record-table.js'
+import { plainTable } from './records/record-table.js'
 import { pairChanges } from './zone-diff.js'
 import { openReview } from './zone-review.js'
 import { writeZone, ZoneStore } from './zone-store.js'
@@ -103,9 +103,6 @@ class ZoneHistory extends RouteView {
 
   /** @param {Api.HistoryDetail} entry */
   #detail(entry) {
-    const rows = entry[this.#side].hosts.map((record) => {
-      return { key: record.id, state: /** @type {const} */ ('kept'), record }
-    })
     return html`
       <div class="history">
         <div class="view-header">
@@ -119,7 +116,7 @@ class ZoneHistory extends RouteView {
         ${diffList(pairChanges(entry.changes))}
         <p class="note">Request <code>${entry.request_id}</code></p>
         ${segments('Which zone', { before: 'Zone before', after: 'Zone after' }, this.#side, this.#choose)}
-        ${recordTable({ rows, domain: this.store.domain })}
+        ${plainTable(entry[this.#side].hosts, this.store.domain)}
       </div>`
   }
 

@@ -14,8 +14,8 @@ import { ttls } from './record-types.js'
 
 /**
  * The rows of a zone with what the draft does to each.
- * @typedef {{ onEdit: (row: DraftRow) => void, onRemove: (row: DraftRow) => void, onReset: (row: DraftRow) => void,
- *   selection: Selection<DraftRow> }} RowActions
+ * @typedef {{ draft: Draft, change: (draft: Draft, focusOn: string) => void, edit: (key: string) => void,
+ *   selection: Selection<DraftRow> }} RowActions `focusOn`: the key of the row where the keyboard goes on
  * @typedef {object} RecordTable
  * @property {DraftRow[]} rows
  * @property {string} domain
@@ -52,6 +52,13 @@ export function recordTable(shown) {
   return table([...check, 'Name', 'Type', 'Value', 'TTL', ''], drawn, 'records-table')
 }
 
+/** Records as they are. @param {readonly Api.HostRecord[]} records @param {string} domain */
+export const plainTable = (records, domain) =>
+  recordTable({
+    rows: records.map((record) => ({ key: record.id, state: 'kept', record })),
+    domain,
+  })
+
 /** @param {DraftRow} row @param {RecordTable} table */
 function recordRow(row, table) {
   const { record, state, key } = row
@@ -65,7 +72,7 @@ function recordRow(row, table) {
       <th scope="row">
         ${
           actions && state !== 'removed'
-            ? html`<button class="row-button" data-row data-record=${key} @click=${() => actions.onEdit(row)}>${name}</button>`
+            ? html`<button class="row-button" data-row data-record=${key} @click=${() => actions.edit(key)}>${name}</button>`
             : html`<span class="row-button" tabindex="-1" data-record=${key}>${name}</span>`
         }
         ${label ? html`<span class="chip ${tone}">${label}</span>` : nothing}
@@ -96,31 +103,28 @@ function check(row, rows, { selection }) {
 }
 
 /** @param {DraftRow} row @param {RowActions} actions */
-function rowButtons(row, actions) {
-  const { record, state } = row
+function rowButtons({ record, state, key }, { draft, change, edit }) {
   const what = `${record.type} ${record.name}`
+  const reset = () => change(setRecord(draft, key), state === 'added' ? 'new' : key)
+  const remove = () => change(setRecord(draft, key, null), key)
   const undo = html`
-    <button class="icon-button" aria-label="Undo: ${what}" title="Undo" @click=${() => actions.onReset(row)}>${icon('undo')}</button>`
+    <button class="icon-button" aria-label="Undo: ${what}" title="Undo" @click=${reset}>${icon('undo')}</button>`
   if (state === 'removed') return undo
   return html`
     ${state === 'kept' ? nothing : undo}
-    <button class="icon-button" aria-label="Edit ${what}" title="Edit" @click=${() => actions.onEdit(row)}>${icon('edit')}</button>
+    <button class="icon-button" aria-label="Edit ${what}" title="Edit" @click=${() => edit(key)}>${icon('edit')}</button>
     ${
       state === 'added'
         ? nothing
-        : html`<button class="icon-button" aria-label="Delete ${what}" title="Delete" @click=${() => actions.onRemove(row)}>${icon('trash')}</button>`
+        : html`<button class="icon-button" aria-label="Delete ${what}" title="Delete" @click=${remove}>${icon('trash')}</button>`
     }`
 }
 
-/**
- * What can be done to several records at once.
- * @param {DraftRow[]} rows those that are selected
- * @param {Draft} draft
- * @param {(draft: Draft) => void} change
- * @param {() => void} clear
- */
-export function bulkBar(rows, draft, change, clear) {
+/** What can be done to the selected records at once. @param {DraftRow[]} all @param {RowActions} actions */
+export function bulkBar(all, { draft, selection, change: changeOne }) {
+  const rows = all.filter((row) => selection.has(row))
   if (rows.length === 0) return nothing
+  const change = (/** @type {Draft} */ next) => changeOne(next, 'all')
   const choices = ttls.map(
     ([seconds, label]) => /** @type {[string, string]} */ ([`${seconds}`, label]),
   )
@@ -138,7 +142,7 @@ export function bulkBar(rows, draft, change, clear) {
       <span class="spacer"></span>
       ${select('TTL of the selected records', [['', 'Set TTL…'], ...choices], '', setTtl)}
       <button class="button" @click=${remove}>${icon('trash')} Delete</button>
-      <button class="button" @click=${clear}>Clear selection</button>
+      <button class="button" @click=${() => selection.choose([])}>Clear selection</button>
     </div>`
 }
 

@@ -1,15 +1,14 @@
 import { mayEdit, request } from '../../api/client.js'
-import { currentRoute } from '../../core/router.js'
-import { html, nothing, View } from '../../core/view.js'
+import { html, nothing, RouteView } from '../../core/view.js'
 import { saveText } from '../../ui/clipboard.js'
 import { searchBox, select } from '../../ui/form.js'
 import { byName, formatAge, formatCount, matchesRecord } from '../../ui/format.js'
 import { Selection } from '../../ui/selection.js'
 import { attempt, empty, icon, notice, show, toast } from '../../ui/states.js'
-import { addRecord, countEdits, editRow, emptyDraft, rowsOf, setRecord } from '../draft.js'
+import { addRecord, countEdits, editRow, emptyDraft, rowsOf } from '../draft.js'
 import { openReview } from '../zone-review.js'
 import { ZoneStore } from '../zone-store.js'
-import { bulkBar, recordTable } from './record-table.js'
+import { bulkBar, plainTable, recordTable } from './record-table.js'
 import { emailTypes } from './record-types.js'
 import { openZoneFile } from './zone-file-dialog.js'
 import './record-form.js'
@@ -21,10 +20,9 @@ import './record-form.js'
  */
 
 /** The records of one domain. Edits gather as a draft; Review shows what they change, Apply sends them together. */
-class ZoneRecords extends View {
+class ZoneRecords extends RouteView {
   /** Replaced by that of the domain. */
   store = new ZoneStore(this)
-  #domain = ''
   #search = ''
   #type = ''
   /** @type {string | undefined} the key of the row that is edited, or `new` */
@@ -39,14 +37,12 @@ class ZoneRecords extends View {
 
   opened() {
     const { signal } = this
-    this.store.refresh()
-    addEventListener('focus', () => this.store.refresh(), { signal })
+    super.opened()
     const clock = setInterval(() => this.update(), 30_000) // The age that is shown.
     signal.addEventListener('abort', () => clearInterval(clock))
   }
 
   template() {
-    if (this.#domain !== this.store.domain) this.#enter()
     const { base } = this.store
     return [
       show(base, (tagged) => this.#records(tagged), 8),
@@ -54,24 +50,27 @@ class ZoneRecords extends View {
     ]
   }
 
-  #enter() {
-    this.#domain = this.store.domain
-    this.#search = currentRoute().query.get('filter') ?? ''
+  get address() {
+    return this.store.domain
+  }
+
+  reload() {
+    this.store.refresh()
+  }
+
+  entered() {
+    this.#search = this.query.get('filter') ?? ''
     this.#editing = undefined
     this.#selection.choose([])
-    this.store.refresh()
   }
 
   #lastKnown() {
     const { domain, known } = this.store
     const [first] = known
     if (!first) return nothing
-    const rows = known.map((record) => {
-      return { key: record.id, state: /** @type {const} */ ('kept'), record }
-    })
     return html`
       <p class="note">As it was last read, ${formatAge(first.read_at)}:</p>
-      ${recordTable({ rows, domain })}`
+      ${plainTable(known, domain)}`
   }
 
   rendered() {
@@ -173,16 +172,10 @@ class ZoneRecords extends View {
   #bars(rows) {
     const count = countEdits(this.store.draft)
     const words = count > 0 ? `${formatCount(count, 'change')} not applied yet` : ''
-    const selected = rows.filter((row) => this.#selection.has(row))
     return html`
       <p class="sr-only" role="status">${words}</p>
       <div class="bars">
-        ${bulkBar(
-          selected,
-          this.store.draft,
-          (draft) => this.#change(draft, 'input[data-all]'),
-          () => this.#selection.choose([]),
-        )}
+        ${bulkBar(rows, this.#actions)}
         ${
           count > 0
             ? html`<div class="draft-bar" role="region" aria-label="Draft">
@@ -198,26 +191,23 @@ class ZoneRecords extends View {
 
   #discard = () => {
     const { draft } = this.store
-    this.#change(emptyDraft, '[data-key=n]')
+    this.#change(emptyDraft, 'new')
     const undo = () => this.store.change(draft)
     toast(html`Draft discarded. <button class="link-button" @click=${undo}>Undo</button>`)
   }
 
-  #actions = {
-    onEdit: (/** @type {DraftRow} */ { key }) => this.#edit(key),
-    onRemove: (/** @type {DraftRow} */ { key }) =>
-      this.#change(setRecord(this.store.draft, key, null), rowSelector(key)),
-    onReset: (/** @type {DraftRow} */ { key, state }) =>
-      this.#change(
-        setRecord(this.store.draft, key),
-        state === 'added' ? '[data-key=n]' : rowSelector(key),
-      ),
-    selection: this.#selection,
+  get #actions() {
+    return {
+      draft: this.store.draft,
+      change: (/** @type {Draft} */ draft, /** @type {string} */ key) => this.#change(draft, key),
+      edit: (/** @type {string} */ key) => this.#edit(key),
+      selection: this.#selection,
+    }
   }
 
-  /** @param {Draft} draft @param {string} focus where the keyboard goes on */
-  #change(draft, focus) {
-    this.#focus = focus
+  /** @param {Draft} draft @param {string} key of the row where the keyboard goes on */
+  #change(draft, key) {
+    this.#focus = selectorOf(key)
     this.#selection.choose([])
     this.store.change(draft)
     this.update()
@@ -228,13 +218,13 @@ class ZoneRecords extends View {
     const { draft } = this.store
     this.#editing = undefined
     const next = row ? editRow(draft, row, record) : addRecord(draft, record)
-    this.#change(next, row ? rowSelector(row.key) : '[data-key=n]')
+    this.#change(next, row?.key ?? 'new')
   }
 
   /** @param {string | undefined} key */
   #edit(key) {
     if (key !== undefined && !this.#finishForm()) return
-    if (key === undefined) this.#focus = rowSelector(this.#editing ?? '')
+    if (key === undefined) this.#focus = selectorOf(this.#editing ?? '')
     else this.#focus = key === 'new' ? '#record-type' : '#record-address'
     this.#editing = key
     this.update()
@@ -252,7 +242,7 @@ class ZoneRecords extends View {
   #isShown({ key, record, state }) {
     if (state === 'added' || key === this.#editing) return true
     if (this.#type && record.type !== this.#type) return false
-    return matchesRecord(record, this.#domain, this.#search)
+    return matchesRecord(record, this.store.domain, this.#search)
   }
 
   /** Takes what is typed in an open form into the draft. False: it has faults, and stays open. */
@@ -280,13 +270,16 @@ class ZoneRecords extends View {
 
   #export = () =>
     attempt(async () => {
-      const path = `/api/domains/${this.#domain}/dns/zonefile`
+      const path = `/api/domains/${this.store.domain}/dns/zonefile`
       const { body } = await request('domains', path, { headers: { accept: 'text/dns' } })
-      saveText(`${this.#domain}.zone`, String(body))
+      saveText(`${this.store.domain}.zone`, String(body))
     })
 }
 
+/** @type {Record<string, string>} */
+const selectors = { new: '[data-key=n]', all: 'input[data-all]' }
+
 /** @param {string} key */
-const rowSelector = (key) => (key === 'new' ? '[data-key=n]' : `[data-record="${key}"]`)
+const selectorOf = (key) => selectors[key] ?? `[data-record="${key}"]`
 
 customElements.define('zone-records', ZoneRecords)
