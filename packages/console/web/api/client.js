@@ -35,20 +35,15 @@ class Session extends EventTarget {
    */
   async logIn(services, username, password) {
     const outcomes = await Promise.allSettled(
-      services.map((service) => this.#logInAt(service, username, password)),
+      services.map(async (service) => {
+        const options = { method: 'POST', json: { username, password } }
+        const { body } = await call(service, '/api/auth/login', options)
+        this.accept(service, /** @type {Api.LoginAnswer} */ (body))
+      }),
     )
     const refusals = outcomes.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
     if (refusals.length < services.length) this.dispatchEvent(new Event('change'))
     return refusals
-  }
-
-  /** @param {Api.ServiceName} service @param {string} username @param {string} password */
-  async #logInAt(service, username, password) {
-    const { body } = await call(service, '/api/auth/login', {
-      method: 'POST',
-      json: { username, password },
-    })
-    this.accept(service, /** @type {Api.LoginAnswer} */ (body))
   }
 
   /** @param {Api.ServiceName} service @param {Api.LoginAnswer} answer of a login */

@@ -4,7 +4,7 @@ import { html, nothing } from '../core/view.js'
 import { copy, secretOnce } from '../ui/clipboard.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
-import { formatAge, formatDate, splitList } from '../ui/format.js'
+import { formatAge, formatDate } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
 import { empty, icon, page } from '../ui/states.js'
 import { list } from '../ui/table.js'
@@ -103,8 +103,6 @@ async function openTokenDialog() {
       ${questions(purposeNow(), form, domains)}`,
     action: async () => {
       const { service } = purposeNow()
-      const missing = findMissing(purposeNow(), form)
-      if (missing) throw new Error(missing)
       const answers = { domain: form.domain.toLowerCase(), names: form.names.toLowerCase() }
       const expiresIn = Number(form.days) * day
       const json = toTokenInput(purposeNow(), { name: form.name, expiresIn, answers })
@@ -132,14 +130,14 @@ const questions = ({ asks, service, role }, form, domains) => html`
   ${
     asks.includes('domain')
       ? html`<div class="field-pair">
-        ${formField(form, 'domain', 'Domain', { hint: role ? 'Empty: all of your domains' : 'The domain that the name belongs to', placeholder: 'example.com', list: 'domain-names' })}
-        ${asks.includes('names') ? formField(form, 'names', 'Host names', { hint: 'Without the domain; several with commas', placeholder: 'home' }) : nothing}
+        ${formField(form, 'domain', 'Domain', { hint: role ? 'Empty: all of your domains' : 'The domain that the name belongs to', placeholder: 'example.com', list: 'domain-names', isRequired: !role })}
+        ${asks.includes('names') ? formField(form, 'names', 'Host names', { hint: 'Without the domain; several with commas', placeholder: 'home', isRequired: true }) : nothing}
       </div>
       <datalist id="domain-names">${domains.map((name) => html`<option value=${name}></option>`)}</datalist>`
       : nothing
   }
   <div class="field-pair">
-    ${formField(form, 'name', 'Name of the token', { hint: 'The history shows it beside your name.', placeholder: 'Router at home' })}
+    ${formField(form, 'name', 'Name of the token', { hint: 'The history shows it beside your name.', placeholder: 'Router at home', isRequired: true })}
     ${formField(form, 'days', 'Valid for', {
       options: [
         ['30', '30 days'],
@@ -149,14 +147,6 @@ const questions = ({ asks, service, role }, form, domains) => html`
       ],
     })}
   </div>`
-
-/** @param {Purpose} purpose @param {{ name: string, domain: string, names: string }} form */
-function findMissing({ asks, role }, { name, domain, names }) {
-  if (asks.includes('domain') && !role && !domain) return 'Write the domain.'
-  if (asks.includes('names') && splitList(names).length === 0)
-    return 'Write at least one host name, such as home.'
-  return name ? undefined : 'Give the token a name, so that you know it again.'
-}
 
 /** The token, this once, and what to type where it is used. @param {Purpose} purpose @param {MadeToken} made */
 const tokenSettings = (purpose, made) => html`
