@@ -69,8 +69,10 @@ class ZoneRecords extends RouteView {
     const [first] = known
     if (!first) return nothing
     return html`
-      <p class="note">As it was last read, ${formatAge(first.read_at)}:</p>
-      ${plainTable(known, domain)}`
+      <div class="last-known">
+        <h2>As it was last read, ${formatAge(first.read_at)}</h2>
+        ${plainTable(known, domain)}
+      </div>`
   }
 
   rendered() {
