@@ -1,19 +1,24 @@
 import { list, name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 import { type Delta, differenceOf } from '../dns/record.ts'
-import {
-  type ChangeFilter,
-  type ChangeRequest,
-  type ChangeZones,
-  type LateSend,
-  lateMs,
-  type OpenSend,
-  type QueuedChange,
-  type RecentSend,
-  type Snapshot,
+import type {
+  ChangeFilter,
+  ChangeRequest,
+  ChangeZones,
+  LateSend,
+  OpenSend,
+  QueuedChange,
+  RecentSend,
+  Snapshot,
 } from './change.ts'
 import { leaseNow } from './replicas/leases.ts'
-import { isOpen, recentMs } from './sends.ts'
-import { type ChangeRow, conditionOf, listedColumns, toStoredChange } from './stored-change.ts'
+import { hasEither, isGivenUp, isOpen, recentMs } from './sends.ts'
+import {
+  type ChangeRow,
+  conditionOf,
+  isPending,
+  listedColumns,
+  toStoredChange,
+} from './stored-change.ts'
 import { decompress, getZones } from './zone-snapshots.ts'
 
 const changes = name('changes')
@@ -33,7 +38,8 @@ export class ChangeHistory {
   /** Domains with asynchronous changes that a batch can take, the oldest change first. */
   async queuedDomains(): Promise<string[]> {
     const rows = await this.sql.all<{ domain: string }>(sql`
-      select domain from ${changes} where status = 'queued' and is_async = 1 and is_held = 0 and not_before <= ${now}
+      select domain from ${changes}
+      where ${isPending} and status = 'queued' and is_async = 1 and is_held = 0 and not_before <= ${now}
       group by domain order by min(id)`)
     return rows.map(({ domain }) => domain)
   }
@@ -41,7 +47,8 @@ export class ChangeHistory {
   /** How many asynchronous changes are queued, and how many of them wait for an admin after a restore. */
   async countQueued(): Promise<{ queued: number; held: number }> {
     const row = await this.sql.get<{ total: number; held: number | null }>(sql`
-      select count(*) as total, sum(is_held) as held from ${changes} where status = 'queued' and is_async = 1`)
+      select count(*) as total, sum(is_held) as held from ${changes}
+      where ${isPending} and status = 'queued' and is_async = 1`)
     const held = row?.held ?? 0
     return { queued: (row?.total ?? 0) - held, held }
   }
@@ -57,7 +64,7 @@ export class ChangeHistory {
    */
   ready(domain: string): Promise<QueuedChange[]> {
     const isSomebodyWaiting = sql`exists (select 1 from ${changes} as awaited where awaited.domain = ${domain}
-      and awaited.status = 'queued' and awaited.is_async = 0 and awaited.awaited_until > ${leaseNow})`
+      and awaited.status in ('queued', 'sending') and awaited.status = 'queued' and awaited.is_async = 0 and awaited.awaited_until > ${leaseNow})`
     const which = sql`${this.isAwaited} and (not_before <= ${now} or ${isSomebodyWaiting})`
     return this.#waiting(domain, { limit: 1_000, which })
   }
@@ -65,7 +72,7 @@ export class ChangeHistory {
   async #waiting(domain: string, { limit, which }: { limit: number; which: Statement }) {
     const rows = await this.sql.all<{ id: number; is_async: number; request: string }>(sql`
       select id, is_async, request from ${changes}
-      where status = 'queued' and is_held = 0 and domain = ${domain} and ${which} order by id limit ${limit}`)
+      where ${isPending} and status = 'queued' and is_held = 0 and domain = ${domain} and ${which} order by id limit ${limit}`)
     return rows.map(({ id, is_async, request }) => ({
       id,
       isAsync: is_async === 1,
@@ -77,13 +84,13 @@ export class ChangeHistory {
   /** Whether a change of a domain is queued or under way. */
   async hasPending(domain: string): Promise<boolean> {
     const found = sql`select 1 from ${changes}
-      where domain = ${domain} and status in ('queued', 'sending') limit 1`
+      where domain = ${domain} and ${isPending} limit 1`
     return (await this.sql.get(found)) !== undefined
   }
 
   /** Whether a send of a domain has no outcome, since its process has ended or could not record it. */
   async hasOpenSend(domain: string): Promise<boolean> {
-    const found = sql`select 1 from ${sendsTable} where domain = ${domain} and state = 'open' limit 1`
+    const found = sql`select 1 from ${sendsTable} where domain = ${domain} and ${isOpen} and state = 'open' limit 1`
     return (await this.sql.get(found)) !== undefined
   }
 
@@ -117,7 +124,7 @@ export class ChangeHistory {
   async unsettledDomains(): Promise<string[]> {
     const rows = await this.sql.all<{ domain: string }>(sql`
       select domain from (select domain from ${sendsTable} where ${isOpen}
-        union select domain from ${sendsTable} where given_up_at > ${now} - ${lateMs} and unanswered > 0) unsettled
+        union select domain from ${sendsTable} where ${isGivenUp}) unsettled
       where not exists (select 1 from ${name('leases')} where name = domain and until > ${leaseNow})`)
     return rows.map(({ domain }) => domain)
   }
@@ -126,7 +133,7 @@ export class ChangeHistory {
   async lateSends(domain: string): Promise<LateSend[]> {
     const given =
       await this.sql.all<SendRow>(sql`select * from ${sendsTable} where domain = ${domain}
-        and given_up_at > ${now} - ${lateMs} and unanswered > 0 and state not in ('open', 'unsent')
+        and ${isGivenUp} and state not in ('open', 'unsent')
       order by id desc limit 20`)
     if (given.length === 0) return []
     const last = await this.sql.get<SendRow>(sql`select * from ${sendsTable}
@@ -149,11 +156,15 @@ export class ChangeHistory {
 
   /** The last five sends of a domain within a minute, newest first, without those that the registrar did not accept. */
   async recentSends(domain: string): Promise<RecentSend[]> {
+    const isRecent = hasEither(
+      domain,
+      sql`ended_at > ${now} - ${recentMs}`,
+      sql`${isOpen} and ended_at is null and started_at > ${now} - ${recentMs}`,
+    )
     // An unknown send was last seen not done, which may have been an outdated answer.
     const rows = await this.sql.all<{ base: string; zone: string; state: string }>(sql`
       select state, base, case when state = 'unknown' then zone else coalesce(found, zone) end as zone from ${sendsTable}
-      where domain = ${domain} and coalesce(ended_at, started_at) > ${now} - ${recentMs}
-        and state not in ('refused', 'unsent') and (state <> 'closed' or found is not null)
+      where ${isRecent} and state not in ('refused', 'unsent') and (state <> 'closed' or found is not null)
       order by id desc limit 5`)
     const zoneOf = await getZones(
       this.sql,

@@ -31,7 +31,7 @@ import {
   type ZoneVersions,
 } from './replicas/leases.ts'
 import * as sends from './sends.ts'
-import { readChange } from './stored-change.ts'
+import { isPending, readChange } from './stored-change.ts'
 
 export type * from './change.ts'
 export { changeStatuses, lateMs } from './change.ts'
@@ -43,7 +43,7 @@ const sendsTable = name('sends')
 const pauseMs = 4_000
 
 /** Changes that a batch has taken and not sent. */
-const isUnsent = sql`status = 'sending' and (send_id is null or exists
+const isUnsent = sql`${isPending} and status = 'sending' and (send_id is null or exists
   (select 1 from ${sendsTable} where sends.id = send_id and state in ('refused', 'unsent')))`
 
 interface LedgerOptions {
@@ -222,14 +222,15 @@ export class Ledger extends ChangeHistory {
         and not exists (select 1 from ${leases} where name = changes.domain)`)
       await transaction.run(sql`update ${changes}
         set status = 'cancelled', ended_at = ${now}, idempotency_key = null, request = null
-        where status = 'queued' and ${this.#isAbandoned}`)
+        where ${isPending} and status = 'queued' and ${this.#isAbandoned}`)
     })
   }
 
   // The lock keeps a holder from renewing its lease meanwhile.
   async #recoverClaimed(transaction: SqlTransaction) {
     await transaction.run(sql`with free as (select name, fence from ${name('leases')}
-        where until <= ${leaseNow} and exists (select 1 from ${changes} where domain = name and status = 'sending')
+        where until <= ${leaseNow} and exists (select 1 from ${changes} where domain = name
+          and ${isPending} and status = 'sending')
         for update skip locked)
       update ${changes} set ${this.#putBack} from free
       where domain = free.name and coalesce(claim_fence, 0) <= free.fence and ${isUnsent}`)

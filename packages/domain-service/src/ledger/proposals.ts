@@ -86,6 +86,6 @@ export class Proposals {
   async expire(): Promise<void> {
     await this.#sql.run(sql`update ${changes} set status = 'cancelled', reason = 'expired',
         ended_at = ${now}, request = null, idempotency_key = null
-      where status = 'proposed' and is_async = 1 and created_at <= ${now} - ${waitMs}`)
+      where status in ('queued', 'proposed') and is_async = 1 and status = 'proposed' and created_at <= ${now} - ${waitMs}`)
   }
 }

@@ -68,7 +68,7 @@ export class SqliteSql implements Sql {
     }, checkMs).unref()
   }
 
-  /** Whether the files are still those that were opened; checked each second and before each commit. */
+  /** Whether the files are still those that were opened; checked each second and before each durable commit. */
   get isIntact(): boolean {
     return this.#isIntact
   }
@@ -120,7 +120,8 @@ export class SqliteSql implements Sql {
           this.#synchronous = synchronous
         }
         await beginImmediate(this.#writer.database, deadline)
-        const value = await inTransaction(this.#writer, work, () => this.#checkFiles())
+        const check = synchronous === 'FULL' ? () => this.#checkFiles() : undefined
+        const value = await inTransaction(this.#writer, work, check)
         this.#known = { at: performance.now(), isAvailable: true }
         return value
       } catch (error) {
