@@ -1,6 +1,6 @@
 import { parameterInvalid, tooManyRecords } from '../protocol/errors.ts'
 import { type Params, readSubmitted, type Submitted } from '../protocol/parameters.ts'
-import { titlesOf } from '../protocol/results.ts'
+import { compare, titlesOf } from '../protocol/results.ts'
 import type { Domain, EmailType, Host } from './domain.ts'
 import { emailTypes } from './domain.ts'
 import { type Entry, isKnownType, readEntry } from './record.ts'
@@ -36,17 +36,10 @@ export function replaceZone(domain: Domain, params: Params, options: Options): Z
 }
 
 /** Rows in the order of getHosts. */
-export function sortHosts(hosts: Host[]): Host[] {
-  return [...hosts].sort(
+export const sortHosts = (hosts: Host[]): Host[] =>
+  [...hosts].sort(
     (a, b) => compare(a.type, b.type) || compare(a.name, b.name) || a.hostId - b.hostId,
   )
-}
-
-/** Orders texts by code unit, in every locale. */
-export function compare(a: string, b: string): number {
-  if (a === b) return 0
-  return a < b ? -1 : 1
-}
 
 function toHost(
   submitted: Submitted,

@@ -1,6 +1,6 @@
 import type { Account } from '../account/account.ts'
 import { type Domain, type Host, serversOf, usesOurDns } from '../account/domain.ts'
-import { replaceZone, sortHosts } from '../account/zone.ts'
+import { replaceZone } from '../account/zone.ts'
 import * as errors from '../protocol/errors.ts'
 import type { Params } from '../protocol/parameters.ts'
 import { hostsResult, nameserversResult, setHostsResult, unknownZone } from '../protocol/results.ts'
@@ -14,7 +14,7 @@ export function getHosts(account: Account, params: Params): Element[] {
   if (!usesOurDns(domain) && domain.whenElsewhere === 'error') throw errors.dnsElsewhere()
   const { name: Domain, emailType: EmailType, hosts } = domain
   const attributes = { Domain, EmailType, IsUsingOurDNS: usesOurDns(domain) }
-  return hostsResult(attributes, sortHosts(hosts).map(describeHost))
+  return hostsResult(attributes, hosts.map(describeHost))
 }
 
 /** namecheap.domains.dns.setHosts */
@@ -36,55 +36,58 @@ export function getServers(account: Account, params: Params): Element[] {
 }
 
 /** namecheap.domains.dns.setDefault */
-export function setDefault(account: Account, params: Params): Element[] {
-  const domain = findZone(account, params, (Domain) =>
-    errors.domainNotFound([element('DomainDNSSetDefaultResult', { Domain, Updated: false })]),
-  )
-  checkEditable(domain, 'nameserver')
-  Object.assign(domain, { dns: 'basic', nameservers: [] })
-  return [element('DomainDNSSetDefaultResult', { Domain: domain.name, Updated: true })]
-}
+export const setDefault = (account: Account, params: Params): Element[] =>
+  setServers(account, params, { result: 'DomainDNSSetDefaultResult', dns: 'basic' })
 
 /** namecheap.domains.dns.setCustom */
-export function setCustom(account: Account, params: Params): Element[] {
-  const domain = findZone(account, params, (Domain) =>
-    errors.domainNotFound([element('DomainDNSSetCustomResult', { Domain, Updated: false })]),
-  )
+export const setCustom = (account: Account, params: Params): Element[] =>
+  setServers(account, params, { result: 'DomainDNSSetCustomResult', dns: 'custom' })
+
+function setServers(
+  account: Account,
+  params: Params,
+  { result, dns }: { result: string; dns: 'basic' | 'custom' },
+): Element[] {
+  const describe = (Domain: string, Updated: boolean) => [element(result, { Domain, Updated })]
+  const domain = findZone(account, params, (name) => errors.domainNotFound(describe(name, false)))
   checkEditable(domain, 'nameserver')
+  const nameservers = dns === 'basic' ? [] : readServers(params)
+  Object.assign(domain, { dns, nameservers })
+  return describe(domain.name, true)
+}
+
+function readServers(params: Params): string[] {
   const names = params.require('Nameservers').toLowerCase().split(',')
   const nameservers = [...new Set(names.map((name) => name.trim().replace(/\.$/, '')))]
   const areNames = nameservers.every((name) => /^([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}$/.test(name))
-  if (!areNames || nameservers.length < 2 || nameservers.length > maxServers) {
+  if (!areNames || nameservers.length < 2 || nameservers.length > maxServers)
     throw errors.parameterInvalid('Nameservers', `not 2 to ${maxServers} host names`)
-  }
-  Object.assign(domain, { dns: 'custom', nameservers })
-  return [element('DomainDNSSetCustomResult', { Domain: domain.name, Updated: true })]
+  return nameservers
 }
 
 /** namecheap.domains.dns.getEmailForwarding */
 export function getForwards(account: Account, params: Params): Element[] {
-  const domain = findNamed(account, params, (Domain) => [
-    element('DomainEmailForwardingResult', { Domain }),
-  ])
+  const result = 'DomainEmailForwardingResult'
+  const domain = findNamed(account, params, (Domain) => [element(result, { Domain })])
   const forwards = domain.forwards.map(({ mailbox, to }) =>
     element('Forward', { mailbox, ForwardTo: to }),
   )
-  return [element('DomainEmailForwardingResult', { Domain: domain.name }, forwards)]
+  return [element(result, { Domain: domain.name }, forwards)]
 }
 
 /** namecheap.domains.dns.setEmailForwarding; the rules apply only while the email type is FWD. */
 export function setForwards(account: Account, params: Params): Element[] {
-  const domain = findNamed(account, params, (Domain) => [
-    element('DomainDNSSetEmailForwardingResult', { Domain, IsSuccess: false }),
-  ])
+  const describe = (Domain: string, IsSuccess: boolean) => [
+    element('DomainDNSSetEmailForwardingResult', { Domain, IsSuccess }),
+  ]
+  const domain = findNamed(account, params, (name) => describe(name, false))
   checkEditable(domain, 'hosts')
   if (!usesOurDns(domain)) throw errors.dnsElsewhere()
   domain.forwards = params.indexes(['MailBox', 'ForwardTo']).map((number) => ({
     mailbox: params.require(`MailBox${number}`).toLowerCase(),
     to: params.require(`ForwardTo${number}`),
   }))
-  const attributes = { Domain: domain.name, IsSuccess: true }
-  return [element('DomainDNSSetEmailForwardingResult', attributes)]
+  return describe(domain.name, true)
 }
 
 // A wrong split into SLD and TLD finds nothing; only FreeDNS zones have dots in the SLD.
@@ -97,10 +100,11 @@ function findZone(account: Account, params: Params, unknown: (name: string) => E
   throw unknown(`${sld}.${tld}`)
 }
 
-function findNamed(
+/** The domain of DomainName. `skeleton`: what an answer has that does not know it. */
+export function findNamed(
   account: Account,
   params: Params,
-  skeleton: (name: string) => Element[],
+  skeleton: (name: string) => Element[] = () => [],
 ): Domain {
   const name = params.require('DomainName', errors.domainMissing)
   const domain = account.find(name)

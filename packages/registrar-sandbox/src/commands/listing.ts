@@ -1,9 +1,8 @@
 import type { Account } from '../account/account.ts'
 import type { Domain } from '../account/domain.ts'
-import { compare } from '../account/zone.ts'
 import * as errors from '../protocol/errors.ts'
 import { type ListQuery, type Params, readListQuery } from '../protocol/parameters.ts'
-import { listResult, writeDay } from '../protocol/results.ts'
+import { compare, listResult, writeDay } from '../protocol/results.ts'
 import { type Attributes, type Element, element } from '../protocol/xml.ts'
 
 const expiringDays = 30

@@ -1,9 +1,9 @@
 import type { Account } from '../account/account.ts'
-import type { Domain } from '../account/domain.ts'
 import * as errors from '../protocol/errors.ts'
 import type { Params } from '../protocol/parameters.ts'
 import { writeDay } from '../protocol/results.ts'
 import { type Element, element } from '../protocol/xml.ts'
+import { findNamed } from './dns.ts'
 
 const yearlyPrice = 12.98
 const roles = ['Registrant', 'Tech', 'Admin', 'AuxBilling']
@@ -11,7 +11,7 @@ const firstOrder = 600_001
 
 /** namecheap.domains.getContacts: the same invented contact in every role. */
 export function getContacts(account: Account, params: Params): Element[] {
-  const domain = findDomain(account, params)
+  const domain = findNamed(account, params)
   const contacts = roles.map((role) => describeContact(role, domain.owner, false))
   const privacy = roles.map((role) => describeContact(role, 'privacy', true))
   const attributes = { Domain: domain.name, domainnameid: domain.id }
@@ -29,14 +29,14 @@ export function getContacts(account: Account, params: Params): Element[] {
 
 /** namecheap.domains.getRegistrarLock */
 export function getRegistrarLock(account: Account, params: Params): Element[] {
-  const domain = findDomain(account, params)
+  const domain = findNamed(account, params)
   const attributes = { Domain: domain.name, RegistrarLockStatus: domain.isLocked }
   return [element('DomainGetRegistrarLockResult', attributes)]
 }
 
 /** namecheap.domains.renew: adds years to the expiry and charges nothing. */
 export function renew(account: Account, params: Params): Element[] {
-  const domain = findDomain(account, params)
+  const domain = findNamed(account, params)
   const years = Number(params.require('Years', errors.domainMissing))
   if (!Number.isInteger(years) || years < 1 || years > 10)
     throw errors.parameterInvalid('Years', 'not a number from 1 to 10')
@@ -57,30 +57,13 @@ export function renew(account: Account, params: Params): Element[] {
   return [element('DomainRenewResult', attributes, [details])]
 }
 
-function findDomain(account: Account, params: Params): Domain {
-  const name = params.require('DomainName', errors.domainMissing)
-  const domain = account.find(name)
-  if (!domain) throw errors.domainNotFound()
-  return domain
-}
-
 function describeContact(role: string, owner: string, isReadOnly: boolean): Element {
   const fields = {
     OrganizationName: isReadOnly ? 'Privacy service of the sandbox' : 'Sandbox Ltd',
-    JobTitle: '',
-    FirstName: 'Robin',
-    LastName: 'Sample',
-    Address1: '1 Example Street',
-    Address2: '',
-    City: 'Exampleton',
-    StateProvince: 'EX',
-    StateProvinceChoice: 'P',
-    PostalCode: '00001',
-    Country: 'US',
-    Phone: '+1.5555550100',
-    Fax: '',
-    EmailAddress: `${owner}@mail.example`,
-    PhoneExt: '',
+    ...{ JobTitle: '', FirstName: 'Robin', LastName: 'Sample' },
+    ...{ Address1: '1 Example Street', Address2: '', City: 'Exampleton' },
+    ...{ StateProvince: 'EX', StateProvinceChoice: 'P', PostalCode: '00001', Country: 'US' },
+    ...{ Phone: '+1.5555550100', Fax: '', EmailAddress: `${owner}@mail.example`, PhoneExt: '' },
   }
   const content = Object.entries(fields).map(([name, value]) => element(name, {}, value))
   return element(role, { ReadOnly: isReadOnly }, content)

@@ -32,12 +32,24 @@ export const titlesOf = (type: string) =>
     ? { associatedAppTitle: 'MXE', friendlyName: 'MXE1' }
     : { associatedAppTitle: '', friendlyName: '' }
 
-/** namecheap.domains.dns.getHosts: Domain, EmailType and IsUsingOurDNS, and the attributes of each row. */
-export const hostsResult = (zone: Attributes, hosts: Attributes[]): Element[] => [
+interface HostAttributes extends Attributes {
+  HostId: number
+  Name: string
+  Type: string
+}
+
+const byTypeAndName = (a: HostAttributes, b: HostAttributes) =>
+  compare(a.Type, b.Type) || compare(a.Name, b.Name) || a.HostId - b.HostId
+
+/** Orders texts by code unit, in every locale. */
+export const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+
+/** namecheap.domains.dns.getHosts: Domain, EmailType and IsUsingOurDNS, and the rows, by type and name. */
+export const hostsResult = (zone: Attributes, hosts: HostAttributes[]): Element[] => [
   element(
     'DomainDNSGetHostsResult',
     zone,
-    hosts.map((host) => element('host', host)),
+    hosts.sort(byTypeAndName).map((host) => element('host', host)),
   ),
 ]
 

@@ -65,7 +65,7 @@ export async function getHosts(
   const hosts = ownRows(zone, caller).map((row) => describeRow(row, domain, spellings))
   const { emailType, usesRegistrarDns } = zone
   const attributes = { Domain: domain.name, EmailType: emailType, IsUsingOurDNS: usesRegistrarDns }
-  return results.hostsResult(attributes, hosts.sort(byTypeAndName))
+  return results.hostsResult(attributes, hosts)
 }
 
 // A client that was told to come later removes what it wanted to add, but only if it sees it, as lego does.
@@ -120,12 +120,6 @@ const describeRow = (
   IsActive: true,
   IsDDNSEnabled: row.dynamic,
 })
-
-type Host = ReturnType<typeof describeRow>
-
-const byTypeAndName = (a: Host, b: Host) => compare(a.Type, b.Type) || compare(a.Name, b.Name)
-
-const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
 /** The client waits less: how the write ends is recorded all the same. */
 const maxWaitMs = 600_000
