@@ -66,7 +66,7 @@ export class Postgres extends PostgresStatements implements Sql {
     this.#probe = new Probe({
       check: () => this.#check(),
       intervalMs: probeIntervalMs,
-      onChange: (_isAvailable, error) => error && options.onError(error),
+      onLost: options.onError,
     })
   }
 

@@ -1,4 +1,5 @@
 import { parentPort, Worker } from 'node:worker_threads'
+import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 
 /** The methods of a worker thread: one structured-cloneable value in, one out. */
 type Methods = Record<string, (input: never) => unknown>
@@ -87,6 +88,14 @@ export class WorkerRpc<Known extends Methods> {
   }
 }
 
+/** An error that crosses threads keeps its code, not its class; that of a failing database is the code of its cause. */
+function codeOf(error: unknown): unknown {
+  if (!(error instanceof Error)) return undefined
+  if ('code' in error) return error.code
+  const isUnavailable = error instanceof DatabaseUnavailableError
+  return codeOf(error.cause) ?? (isUnavailable ? 'DATABASE_UNAVAILABLE' : undefined)
+}
+
 /** Runs in the worker thread: replies to each call, and closes when `WorkerRpc` is closed. */
 export function serveCalls(methods: Methods, close: () => void | Promise<void>): void {
   const port = parentPort
@@ -101,8 +110,7 @@ export function serveCalls(methods: Methods, close: () => void | Promise<void>):
     try {
       port.postMessage({ id, value: await methods[method]?.(input as never) } satisfies Reply) // Typed by `ask`.
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? error.code : undefined
-      port.postMessage({ id, error, code } satisfies Reply)
+      port.postMessage({ id, error, code: codeOf(error) } satisfies Reply)
     }
   })
 }

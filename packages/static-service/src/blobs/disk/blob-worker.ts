@@ -1,5 +1,4 @@
 import { workerData } from 'node:worker_threads'
-import { DatabaseFullError, DatabaseUnavailableError } from '@domains-and-files/persistence'
 import Sqlite, { type Database } from 'better-sqlite3'
 import { serveCalls } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
@@ -15,9 +14,6 @@ export type BlobCommand =
   | { kind: 'remove'; digest: string; coding: ContentCoding | undefined }
   /** Remembers the stamp of a file that has the digest of its blob. */
   | ({ kind: 'verified' } & VerifiedContent)
-
-/** Of a removal, whether what was to be removed was there: that coding, or the blob itself. */
-export type BlobOutcome = { done: boolean } | { failed: string; code: string }
 
 const sql = openBlobDatabase({ file: String(workerData) })
 const db = sql.database
@@ -36,36 +32,9 @@ const recordVerified = db.prepare<[Buffer, number, string]>(
   'insert or replace into verified_files values (?, ?, ?)',
 )
 
-const methods = { commit, reclaim }
-
-export type BlobWorkerMethods = typeof methods
-
-serveCalls(methods, () => sql.close())
-
-// If the group fails, each command is tried alone: on a full disk, removals still work where stores do not. Rejects while
-// another process holds the lock, or after it took the files away: each command would wait as long.
-async function commit(commands: BlobCommand[]): Promise<BlobOutcome[]> {
-  try {
-    return await sql.transaction(async () => commands.map((each) => ({ done: apply(each) })))
-  } catch (error) {
-    const { failed, code } = failureOf(error)
-    if (/^(?:SQLITE_BUSY|DATABASE_UNAVAILABLE$)/.test(code))
-      throw Object.assign(new Error(failed), { code })
-    if (commands.length === 1) return [{ failed, code }]
-    const outcomes: BlobOutcome[] = []
-    for (const command of commands) outcomes.push(...(await commit([command])))
-    return outcomes
-  }
-}
-
-// An error that crosses threads keeps its code, not its class.
-function failureOf(error: unknown) {
-  const isOfDatabase =
-    error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError
-  const cause = isOfDatabase ? error.cause : error
-  const known = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined
-  return { failed: String(cause), code: known ?? (isOfDatabase ? 'DATABASE_UNAVAILABLE' : '') }
-}
+/** Of each removal, whether what was to be removed was there: that coding, or the blob itself. */
+const commit = (commands: BlobCommand[]): Promise<boolean[]> =>
+  sql.transaction(async () => commands.map(apply))
 
 function apply(command: BlobCommand): boolean {
   const digest = Buffer.from(command.digest, 'hex')
@@ -102,3 +71,9 @@ function reclaim({ pages, others }: { pages: number; others: string[] }) {
 
 const truncateLog = (database: Database) =>
   database.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0
+
+const methods = { commit, reclaim }
+
+export type BlobWorkerMethods = typeof methods
+
+serveCalls(methods, () => sql.close())

@@ -54,29 +54,6 @@ export class ContentTable {
     return rows.map(({ digest }) => digest)
   }
 
-  /** Records that an object is going to be uploaded. It is deleted unless it is committed before it expires. */
-  async addIntent(key: string): Promise<void> {
-    await this.#postgres.query(
-      `insert into static_service.intents (object_key, expires_at)
-         values ($1, clock_timestamp() + make_interval(secs => $2)) on conflict do nothing`,
-      [key, intentSeconds],
-    )
-  }
-
-  /** Postpones the expiry of an intent, and records its multipart upload. */
-  async renewIntent(key: string, uploadId: string, seconds = intentSeconds): Promise<void> {
-    await this.#postgres.query(
-      `update static_service.intents set upload_id = $2,
-         expires_at = clock_timestamp() + make_interval(secs => $3) where object_key = $1`,
-      [key, uploadId, seconds],
-    )
-  }
-
-  /** Turns an object that was not committed into garbage. Does nothing if it was. */
-  async discard(key: string): Promise<void> {
-    await this.#postgres.run(discardIntents(sql`object_key = ${key}`, this.#graceSeconds))
-  }
-
   /** Stores a small compressed form, while its content is stored. */
   async addFormBytes(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
     await this.#postgres.query(
@@ -141,6 +118,3 @@ const toGarbage = (deletion: Statement, graceSeconds: number) =>
      where object_key is not null`
 
 const numberOf = (coding: ContentCoding) => contentCodings.indexOf(coding)
-
-// Far more than the upload of one part takes: each part renews it.
-const intentSeconds = 3600

@@ -1,9 +1,10 @@
 import { createHash, hash, randomUUID } from 'node:crypto'
 import { open, readFile } from 'node:fs/promises'
+import { type Postgres, sql } from '@domains-and-files/persistence'
 import pLimit from 'p-limit'
 import type { StoredBlob } from '../staged-blob.ts'
 import type { Bucket, UploadedPart } from './bucket.ts'
-import type { ContentTable } from './content-table.ts'
+import { discardIntents } from './content-table.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
 
 interface Multipart {
@@ -18,8 +19,10 @@ interface FileSlice {
 }
 
 interface Dependencies {
+  postgres: Postgres
   bucket: Bucket
-  table: ContentTable
+  /** Seconds between the end of an object's use and its deletion. */
+  graceSeconds: number
   /** Of all keys, without a slash at its end; may be empty. */
   prefix: string
   /** Milliseconds after which a multipart upload is garbage that its client has left. */
@@ -67,15 +70,19 @@ export class ObjectUploads {
 
   /** Begins a multipart upload whose parts arrive over days. It is garbage once it was not renewed for its lifetime. */
   async begin(): Promise<{ key: string; uploadId: string }> {
-    const { table, lifetimeMs } = this.#dependencies
-    const key = this.#newKey('uploads')
-    await table.addIntent(key)
-    return { key, uploadId: await this.#startMultipart(key, lifetimeMs / 1000) }
+    const key = await this.#addIntent('uploads')
+    return { key, uploadId: await this.#startMultipart(key, this.#dependencies.lifetimeMs / 1000) }
   }
 
-  async renew({ key, uploadId }: Multipart): Promise<void> {
-    const { table, lifetimeMs } = this.#dependencies
-    await table.renewIntent(key, uploadId, lifetimeMs / 1000)
+  /** Postpones the expiry of an intent, and records its multipart upload. */
+  async renew(
+    { key, uploadId }: Multipart,
+    seconds = this.#dependencies.lifetimeMs / 1000,
+  ): Promise<void> {
+    await this.#dependencies.postgres.run(
+      sql`update static_service.intents set upload_id = ${uploadId},
+         expires_at = clock_timestamp() + make_interval(secs => ${seconds}) where object_key = ${key}`,
+    )
   }
 
   sendPart(where: Multipart & { number: number }, slice: FileSlice): Promise<UploadedPart> {
@@ -102,8 +109,9 @@ export class ObjectUploads {
   }
 
   /** Turns the object into garbage, unless it was committed. */
-  discard(key: string): Promise<void> {
-    return this.#dependencies.table.discard(key)
+  async discard(key: string): Promise<void> {
+    const { postgres, graceSeconds } = this.#dependencies
+    await postgres.run(discardIntents(sql`object_key = ${key}`, graceSeconds))
   }
 
   async settle(): Promise<void> {
@@ -114,11 +122,9 @@ export class ObjectUploads {
     { digest, size }: StoredBlob,
     send: (key: string) => Promise<string | undefined>,
   ): Promise<UploadedObject> {
-    const { table } = this.#dependencies
-    const key = this.#newKey(digest)
+    const key = await this.#addIntent(digest)
     const discard = () => this.#discard(key)
     try {
-      await table.addIntent(key)
       return { key, size, etag: await send(key), discard }
     } catch (error) {
       discard()
@@ -127,11 +133,11 @@ export class ObjectUploads {
   }
 
   /** Begins a multipart upload. One that cannot be recorded is aborted, since no sweep would find it. */
-  async #startMultipart(key: string, seconds?: number): Promise<string> {
-    const { bucket, table } = this.#dependencies
+  async #startMultipart(key: string, seconds: number): Promise<string> {
+    const { bucket } = this.#dependencies
     const uploadId = await bucket.startMultipart(key)
     try {
-      await table.renewIntent(key, uploadId, seconds)
+      await this.renew({ key, uploadId }, seconds)
     } catch (error) {
       bucket.abortMultipart(key, uploadId).catch(() => undefined)
       throw error
@@ -140,8 +146,8 @@ export class ObjectUploads {
   }
 
   async #sendParts({ key, file, size }: { key: string; file: string; size: number }) {
-    const { bucket, table } = this.#dependencies
-    const uploadId = await this.#startMultipart(key)
+    const { bucket } = this.#dependencies
+    const uploadId = await this.#startMultipart(key, intentSeconds)
     const parts: UploadedPart[] = []
     const slices = slicesOf(file, size)
     // One buffer for all its parts: new ones for each would wait for the garbage collector.
@@ -150,7 +156,7 @@ export class ObjectUploads {
       // An error ends the slices for all.
       for (const { number, ...slice } of slices) {
         parts[number - 1] = await this.#sendPart({ key, uploadId, number }, slice, buffer)
-        await table.renewIntent(key, uploadId)
+        await this.renew({ key, uploadId }, intentSeconds)
       }
     }
     const results = await Promise.allSettled(
@@ -188,9 +194,15 @@ export class ObjectUploads {
     )
   }
 
-  #newKey(folder: string): string {
-    const { prefix } = this.#dependencies
-    return [...(prefix ? [prefix] : []), folder, randomUUID()].join('/')
+  /** Records that an object is going to be uploaded. It is deleted unless it is committed before it expires. */
+  async #addIntent(folder: string): Promise<string> {
+    const { postgres, prefix } = this.#dependencies
+    const key = [...(prefix ? [prefix] : []), folder, randomUUID()].join('/')
+    await postgres.run(
+      sql`insert into static_service.intents (object_key, expires_at)
+         values (${key}, clock_timestamp() + make_interval(secs => ${intentSeconds}))`,
+    )
+    return key
   }
 
   // An intent that is left behind expires.
@@ -200,6 +212,9 @@ export class ObjectUploads {
     void discarding.finally(() => this.#discards.delete(discarding))
   }
 }
+
+// Far more than the upload of one part takes: each part renews it.
+const intentSeconds = 3600
 
 const mebibyte = 1_048_576
 const maxSingleBytes = 16 * mebibyte

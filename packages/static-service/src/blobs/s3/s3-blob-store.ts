@@ -77,7 +77,9 @@ export class S3BlobStore implements BlobStore {
     this.#tmp = tmp
     this.#table = new ContentTable(postgres, graceSeconds)
     const { uploadLifetimeMs: lifetimeMs = 0 } = options
-    this.#uploads = new ObjectUploads({ bucket, table: this.#table, prefix, lifetimeMs, onError })
+    this.#uploads = new ObjectUploads({
+      ...{ postgres, bucket, prefix, graceSeconds, lifetimeMs, onError },
+    })
     this.commits = new ContentCommit(graceSeconds)
     this.sweep = new GarbageSweep({ postgres, bucket, graceSeconds, onError })
     if (options.isCommand) return
@@ -85,7 +87,7 @@ export class S3BlobStore implements BlobStore {
     this.#probe = new Probe({
       check: () => this.#reachBucket(),
       intervalMs: probeIntervalMs,
-      onChange: (_isAvailable, error) => error && onError(error),
+      onLost: onError,
     })
   }
 

@@ -122,8 +122,8 @@ export class StatusProbe {
         this.#seen = isOlder ? { ...seen, newestVersion: this.#seen.newestVersion } : seen
       },
       intervalMs,
-      onChange: (isAvailable) => {
-        if (!isAvailable) this.#seen = { ...this.#seen, totals: undefined }
+      onLost: () => {
+        this.#seen = { ...this.#seen, totals: undefined }
       },
     })
   }

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { workerData } from 'node:worker_threads'
-import { DatabaseUnavailableError, SqliteSql } from '@domains-and-files/persistence'
+import { SqliteSql } from '@domains-and-files/persistence'
 import { DiskReserve } from '../../sqlite/disk-reserve.ts'
 import { serveCalls } from '../../sqlite/worker-rpc.ts'
 import type { CatalogOptions } from '../catalog.ts'
@@ -30,21 +30,13 @@ export type WriteWorkerMethods = typeof methods
 serveCalls(methods, () => sql.close())
 
 async function commit(commands: CatalogCommand[]): Promise<Outcome[]> {
-  try {
-    const outcomes = await groups.commit(commands)
-    if (commands.some(isAlone)) truncateLog()
-    return outcomes.map((outcome) => {
-      if (!('failed' in outcome)) return outcome
-      const { error: _, ...rest } = outcome
-      return rest
-    })
-  } catch (error) {
-    if (!(error instanceof DatabaseUnavailableError)) throw error
-    // An error that crosses threads keeps its code, not its class.
-    const { cause } = error
-    const code = cause instanceof Error && 'code' in cause ? cause.code : 'DATABASE_UNAVAILABLE'
-    throw Object.assign(new Error(String(cause)), { code })
-  }
+  const outcomes = await groups.commit(commands)
+  if (commands.some(isAlone)) truncateLog()
+  return outcomes.map((outcome) => {
+    if (!('failed' in outcome)) return outcome
+    const { error: _, ...rest } = outcome
+    return rest
+  })
 }
 
 // A large change leaves a large log. Readers of an older state are not waited for: the writer has no busy timeout.
