@@ -1,13 +1,5 @@
 import { hash } from 'node:crypto'
-import {
-  forUpdate,
-  join,
-  name,
-  now,
-  type Sql,
-  type SqlTransaction,
-  sql,
-} from '@domains-and-files/persistence'
+import { join, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import {
   contentOf,
   type Delta,
@@ -23,6 +15,7 @@ import {
 } from '../dns/record.ts'
 import { lateMs, outsideReason, type SendOutcome } from './change.ts'
 import { effectColumns } from './changes.ts'
+import { findKnown, type KnownRow, KnownZoneReads } from './known-zone-reads.ts'
 import { possibleZones, recentMs, type SentZone } from './sends.ts'
 import { appendChangeEvents } from './stored-change.ts'
 import { getZones, putZones, zoneDigest } from './zone-snapshots.ts'
@@ -35,15 +28,6 @@ const changes = name('changes')
 
 /** A difference counts once two reads so far apart show it. */
 const confirmMs = 1_000
-
-interface KnownRow {
-  domain: string
-  zone: string
-  read_at: number
-  pending: string
-  touched: string
-  now: number
-}
 
 /** When a row, as `+` or `-` and its content, was first seen to differ, and when the zone was last seen without that. */
 type Pending = Record<string, { first: number; since: number }>
@@ -58,47 +42,14 @@ const emailTypeKey = 'email type'
 /** When a late write was found: outdated answers show what it undid, seen before or not. */
 const lateWriteKey = 'late write'
 
-export class KnownZones {
-  readonly #sql: Sql
+/** The known zones, and what every read of the registrar is compared with. */
+export class KnownZones extends KnownZoneReads {
   readonly #unsynced: Sql
 
   /** `unsynced`: for what a power cut may undo. */
   constructor(database: Sql, unsynced = database) {
-    this.#sql = database
+    super(database)
     this.#unsynced = unsynced
-  }
-
-  /** The zone as it was seen last, with our own changes since. */
-  async find(domain: string): Promise<Zone | undefined> {
-    const row = await findKnown(this.#sql, domain, sql``)
-    if (!row) return undefined
-    return { domain, usesRegistrarDns: true, ...(await getZones(this.#sql, [row.zone]))(row.zone) }
-  }
-
-  async sightings(): Promise<Sightings> {
-    const rows = await this.#sql.all<{ domain: string; readAt: number; pending: string }>(
-      sql`select domain, read_at as "readAt", substr(pending, 1, 3) as pending from ${knownZones}`,
-    )
-    return new Map(
-      rows.map(({ domain, readAt, pending }) => [domain, { readAt, isPending: pending !== '{}' }]),
-    )
-  }
-
-  /** Zones, and when they were last read (milliseconds since 1970); few at once: there may be 10,000 of 400 KB. */
-  async *select(
-    isWanted: (domain: string) => boolean,
-  ): AsyncGenerator<{ zone: Zone; readAt: number }> {
-    for (let last: string | undefined = ''; last !== undefined; ) {
-      const rows: Pick<KnownRow, 'domain' | 'zone' | 'read_at'>[] = await this.#sql.all(
-        sql`select domain, zone, read_at from ${knownZones} where domain > ${last} order by domain limit 50`,
-      )
-      const wanted = rows.filter(({ domain }) => isWanted(domain))
-      const digests = wanted.map(({ zone }) => zone)
-      const zoneOf = await getZones(this.#sql, digests)
-      for (const { domain, zone, read_at: readAt } of wanted)
-        yield { zone: { domain, usesRegistrarDns: true, ...zoneOf(zone) }, readAt }
-      last = rows.at(-1)?.domain
-    }
   }
 
   /**
@@ -110,7 +61,7 @@ export class KnownZones {
     { ageMs, isIgnored }: { ageMs: number; isIgnored: (row: Row, domain: string) => boolean },
   ): Promise<number | undefined> {
     const { domain } = zone
-    const seen = await findKnown(this.#sql, domain, sql``)
+    const seen = await findKnown(this.sql, domain, sql``)
     // Most reads show what is known: they need no lock, and no commit more than once a second.
     if (seen?.zone === zoneDigest(zone)) {
       const readAt = seen.now - ageMs
@@ -119,7 +70,7 @@ export class KnownZones {
           where domain = ${domain} and zone = ${seen.zone} and read_at < ${readAt}`)
       return undefined
     }
-    return this.#sql.transaction(async (transaction) => {
+    return this.sql.transaction(async (transaction) => {
       const row = await findKnown(transaction, domain)
       if (!row) {
         await insertKnown(transaction, zone, ageMs)
@@ -152,9 +103,6 @@ export class KnownZones {
     })
   }
 }
-
-/** When each domain was last seen, and whether a difference waits for a second read; milliseconds since 1970. */
-export type Sightings = ReadonlyMap<string, { readAt: number; isPending: boolean }>
 
 /** Adds what a send of our own did to the known zone, so that no read takes it for a change made outside. */
 export async function recordOwnSend(
@@ -203,11 +151,6 @@ async function setKnown(transaction: SqlTransaction, domain: string, zone: Zone)
     sql`update ${knownZones} set zone = ${zoneDigest(zone)} where domain = ${domain}`,
   )
 }
-
-/** Locks the row, unless `lock` is empty. */
-export const findKnown = (database: SqlTransaction, domain: string, lock: unknown = forUpdate) =>
-  database.get<KnownRow>(sql`select domain, zone, read_at, pending, touched, ${now} as now from ${knownZones}
-    where domain = ${domain} ${lock}`)
 
 async function insertKnown(transaction: SqlTransaction, zone: Zone, ageMs: number) {
   await putZones(transaction, [zone])

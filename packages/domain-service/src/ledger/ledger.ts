@@ -20,7 +20,8 @@ import type {
 } from './change.ts'
 import { ChangeHistory } from './change-history.ts'
 import { endChanges, endUnsent, insertChange, type UnsentEnd } from './changes.ts'
-import { findKnown, KnownZones, recordOwnSend } from './known-zones.ts'
+import { findKnown } from './known-zone-reads.ts'
+import { KnownZones, recordOwnSend } from './known-zones.ts'
 import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
 import {
