@@ -6533,7 +6533,7 @@ export interface operations {
                      */
                     "tus-resumable"?: string;
                     /**
-                     * @description Bytes that are durable
+                     * @description Bytes that are durable: where those of a PATCH belong
                      * @example 8388608
                      */
                     "upload-offset"?: string;
@@ -6830,7 +6830,7 @@ export interface operations {
                 "upload-length"?: string;
                 /** @description sha1 or sha256 of the body in base64, without which nothing of it counts. For example `sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=` */
                 "upload-checksum"?: string;
-                /** @description Where the bytes belong: where HEAD says. For example `0` */
+                /** @description Bytes that are durable: where those of a PATCH belong. For example `8388608` */
                 "upload-offset"?: string;
                 /** @description Replaces the condition of the metadata. For example `"abc"` */
                 "if-match"?: string;
@@ -6857,7 +6857,7 @@ export interface operations {
                      */
                     "tus-resumable"?: string;
                     /**
-                     * @description Bytes that are durable
+                     * @description Bytes that are durable: where those of a PATCH belong
                      * @example 8388608
                      */
                     "upload-offset"?: string;

@@ -69,10 +69,10 @@ function addRoutes(app: App, dependencies: Dependencies) {
   const schema = createSchema(maxBytes)
   for (const each of ['/api/uploads', '/api/uploads/'])
     app.post(each, { config, schema }, (request, reply) =>
-      create(request, reply, { ...dependencies, folder: request.query.folder }),
+      create({ ...dependencies, request, reply }, request.query.folder),
     )
   const at = (handle: Handler) => (request: FastifyRequest & { params: Id }, reply: FastifyReply) =>
-    handle(request, reply, { ...dependencies, ...request.params })
+    handle({ ...dependencies, request, reply }, request.params)
   app.patch(url, { config, schema: patchSchema(maxBytes) }, at(append))
   app.delete(url, { config, schema: deleteSchema }, at(remove))
   // The document has neither.
@@ -87,19 +87,16 @@ function addRoutes(app: App, dependencies: Dependencies) {
   })
 }
 
-type Id = { id: string }
-type Handler = (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  upload: Dependencies & Id,
-) => Promise<unknown>
+interface Exchange extends Dependencies {
+  request: FastifyRequest
+  reply: FastifyReply
+}
 
-async function create(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { folder, ...dependencies }: Dependencies & { folder: string | undefined },
-) {
-  const { uploads, limits } = dependencies
+type Id = { id: string }
+type Handler = (exchange: Exchange, id: Id) => Promise<unknown>
+
+async function create(exchange: Exchange, folder: string | undefined) {
+  const { request, reply, uploads, limits } = exchange
   const { headers } = request
   if (headers['upload-concat'] !== undefined) throw concatenationNotSupported()
   const sent = readTusHeaders(headers)
@@ -120,7 +117,7 @@ async function create(
   reply.code(201).header('location', `/api/uploads/${created.id}`)
   if (!hasBody && length !== 0) return reply.headers(progressOf(created)).send()
   const upload = await uploads.write(created.id, caller, (writer) =>
-    receive(request, writer, { ...dependencies, offset: 0 }).catch(async (error) => {
+    receive(exchange, writer, 0).catch(async (error) => {
       // Only a whole upload is worth another attempt: the client has no URL yet.
       if (!isWhole(writer.upload)) await writer.end()
       throw error
@@ -129,7 +126,7 @@ async function create(
   return reply.headers(progressOf(upload)).send()
 }
 
-const describe: Handler = async (request, reply, { id, uploads }) => {
+const describe: Handler = async ({ request, reply, uploads }, { id }) => {
   const upload = await uploads.find(id, callerOf(request))
   const { length, metadata, outcome } = upload
   // A whole upload without a byte has none that could be withheld.
@@ -142,37 +139,32 @@ const describe: Handler = async (request, reply, { id, uploads }) => {
     .send()
 }
 
-const append: Handler = async (request, reply, { id, ...dependencies }) => {
+const append: Handler = async (exchange, { id }) => {
+  const { request, reply, uploads } = exchange
   demandOffsetStream(request)
   const { 'upload-offset': offset } = readTusHeaders(request.headers)
   if (offset === undefined) throw malformedTus('Send Upload-Offset')
-  const upload = await dependencies.uploads.write(id, callerOf(request), (writer) =>
-    writer.upload.outcome
-      ? repeat(request, writer.upload, offset)
-      : receive(request, writer, { ...dependencies, offset }),
+  const upload = await uploads.write(id, callerOf(request), (writer) =>
+    (writer.upload.outcome ? repeat : receive)(exchange, writer, offset),
   )
   return reply.code(204).headers(progressOf(upload)).send()
 }
 
-const remove: Handler = async (request, reply, { id, uploads }) => {
+const remove: Handler = async ({ request, reply, uploads }, { id }) => {
   await uploads.write(id, callerOf(request), (writer) => writer.end())
   return reply.code(204).send()
 }
 
 /** The last PATCH of a published upload, which may have met no response: its bytes are there. */
-async function repeat({ raw }: FastifyRequest, { size }: Upload, offset: number) {
+async function repeat({ request }: Exchange, { upload: { size } }: UploadWriter, offset: number) {
   let end = offset
-  for await (const chunk of raw.iterator({ destroyOnReturn: false })) end += chunk.length
+  for await (const chunk of request.raw.iterator({ destroyOnReturn: false })) end += chunk.length
   if (end !== size) throw offsetConflict(size)
 }
 
 // Receives the bytes of a request, and stores the file when they are all there.
-async function receive(
-  request: FastifyRequest,
-  writer: UploadWriter,
-  { offset, ...dependencies }: Dependencies & { offset: number },
-) {
-  const { limits } = dependencies
+async function receive(exchange: Exchange, writer: UploadWriter, offset: number) {
+  const { request, limits } = exchange
   const { size, publishing, length: known } = writer.upload
   const { 'upload-length': sent, 'upload-checksum': checksum } = readTusHeaders(request.headers)
   // The file may be stored, though nobody was told: the last request comes again.
@@ -200,12 +192,12 @@ async function receive(
   }
   addAbortSignal(writer.lost, request.raw)
   await readBody(request.raw, (chunks) => writer.receive(appended(chunks), check !== undefined))
-  if (isWhole(writer.upload)) await publish(request, writer, dependencies)
+  if (isWhole(writer.upload)) await publish(exchange, writer)
 }
 
-async function publish(request: FastifyRequest, writer: UploadWriter, dependencies: Dependencies) {
+async function publish(exchange: Exchange, writer: UploadWriter) {
   const { path, owner, length } = writer.upload
-  const { catalog, describe, limits } = dependencies
+  const { request, catalog, describe, limits } = exchange
   limits.checkSize(length ?? 0)
   const draft = await writer.seal()
   const row = draft.isRepeated ? await catalog.find(path) : undefined
@@ -215,7 +207,7 @@ async function publish(request: FastifyRequest, writer: UploadWriter, dependenci
   const conditions = isRetry ? conditionsOf(request.headers) : JSON.parse(writer.upload.conditions)
   const { stored } = isStored
     ? { stored: await describe([row]) }
-    : await storeFiles(request, [{ path, draft }], dependencies, conditions).catch(
+    : await storeFiles(request, [{ path, draft }], exchange, conditions).catch(
         async (error: unknown) => {
           const isRefused = error instanceof HttpError && error.code !== 'outcome_unknown'
           if (isRefused) await writer.record({ publishing: null })

@@ -19,32 +19,38 @@ import { offsetStream } from './tus-headers.ts'
 
 // The OpenAPI document of /api/uploads/.
 
-const version: Record<string, HeaderDoc> = {
-  'tus-resumable': { description: 'Version of the protocol, the only one', example: '1.0.0' },
+const header = (description: string, example: string): HeaderDoc => ({ description, example })
+
+const docs = {
+  'tus-resumable': header('Version of the protocol, the only one', '1.0.0'),
+  'upload-offset': header('Bytes that are durable: where those of a PATCH belong', '8388608'),
+  'upload-expires': header(
+    'When the upload is removed unless it is continued',
+    'Sat, 16 Jan 2027 09:30:00 GMT',
+  ),
+  'content-location': header(
+    'URL of the record, once the file is stored; `ETag` and `Repr-Digest` come with it',
+    `/api/files/${file.path}`,
+  ),
+  location: header('URL of the upload', '/api/uploads/5f0c1a52'),
+  'upload-length': header('Bytes of the file', '104857600'),
+  'upload-defer-length': header('The length comes with a PATCH', '1'),
+  'upload-metadata': header(
+    '`path`, `filename`, `overwrite`, `if_match`, each in base64; others are kept',
+    `path ${Buffer.from(file.path).toString('base64')}`,
+  ),
+  'upload-checksum': header(
+    'sha1 or sha256 of the body in base64, without which nothing of it counts',
+    'sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=',
+  ),
+  'if-match': header('Replaces the condition of the metadata', '"abc"'),
 }
 
-const progress: Record<string, HeaderDoc> = {
-  ...version,
-  'upload-offset': { description: 'Bytes that are durable', example: '8388608' },
-  'upload-expires': {
-    description: 'When the upload is removed unless it is continued',
-    example: 'Sat, 16 Jan 2027 09:30:00 GMT',
-  },
-  'content-location': {
-    description:
-      'URL of the record, once the file is stored; `ETag` and `Repr-Digest` come with it',
-    example: `/api/files/${file.path}`,
-  },
-}
+const pick = (...names: (keyof typeof docs)[]) =>
+  Object.fromEntries(names.map((name) => [name, docs[name]]))
 
-const bodyHeaders: Record<string, HeaderDoc> = {
-  ...version,
-  'upload-length': { description: 'Bytes of the file', example: '104857600' },
-  'upload-checksum': {
-    description: 'sha1 or sha256 of the body in base64, without which nothing of it counts',
-    example: 'sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=',
-  },
-}
+const progress = ['tus-resumable', 'upload-offset', 'upload-expires', 'content-location'] as const
+const sent = ['tus-resumable', 'upload-length', 'upload-checksum'] as const
 
 const UploadId = z.object({
   id: z
@@ -74,24 +80,19 @@ export const createSchema = (maxBytes: number) => ({
       .optional()
       .meta({ description: 'directory of a file named by `filename`', examples: ['notes'] }),
   }),
-  requestHeaders: {
-    ...bodyHeaders,
-    'upload-defer-length': { description: 'The length comes with a PATCH', example: '1' },
-    'upload-metadata': {
-      description: '`path`, `filename`, `overwrite`, `if_match`, each in base64; others are kept',
-      example: `path ${Buffer.from(file.path).toString('base64')}`,
-    },
-  },
+  requestHeaders: pick(...sent, 'upload-defer-length', 'upload-metadata'),
   errors: [
     malformedTus('Send either Upload-Length or Upload-Defer-Length: 1'),
     concatenationNotSupported(),
     tooManyUploads(100),
     ...writeErrors(maxBytes),
   ],
-  ...answers(201, 'Created; with all bytes in the body, the file is stored', z.undefined(), {
-    location: { description: 'URL of the upload', example: '/api/uploads/5f0c1a52' },
-    ...progress,
-  }),
+  ...answers(
+    201,
+    'Created; with all bytes in the body, the file is stored',
+    z.undefined(),
+    pick('location', ...progress),
+  ),
 })
 
 export const patchSchema = (maxBytes: number) => ({
@@ -101,11 +102,7 @@ export const patchSchema = (maxBytes: number) => ({
     'The request that completes the file stores it. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.',
   tags: ['files'],
   params: UploadId,
-  requestHeaders: {
-    ...bodyHeaders,
-    'upload-offset': { description: 'Where the bytes belong: where HEAD says', example: '0' },
-    'if-match': { description: 'Replaces the condition of the metadata', example: '"abc"' },
-  },
+  requestHeaders: pick(...sent, 'upload-offset', 'if-match'),
   consumes: [offsetStream],
   body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
   errors: [
@@ -116,7 +113,7 @@ export const patchSchema = (maxBytes: number) => ({
     uploadLengthExceeded(104_857_600),
     ...writeErrors(maxBytes),
   ],
-  ...answers(204, 'The bytes are durable', z.undefined(), progress),
+  ...answers(204, 'The bytes are durable', z.undefined(), pick(...progress)),
 })
 
 export const deleteSchema = {
@@ -125,7 +122,7 @@ export const deleteSchema = {
   description: 'The file of a finished one stays.',
   tags: ['files'],
   params: UploadId,
-  requestHeaders: version,
+  requestHeaders: pick('tus-resumable'),
   errors: [
     malformedTus('Upload-Offset must be a number of bytes'),
     tusVersionNotSupported(),
@@ -133,12 +130,11 @@ export const deleteSchema = {
     uploadEnded(),
     uploadLocked(),
   ],
-  ...answers(204, 'Removed', z.undefined(), version),
+  ...answers(204, 'Removed', z.undefined(), pick('tus-resumable')),
 }
 
 /** Response headers that a page of another origin may read. */
 export const exposedTusHeaders = [
-  ...Object.keys(progress),
-  ...['repr-digest', 'upload-length', 'upload-metadata', 'upload-defer-length'],
-  ...['tus-checksum-algorithm', 'tus-extension', 'tus-max-size', 'tus-version'],
+  ...Object.keys(docs),
+  ...['repr-digest', 'tus-checksum-algorithm', 'tus-extension', 'tus-max-size', 'tus-version'],
 ]
