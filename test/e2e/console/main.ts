@@ -10,6 +10,7 @@ import { folderFlows } from './flows/folders.ts'
 import { historyFlows } from './flows/history.ts'
 import { manyRecordFlows } from './flows/many-records.ts'
 import { recordFlows } from './flows/records.ts'
+import { recoveryFlows } from './flows/recovery.ts'
 import { registrarFlows } from './flows/registrar.ts'
 import { reliabilityFlows } from './flows/reliability.ts'
 import { sessionFlows } from './flows/session.ts'
@@ -47,6 +48,7 @@ try {
     ...folderFlows,
     ...fileHistoryFlows,
     ...uploadFlows,
+    ...recoveryFlows,
     ...sharingFlows,
     ...versionFlows,
     ...sessionFlows,

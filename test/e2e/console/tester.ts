@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
+import type { Browser, BrowserContext, CDPSession, Locator, Page } from 'playwright-core'
 import { type Everything, root } from '../../support/everything.ts'
 import { Api } from './api.ts'
 
@@ -133,8 +133,9 @@ export class Tester implements AsyncDisposable {
   }
 
   /** No violation of WCAG 2.2 A and AA. axe runs through the debugger, which the page's policy does not bind. */
-  async checkAccessibility(view: string) {
+  async checkAccessibility(view: string, { isHovering = false } = {}) {
     const session = await this.#context.newCDPSession(this.page)
+    if (isHovering) await hoverAll(session)
     await session.send('Runtime.evaluate', { expression: axeSource })
     const { result } = await session.send('Runtime.evaluate', {
       expression: `axe.run(document, { runOnly: ${JSON.stringify(rules)} }).then(({ violations }) =>
@@ -185,6 +186,19 @@ export class Tester implements AsyncDisposable {
       if (!isOwn && !isOfProvider && !/^(?:data|blob):/.test(url)) this.#foreign.push(url)
     })
   }
+}
+
+/** Puts all that can be pressed into the state below a pointer, as long as the session lasts. */
+async function hoverAll(session: CDPSession) {
+  for (const domain of ['DOM', 'CSS'] as const) await session.send(`${domain}.enable`)
+  const { root } = await session.send('DOM.getDocument')
+  const selector = 'button, a, input, select, [role=row]'
+  const { nodeIds } = await session.send('DOM.querySelectorAll', { nodeId: root.nodeId, selector })
+  for (const nodeId of nodeIds)
+    await session.send('CSS.forcePseudoState', { nodeId, forcedPseudoClasses: ['hover'] })
+  const expression =
+    'Promise.all(document.getAnimations().filter((each) => each instanceof CSSTransition).map((each) => each.finished))'
+  await session.send('Runtime.evaluate', { expression, awaitPromise: true })
 }
 
 /** Adds a user, or gives one a new password, with the command that operators use. */

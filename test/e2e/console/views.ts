@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Browser } from 'playwright-core'
 import type { Everything } from '../../support/everything.ts'
+import { Api } from './api.ts'
 import { Tester } from './tester.ts'
 
 const views = {
@@ -12,6 +13,9 @@ const views = {
   registrar: '/registrar',
   files: '/files/website/',
   'file-details': '/files/website/logo.svg',
+  'files-awkward': '/files/awkward/',
+  'files-awkward-found': '/files/awkward/?search=e&view=grid',
+  'file-awkward': `/files/awkward/${encodeURIComponent(`${'long '.repeat(40)}name.txt`)}`,
   'file-changes': '/file-changes',
   versions: '/versions',
   statistics: '/statistics',
@@ -21,8 +25,19 @@ const views = {
   webhooks: '/webhooks',
 }
 
+const awkward = [
+  `${'long '.repeat(40)}name.txt`,
+  `${'unbreakable'.repeat(20)}.tar.gz`,
+  'sub 10/deep/deeper/two  spaces & <b>signs</b> 100%.txt',
+  'sub 2/文件 файл שלום.txt',
+  '.hidden',
+  'no ending',
+]
+
 /** Pictures of every view in both schemes at three widths; none has an accessibility fault or scrolls sideways. */
 export async function showViews(browser: Browser, everything: Everything, pictures: string) {
+  const api = await Api.logIn(everything.files, 'admin', everything.password)
+  for (const name of awkward) await api.upload(`awkward/${name}`, `${name}\n`.repeat(50))
   for (const scheme of ['light', 'dark'] as const) {
     for (const width of [360, 1280, 2560]) {
       await using tester = await Tester.open(browser, everything, pictures, { scheme, width })
@@ -33,6 +48,8 @@ export async function showViews(browser: Browser, everything: Everything, pictur
       for (const [view, address] of Object.entries(views)) {
         await tester.goTo(address)
         await tester.checkAccessibility(label(view))
+        if (width === 1280)
+          await tester.checkAccessibility(`${label(view)} below a pointer`, { isHovering: true })
         await tester.picture(label(view))
         const overflow = await tester.page.evaluate<number>(
           'document.documentElement.scrollWidth - document.documentElement.clientWidth',

@@ -1,118 +1,111 @@
 import { get, send, session } from '../api/client.js'
-import { explain } from '../api/transport.js'
+import { ApiError } from '../api/transport.js'
 import { html, nothing } from '../core/view.js'
 import { confirmDialog, openDialog } from '../ui/dialog.js'
 import { checkbox, formField } from '../ui/form.js'
 import { formatBytes, formatCount } from '../ui/format.js'
 import { attempt, toast } from '../ui/states.js'
-import { announceFilesChanged } from './content.js'
-import { nameOf, numberedPath, pathFault } from './paths.js'
-
-/** @typedef {{ from: string, to: string }} Move */
+import { announceFilesChanged, currentPath } from './content.js'
+import { nameOf, nextName } from './paths.js'
 
 /**
- * Moves or renames. One file or directory: its whole new path is asked for. Several: the folder that they go to. The caller
- * announces the change.
- * @param {{ files: Api.FileRecord[], directories: Api.DirectoryNode[], folder: string }} what
- * @returns {Promise<string | undefined>} where it, or the last one, is now; undefined: nothing was moved
+ * @typedef {Api.FileRecord | Api.DirectoryNode} Entry
+ * @typedef {{ from: string, to: string, overwrite?: boolean }} Move
  */
-export async function moveDialog({ files, directories, folder }) {
-  const sources = [
-    ...directories.map(({ path }) => `${path.replace(/\/$/, '')}/`),
-    ...files.map(({ path }) => path),
-  ]
-  const [only = ''] = sources
-  const isOne = sources.length === 1
-  const form = { target: isOne ? only.replace(/\/$/, '') : folder }
-  const fault = () => (isOne || form.target !== '' ? pathFault(form.target) : undefined)
-  /** @type {string | undefined} */
-  let moved
+
+/**
+ * Moves or renames, as one change. One entry: its whole new path is asked for. Several: the folder that they go to. The
+ * caller announces the change.
+ * @param {Entry[]} entries
+ * @returns {Promise<string | undefined>} where the first one is now; undefined: nothing was moved
+ */
+export async function moveDialog(entries) {
+  const { path: only = '' } = entries.length === 1 ? (entries[0] ?? {}) : {}
+  const form = { target: only.replace(/\/$/, '') || currentPath().folder }
+  const targetOf = (/** @type {string} */ from) => {
+    const names = only ? [form.target] : [form.target, nameOf(from)]
+    return `${names.filter(Boolean).join('/')}${from.endsWith('/') ? '/' : ''}`
+  }
+  /** @type {Move[]} */
+  let moved = []
   await confirmDialog({
-    title: isOne ? `Move or rename ${nameOf(only)}` : `Move ${formatCount(sources.length, 'item')}`,
+    title: only ? `Move or rename ${nameOf(only)}` : `Move ${formatCount(entries.length, 'item')}`,
     className: 'small',
     confirm: 'Move',
     busy: 'Moving…',
-    isReady: () => !fault(),
-    body: (/** @type {() => void} */ update) =>
-      formField(form, 'target', isOne ? 'New path' : 'To the folder', {
-        fault: fault(),
+    body: () =>
+      formField(form, 'target', only ? 'New path' : 'To the folder', {
         hint: 'Folders are made as they are needed. Links to the old address stop working.',
-        onInput: (value) => {
-          form.target = value.replace(/^\//, '')
-          update()
-        },
+        isRequired: only !== '',
       }),
-    // What was moved before a failure stays moved: another attempt takes the rest.
-    action: () =>
-      moveAll(
-        sources,
-        (from) => targetOf(from, form.target, isOne),
-        (to) => {
-          moved = to
-        },
-      ),
+    action: async () => {
+      form.target = form.target.replace(/^\/|\/$/g, '')
+      moved = await moveAll(entries.map(({ path }) => ({ from: path, to: targetOf(path) })))
+    },
   })
-  if (moved !== undefined) toast('Moved')
-  return moved
+  if (moved.length > 0) toast('Moved')
+  return moved[0]?.to
 }
 
-/**
- * Moves all whose new names are free, and asks once about the others.
- * @param {string[]} sources emptied as they are moved
- * @param {(from: string) => string} targetFor
- * @param {(to: string) => void} onMoved
- */
-async function moveAll(sources, targetFor, onMoved) {
-  /** @type {Move[]} */
-  const existing = []
-  for (let from = sources[0]; from !== undefined; from = sources[0]) {
-    const move = { from, to: targetFor(from) }
-    if (await findConflict(move)) existing.push(move)
-    else onMoved(move.to)
-    sources.shift()
+/** Moves all or nothing, once it is decided about the names that exist. @param {Move[]} moves @returns {Promise<Move[]>} */
+async function moveAll(moves) {
+  /** @type {Choice | undefined} */
+  let choice
+  let left = moves
+  while (left.length > 0) {
+    left = distinct(left)
+    try {
+      const [only] = left
+      if (left.length > 1 || !only)
+        await send('files', 'post', '/api/files/move/batch', { json: { moves: left } })
+      else await send('files', 'post', '/api/files/move', { json: only }) // A directory of any size.
+      return left
+    } catch (error) {
+      /** @type {string[]} */
+      const paths = (error instanceof ApiError && error.body.paths) || []
+      const isMet = (/** @type {Move} */ { to }) =>
+        paths.some((path) => `${path}/`.startsWith(to.replace(/\/?$/, '/')))
+      const existing = left.filter(isMet)
+      if (existing.length === 0) throw error
+      choice ??= (await askAboutMoves(existing))?.choice ?? 'skip'
+      left = left.flatMap((move) => {
+        if (!existing.includes(move)) return move
+        if (choice === 'skip') return []
+        return choice === 'replace'
+          ? { ...move, overwrite: true }
+          : { ...move, to: nextName(move.to) }
+      })
+    }
   }
-  if (existing.length === 0) return
-  const answer = await askAboutExisting(html`
+  return left
+}
+
+/** Two that would have one name are both kept. @param {Move[]} moves */
+function distinct(moves) {
+  /** @type {Set<string>} */
+  const taken = new Set()
+  return moves.map(({ to, ...move }) => {
+    let free = to
+    while (taken.has(free)) free = nextName(free)
+    taken.add(free)
+    return { ...move, to: free }
+  })
+}
+
+/** @param {Move[]} existing */
+const askAboutMoves = (existing) =>
+  askAboutExisting(html`
     <p>There is something with ${existing.length === 1 ? 'this name' : `these ${existing.length} names`} already${existing.length > 1 ? ': the choice is for all' : nothing}.</p>
-    <ul class="name-list">${existing.map(({ to }) => html`<li><code>${to}</code></li>`)}</ul>`)
-  for (const move of existing) {
-    const to = await settle(move, answer?.choice ?? 'skip')
-    if (to !== undefined) onMoved(to)
-  }
-}
+    ${nameList(existing.map(({ to }) => to))}`)
 
-const maxNumber = 50
+const named = 12
 
-/** @param {Move} move @param {Choice} choice @returns {Promise<string | undefined>} where it is now */
-async function settle({ from, to }, choice, number = 2) {
-  if (choice === 'skip') return undefined
-  const free = to.endsWith('/') ? `${numberedPath(to, number)}/` : numberedPath(to, number)
-  const target = choice === 'replace' ? to : free
-  const conflict = await findConflict({ from, to: target }, choice === 'replace')
-  if (!conflict) return target
-  if (choice === 'replace' || number === maxNumber) throw conflict
-  return settle({ from, to }, choice, number + 1)
-}
-
-/** Moves. @param {Move} move @param {boolean} [overwrite] @returns {Promise<unknown>} why not, where something is there */
-async function findConflict({ from, to }, overwrite = false) {
-  try {
-    await send('files', 'post', '/api/files/move', { json: { from, to, overwrite } })
-    return undefined
-  } catch (error) {
-    const isIntoItself = from.endsWith('/') && to.startsWith(from)
-    if (explain(error).code !== 'path_conflict' || isIntoItself) throw error
-    return error
-  }
-}
-
-/** @param {string} from @param {string} target @param {boolean} isOne */
-function targetOf(from, target, isOne) {
-  const slash = from.endsWith('/') ? '/' : ''
-  if (isOne) return `${target.replace(/\/$/, '')}${slash}`
-  const folder = target === '' || target.endsWith('/') ? target : `${target}/`
-  return `${folder}${nameOf(from)}${slash}`
-}
+/** @param {string[]} names */
+const nameList = (names) => html`
+  <ul class="name-list">
+    ${names.slice(0, named).map((name) => html`<li><code>${name}</code></li>`)}
+    ${names.length > named ? html`<li class="muted">and ${names.length - named} more</li>` : nothing}
+  </ul>`
 
 /** @typedef {'replace' | 'keep-both' | 'skip'} Choice */
 
@@ -148,9 +141,6 @@ export function askAboutExisting(body, others = 0) {
   })
 }
 
-/** @param {{ paths: string[] } | { prefix: string }} json */
-const deleteFiles = (json) => send('files', 'post', '/api/files/delete', { json })
-
 /** Takes back the last deletion that this person made. */
 const undo = () =>
   attempt(async () => {
@@ -166,45 +156,44 @@ const undo = () =>
   })
 
 const atOnce = 1000
-const named = 12
+
+/** @param {Entry} entry */
+export const sizeOf = (entry) => ('sha256' in entry ? entry.size : entry.total_size)
 
 /**
- * Deletes files and directories after naming what will go. The caller announces the change.
- * @param {{ files: Api.FileRecord[], directories: Api.DirectoryNode[] }} what
+ * Deletes after naming what will go. The caller announces the change.
+ * @param {Entry[]} entries
  * @returns {Promise<boolean>} whether they were deleted
  */
-export async function deleteDialog({ files, directories }) {
-  const names = [
-    ...directories.map(
-      (each) =>
-        `${each.path.replace(/\/$/, '')}/ (${formatCount(each.file_count, 'file')}, ${formatBytes(each.total_size)})`,
-    ),
-    ...files.map((each) => `${each.path} (${formatBytes(each.size)})`),
+export async function deleteDialog(entries) {
+  const paths = entries.map(({ path }) => path)
+  const files = paths.filter((path) => !path.endsWith('/'))
+  const deletions = [
+    ...paths.filter((path) => path.endsWith('/')).map((prefix) => ({ prefix })),
+    ...Array.from({ length: Math.ceil(files.length / atOnce) }, (_, at) => {
+      return { paths: files.slice(at * atOnce, (at + 1) * atOnce) }
+    }),
   ]
-  const count = files.length + directories.reduce((sum, each) => sum + each.file_count, 0)
+  const count = formatCount(
+    entries.reduce((sum, each) => sum + ('sha256' in each ? 1 : each.file_count), 0),
+    'file',
+  )
   const isDone = await confirmDialog({
-    title: `Delete ${formatCount(count, 'file')}?`,
+    title: `Delete ${count}?`,
     danger: true,
     confirm: 'Delete',
     body: html`
-      <p>Links to ${count === 1 ? 'it' : 'them'} stop working at once. It can be undone, here and in File changes:</p>
-      <ul class="name-list">
-        ${names.slice(0, named).map((name) => html`<li><code>${name}</code></li>`)}
-        ${names.length > named ? html`<li class="muted">and ${names.length - named} more</li>` : nothing}
-      </ul>`,
+      <p>Links to ${count === '1 file' ? 'it' : 'them'} stop working at once. It can be undone, here and in File changes:</p>
+      ${nameList(entries.map((each) => `${each.path} (${'sha256' in each ? '' : `${formatCount(each.file_count, 'file')}, `}${formatBytes(sizeOf(each))})`))}`,
     action: async () => {
-      for (const { path } of directories)
-        await deleteFiles({ prefix: `${path.replace(/\/$/, '')}/` })
-      for (let at = 0; at < files.length; at += atOnce) {
-        await deleteFiles({ paths: files.slice(at, at + atOnce).map(({ path }) => path) })
-      }
+      for (const json of deletions) await send('files', 'post', '/api/files/delete', { json })
     },
   })
   // A deletion of several requests is taken back in File changes, one by one.
-  const isOne = directories.length + Math.ceil(files.length / atOnce) === 1
-  if (isDone)
-    toast(
-      html`${formatCount(count, 'file')} deleted ${isOne ? html`<button class="link-button" @click=${undo}>Undo</button>` : html`<a href="#/file-changes">Changes</a>`}`,
-    )
+  const way =
+    deletions.length === 1
+      ? html`<button class="link-button" @click=${undo}>Undo</button>`
+      : html`<a href="#/file-changes">Changes</a>`
+  if (isDone) toast(html`${count} deleted ${way}`)
   return isDone
 }

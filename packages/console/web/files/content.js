@@ -1,6 +1,7 @@
-import { encodePath, get, request } from '../api/client.js'
+import { encodePath, request } from '../api/client.js'
 import { urlOf } from '../api/transport.js'
-import { currentRoute, decode } from '../core/router.js'
+import { currentRoute, decode, hrefTo } from '../core/router.js'
+import { RouteView } from '../core/view.js'
 import { parentOf } from './paths.js'
 
 /**
@@ -14,8 +15,19 @@ export function currentPath() {
   return { folder, file: query.get('file') ?? (whole === folder ? '' : whole) }
 }
 
+/** The address of a folder or a file: `#/files/img/logo.png`. @param {string} path @param {Record<string, string>} [query] */
+export const hrefToPath = (path, query) => hrefTo(['files', ...path.split('/')], query)
+
 /** Dispatches `change` after files were stored, moved or deleted here, so that listings load again. */
 export const filesChanged = new EventTarget()
+
+/** A view that also loads again after files were changed here. */
+export class FilesView extends RouteView {
+  opened() {
+    filesChanged.addEventListener('change', () => this.reload(), { signal: this.signal })
+    super.opened()
+  }
+}
 
 /** Announces a change once the views have followed the address, so that nobody loads what has just moved away. */
 export const announceFilesChanged = () =>
@@ -25,12 +37,12 @@ export const announceFilesChanged = () =>
 export const getPastContent = (path, change) =>
   getBlob('/api/history/content', { query: { path, change } })
 
-/** The bytes of a private file, which are not served without a login. @param {string} path @param {AbortSignal} [signal] */
-export async function getPresentContent(path, signal) {
-  const query = { path, page_size: 1 }
-  const { history } = await get('files', '/api/history', { query, signal })
-  return getPastContent(path, history[0]?.change ?? 0)
-}
+/**
+ * The bytes of a file, also of a private one.
+ * @param {string} path
+ * @param {import('../api/transport.js').CallOptions} [options]
+ */
+export const getContent = (path, options = {}) => getBlob(`/static/${encodePath(path)}`, options)
 
 /** @param {string} path @param {import('../api/transport.js').CallOptions} options */
 export async function getBlob(path, options) {

@@ -9,30 +9,26 @@ import './folder/folder-contents.js'
 import './folder-tree.js'
 import './upload/upload-panel.js'
 
-/** @import { FolderContents } from './folder/folder-contents.js' */
-
 /** The files: the tree at the left, the folder of the address, and the details of the file that it names. */
 class FileBrowser extends RouteView {
   #isDropping = false
 
   opened() {
     super.opened()
-    const { signal } = this
     // Anywhere: a file that is dropped beside the list would replace the page.
-    document.addEventListener('dragover', (event) => this.#dragOver(event), { signal })
-    document.addEventListener('dragleave', (event) => event.relatedTarget ?? this.#show(false), {
-      signal,
-    })
-    document.addEventListener('drop', (event) => void this.#drop(event), { signal })
+    for (const type of ['dragover', 'dragleave', 'drop'])
+      document.addEventListener(type, (event) => this.#drag(/** @type {DragEvent} */ (event)), {
+        signal: this.signal,
+      })
   }
 
   template() {
     const { folder, file } = currentPath()
     return html`
-      <div class="file-browser ${file ? 'has-details' : ''}" @step=${this.#step}>
-        <folder-tree .current=${folder}></folder-tree>
+      <div class="file-browser ${file ? 'has-details' : ''}">
+        <folder-tree></folder-tree>
         <folder-contents></folder-contents>
-        ${file ? html`<file-details .path=${file}></file-details>` : nothing}
+        ${file ? html`<file-details .step=${this.#step}></file-details>` : nothing}
       </div>
       <upload-panel></upload-panel>
       ${
@@ -43,30 +39,20 @@ class FileBrowser extends RouteView {
   }
 
   // Only the list knows what comes after a file.
-  /** @param {CustomEvent<number>} event */
-  #step = ({ detail }) =>
-    /** @type {FolderContents | null} */ (this.querySelector('folder-contents'))?.step(detail)
+  /** @param {number} by */
+  #step = (by) =>
+    /** @type {import('./folder/folder-contents.js').FolderContents | null} */ (
+      this.querySelector('folder-contents')
+    )?.step(by)
 
-  /** @param {boolean} isDropping */
-  #show(isDropping) {
-    if (isDropping === this.#isDropping) return
-    this.#isDropping = isDropping
+  /** @param {DragEvent} event */
+  async #drag(event) {
+    const { dataTransfer, type, relatedTarget } = event
+    if (!dataTransfer?.types.includes('Files') || !mayEdit('files')) return
+    event.preventDefault()
+    this.#isDropping = type === 'dragover' || (type === 'dragleave' && relatedTarget !== null)
     this.update()
-  }
-
-  /** @param {DragEvent} event */
-  #dragOver(event) {
-    if (!event.dataTransfer?.types.includes('Files') || !mayEdit('files')) return
-    event.preventDefault()
-    this.#show(true)
-  }
-
-  /** @param {DragEvent} event */
-  async #drop(event) {
-    if (!event.dataTransfer || !mayEdit('files')) return
-    event.preventDefault()
-    this.#show(false)
-    uploads.add(currentPath().folder, await readDrop(event.dataTransfer))
+    if (type === 'drop') uploads.add(currentPath().folder, await readDrop(dataTransfer))
   }
 }
 

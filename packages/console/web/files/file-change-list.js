@@ -1,12 +1,9 @@
 import { get, mayEdit, send } from '../api/client.js'
-import { explain } from '../api/transport.js'
-import { html, nothing, Resource, RouteView } from '../core/view.js'
+import { html, nothing, Resource } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
-import { empty, page, show, toast } from '../ui/states.js'
-import { age, filterChips, pager, table } from '../ui/table.js'
-import { repeat } from '../vendor/directives/repeat.js'
-import { announceFilesChanged, filesChanged } from './content.js'
-import { hrefToPath } from './paths.js'
+import { empty, page, show } from '../ui/states.js'
+import { age, filterChips, list, pager } from '../ui/table.js'
+import { announceFilesChanged, FilesView, hrefToPath } from './content.js'
 
 /** @type {Record<string, string>} */
 const words = {
@@ -19,90 +16,70 @@ const words = {
 }
 
 /** Who changed which files, newest first. Each change can be taken back by itself. */
-class FileChangeList extends RouteView {
+class FileChangeList extends FilesView {
   #changes = new Resource(this, (signal) => {
     const query = { ...this.values('prefix', 'by', 'page'), page_size: 50 }
     return get('files', '/api/changes', { query, signal })
   })
 
-  opened() {
-    filesChanged.addEventListener('change', () => this.reload(), { signal: this.signal })
-    super.opened()
-  }
-
   template() {
     const chips = filterChips(this, ['prefix', 'by'])
-    const content = show(this.#changes, (list) => this.#table(list), 8)
-    return page('File changes', chips, content)
+    return page(
+      'File changes',
+      chips,
+      show(this.#changes, (list) => this.#table(list), 8),
+    )
   }
 
   /** @param {Api.FileChanges} list */
   #table({ changes, pagination }) {
-    if (changes.length === 0)
-      return empty(
-        'clock',
-        'No changes here',
-        'Everything that is stored, moved or deleted appears here, and can be taken back.',
-      )
+    const hint = 'Everything that is stored, moved or deleted appears here, and can be taken back.'
+    if (changes.length === 0) return empty('clock', 'No changes here', hint)
     return html`
-      ${table(
-        ['What', 'Files', 'By', 'When', ''],
-        repeat(
-          changes,
-          ({ id }) => id,
-          (change) => this.#row(change),
-        ),
-      )}
+      ${list(changes, columns, (change) => [
+        `${wordOf(change)} ${change.paths[0] ?? ''}`,
+        mayEdit('files') ? ['Revert', () => revert(change)] : undefined,
+      ])}
       ${pager(pagination, (page) => this.open({ page: String(page) }))}`
   }
+}
 
-  /** @param {Api.FileChange} change */
-  #row(change) {
-    const { action, by, token, at, added, replaced, removed, paths, prefix } = change
-    const [first, ...others] = paths
+/** @param {Api.FileChange} change */
+const wordOf = ({ action }) => words[action] ?? action
+
+/** @type {Record<string, (change: Api.FileChange) => unknown>} */
+const columns = {
+  What: (change) => html`
+    ${wordOf(change)} ${change.version ? html`<span class="chip accent">${change.version}</span>` : nothing}
+    <span class="muted">${countsOf(change)}</span>`,
+  Files: ({ paths, prefix, added, replaced, removed }) => {
+    const [first] = paths
     const rest = added + replaced + removed - 1
     return html`
-      <tr>
-        <th scope="row">
-          ${words[action] ?? action} ${change.version ? html`<span class="chip accent">${change.version}</span>` : nothing}
-          <span class="muted">${countsOf(change)}</span>
-        </th>
-        <td class="paths" title=${[first, ...others].join('\n')}>
-          ${prefix ? html`<code>${prefix}</code>` : first ? html`<a data-row href=${hrefToPath(first)}>${first}</a>` : nothing}
-          ${!prefix && rest > 0 ? html`<span class="muted">and ${rest} more</span>` : nothing}
-        </td>
-        <td>${by} ${token ? html`<span class="muted">${token}</span>` : nothing}</td>
-        <td class="muted">${age(at)}</td>
-        <td class="actions">
-          ${mayEdit('files') ? html`<button class="button" aria-label="Revert ${words[action] ?? action} ${first ?? ''}" @click=${() => this.#revert(change)}>Revert</button>` : nothing}
-        </td>
-      </tr>`
-  }
+      <span class="paths" title=${paths.join('\n')}>
+        ${prefix ? html`<code>${prefix}</code>` : first ? html`<a data-row href=${hrefToPath(first)}>${first}</a>` : nothing}
+        ${!prefix && rest > 0 ? html`and ${rest} more` : nothing}
+      </span>`
+  },
+  By: ({ by, token }) => `${by} ${token ?? ''}`,
+  When: ({ at }) => age(at),
+}
 
-  /** @param {Api.FileChange} change */
-  async #revert(change) {
-    let overwrite = false
-    const isDone = await confirmDialog({
-      title: 'Take this change back?',
-      body: html`<p>${countsOf(change)}: exactly these files become what they were before. The revert is a change of its own, and can be reverted.</p>`,
-      confirm: 'Revert',
-      action: async () => {
-        try {
-          const options = { params: { id: change.id }, json: { overwrite } }
-          await send('files', 'post', '/api/changes/{id}/revert', options)
-        } catch (error) {
-          // The second click is the answer to what the first one said.
-          const { code, detail } = explain(error)
-          if (code !== 'revert_conflict') throw error
-          overwrite = true
-          throw new Error(`${detail} Press Revert again to overwrite what was changed since.`)
-        }
-      },
-    })
-    if (!isDone) return
-    toast('The change is taken back')
-    announceFilesChanged()
-  }
+/** @param {Api.FileChange} change */
+async function revert(change) {
+  const json = { overwrite: false }
+  const isDone = await confirmDialog({
+    title: 'Take this change back?',
+    body: html`<p>${countsOf(change)}: exactly these files become what they were before. The revert is a change of its own, and can be reverted.</p>`,
+    confirm: 'Revert',
+    action: () =>
+      send('files', 'post', '/api/changes/{id}/revert', { params: { id: change.id }, json }),
+    ways: () => ({
+      revert_conflict: ['Overwrite what was changed since', () => (json.overwrite = true)],
+    }),
+    said: 'The change is taken back',
+  })
+  if (isDone) announceFilesChanged()
 }
 
 /** "3 new, 1 replaced". @param {Api.FileChange} change */

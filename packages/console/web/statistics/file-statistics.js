@@ -37,95 +37,65 @@ async function readChanges(signal) {
 function overTime({ changes, isWhole }) {
   const today = new Date().setHours(12, 0, 0, 0)
   const dates = Array.from({ length: days }, (_, at) => new Date(today - (days - 1 - at) * dayMs))
-  /** @param {(change: Api.FileChange) => number} measure */
-  const sums = (measure) =>
-    dates.map((date) => {
+  /** @param {string} label @param {(value: number) => string} format @param {(change: Api.FileChange) => number} measure */
+  const chart = (label, format, measure) => {
+    const sums = dates.map((date) => {
       const ofDay = changes.filter(({ at }) => new Date(at).toDateString() === date.toDateString())
       return { date, value: ofDay.reduce((sum, change) => sum + measure(change), 0) }
     })
+    return dayChart(label, sums, format)
+  }
   return html`
     <section class="panel" aria-labelledby="over-time">
       <h2 id="over-time">The last ${days} days</h2>
       ${isWhole ? '' : html`<p class="note">Only the newest ${formatCount(changes.length, 'change')}.</p>`}
-      ${dayChart(
-        'Changes a day',
-        sums(() => 1),
-        formatNumber,
-      )}
-      ${dayChart(
-        'Files stored or replaced a day',
-        sums(({ added, replaced }) => added + replaced),
-        formatNumber,
-      )}
-      ${dayChart(
-        'Bytes stored a day',
-        sums(({ bytes, added, replaced }) => (added + replaced > 0 ? bytes : 0)),
-        formatBytes,
-      )}
+      ${chart('Changes a day', formatNumber, () => 1)}
+      ${chart('Files stored or replaced a day', formatNumber, ({ added, replaced }) => added + replaced)}
+      ${chart('Bytes stored a day', formatBytes, ({ bytes, added, replaced }) => (added + replaced > 0 ? bytes : 0))}
     </section>`
 }
 
 /** @param {Api.Statistics} statistics */
-function figures({
-  total_files: files,
-  total_size: size,
-  stored_size: stored,
-  categories,
-  versions,
-}) {
-  if (files === 0) {
+function figures(statistics) {
+  const { total_files: files, total_size: size, stored_size: stored, categories } = statistics
+  if (files === 0)
     return empty('chart', 'Nothing to count yet', 'Upload files, and their numbers appear here.')
-  }
   const shared = size > 0 ? Math.round((100 * (size - stored)) / size) : 0
+  const figure = (/** @type {string} */ label, /** @type {string} */ value, note = '') => html`
+    <div class="panel figure"><span class="muted">${label}</span><strong>${value}</strong><span class="note">${note}</span></div>`
   return html`
     <div class="figures">
       ${figure('Files', formatNumber(files))} ${figure('Size', formatBytes(size))}
       ${figure('On disk', formatBytes(stored), shared > 0 ? `${shared} % saved: equal files share their bytes` : 'without compressed forms')}
-      ${figure('Versions', formatNumber(versions))}
+      ${figure('Versions', formatNumber(statistics.versions))}
     </div>
     <section class="panel" aria-labelledby="by-size">
       <h2 id="by-size">Size by category</h2>
-      ${stackedBar(categories)} ${barChart(categories, ({ total_size }) => total_size, formatBytes)}
-    </section>
-    <section class="panel" aria-labelledby="by-count">
-      <h2 id="by-count">Files by category</h2>
-      ${barChart(categories, ({ file_count }) => file_count, formatNumber)}
+      ${stackedBar(categories)} ${barChart(categories)}
     </section>`
 }
 
-/** @param {string} label @param {string} value @param {string} [note] */
-const figure = (label, value, note) => html`
-  <div class="panel figure"><span class="muted">${label}</span><strong>${value}</strong>${note ? html`<span class="note">${note}</span>` : ''}</div>`
-
 customElements.define('file-statistics', FileStatistics)
 
-/**
- * Horizontal bars with their labels and values as text, largest first.
- * @param {readonly Api.CategoryCount[]} categories
- * @param {(category: Api.CategoryCount) => number} measure
- * @param {(value: number) => string} format
- */
-function barChart(categories, measure, format) {
-  const sorted = [...categories].sort((left, right) => measure(right) - measure(left))
-  const largest = Math.max(1, ...sorted.map(measure))
+/** Horizontal bars with their labels and values as text, largest first. @param {readonly Api.CategoryCount[]} categories */
+function barChart(categories) {
+  const sorted = [...categories].sort((left, right) => right.total_size - left.total_size)
+  const largest = Math.max(1, sorted[0]?.total_size ?? 0)
   return html`
     <ul class="bar-chart">
       ${sorted.map(
-        (each) => html`
+        ({ category, total_size: size, file_count: count }) => html`
           <li>
-            <a href="#/files/?category=${each.category}">${each.category}</a>
-            ${bar((100 * measure(each)) / largest, each.category)}
-            <span class="value">${format(measure(each))}</span>
+            <a href="#/files/?category=${category}">${category}</a>
+            ${svg`
+              <svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
+                <rect class="part ${category}" width=${Math.max(0.5, (100 * size) / largest)} height="10" rx="1" />
+              </svg>`}
+            <span class="value">${formatBytes(size)}, ${formatCount(count, 'file')}</span>
           </li>`,
       )}
     </ul>`
 }
-
-/** @param {number} width @param {string} category */
-const bar = (width, category) => svg`
-  <svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
-    <rect class="part ${category}" width=${Math.max(0.5, width)} height="10" rx="1" />
-  </svg>`
 
 /**
  * A column for each day, with the last day and the highest value in words.

@@ -3,37 +3,27 @@ import { html, View } from '../core/view.js'
 const spareRows = 8
 
 /**
+ * What is listed: `header` is a row's template, as `draw` returns; `onRange` is called with the rows that are about to be shown.
+ * @typedef {{ label: string, header: unknown, count: number, draw: (index: number) => unknown,
+ *   onRange: (first: number, last: number) => void }} Rows
+ */
+
+/**
  * A scrolling grid of which only the visible rows exist, for lists of any length. Rows have one height, that of the
  * style sheet's `--row`. Up, Down, Page Up, Page Down, Home and End move; the row's `[data-row]` gets the focus.
- *
- * Properties: `count`, `label`, `header` (a row template), `drawRow(index)`, and `onRange(first, last)`, called with the
- * rows that are about to be shown.
  */
 class VirtualList extends View {
-  label = ''
-  /** @type {unknown} */
-  header
-  /** @type {(first: number, last: number) => void} */
-  onRange = () => {}
-  /** @type {(index: number) => unknown} */
-  #drawRow = () => undefined
-  #count = 0
+  /** @type {Rows} */
+  #rows = { label: '', header: '', count: 0, draw: () => '', onRange: () => {} }
   #first = 0
   #last = 30
   #rowHeight = 40
   /** @type {number | undefined} the row to focus after the next rendering */
   #focused
 
-  /** @param {number} count */
-  set count(count) {
-    this.#count = count
-    this.update()
-  }
-
-  // A new function means that rows changed, though their number did not.
-  /** @param {(index: number) => unknown} drawRow */
-  set drawRow(drawRow) {
-    this.#drawRow = drawRow
+  /** @param {Rows} rows */
+  set rows(rows) {
+    this.#rows = rows
     this.update()
   }
 
@@ -57,20 +47,21 @@ class VirtualList extends View {
   }
 
   template() {
-    const last = Math.min(this.#last, this.#count)
+    const { label, header, count, draw, onRange } = this.#rows
+    const last = Math.min(this.#last, count)
     const indexes = Array.from(
       { length: Math.max(0, last - this.#first) },
       (_, at) => this.#first + at,
     )
-    this.onRange(this.#first, last)
+    onRange(this.#first, last)
     return html`
-      <div role="grid" aria-label=${this.label} aria-rowcount=${this.#count + 1}>
-        <div class="virtual-header" role="row" aria-rowindex="1">${this.header}</div>
+      <div role="grid" aria-label=${label} aria-rowcount=${count + 1}>
+        <div class="virtual-header" role="row" aria-rowindex="1">${header}</div>
         <div class="virtual-space" role="presentation">
           <div class="virtual-slice" role="presentation">
             ${indexes.map(
               (index) =>
-                html`<div class="virtual-row" role="row" aria-rowindex=${index + 2}>${this.#drawRow(index)}</div>`,
+                html`<div class="virtual-row" role="row" aria-rowindex=${index + 2}>${draw(index)}</div>`,
             )}
           </div>
         </div>
@@ -82,7 +73,7 @@ class VirtualList extends View {
     const space = this.querySelector('.virtual-space')
     /** @type {HTMLElement | null} */
     const slice = this.querySelector('.virtual-slice')
-    space?.style.setProperty('height', `${this.#count * this.#rowHeight}px`)
+    space?.style.setProperty('height', `${this.#rows.count * this.#rowHeight}px`)
     slice?.style.setProperty('transform', `translateY(${this.#first * this.#rowHeight}px)`)
     if (this.#focused === undefined) return
     this.#rowAt(this.#focused)?.focus({ preventScroll: true })
@@ -106,12 +97,12 @@ class VirtualList extends View {
       ['PageDown', at + page],
       ['PageUp', at - page],
       ['Home', 0],
-      ['End', this.#count - 1],
+      ['End', this.#rows.count - 1],
     ])
     const next = steps.get(event.key)
     if (next === undefined) return
     event.preventDefault()
-    this.focusRow(Math.max(0, Math.min(this.#count - 1, next)))
+    this.focusRow(Math.max(0, Math.min(this.#rows.count - 1, next)))
   }
 
   /** Scrolls a row into sight and focuses it. @param {number} index */

@@ -1,25 +1,69 @@
 import { get, mayEdit, send } from '../api/client.js'
-import { html, nothing, Resource, RouteView, View } from '../core/view.js'
-import { confirmDialog, openDialog } from '../ui/dialog.js'
-import { field, formField } from '../ui/form.js'
+import { hrefTo } from '../core/router.js'
+import { html, nothing, Resource, RouteView } from '../core/view.js'
+import { confirmDialog } from '../ui/dialog.js'
+import { formField, select } from '../ui/form.js'
 import { formatBytes } from '../ui/format.js'
 import { attempt, empty, icon, page, show, toast } from '../ui/states.js'
 import { age, pager } from '../ui/table.js'
 
-/** The versions, newest first: the first one is current. */
+/** The versions, newest first: the first one is current; or what differs between one and another, or the files as they are now. */
 class VersionListView extends RouteView {
   /** @type {Resource<Api.VersionList>} */
   #list = new Resource(this, (signal) => {
     const query = { ...this.values('page'), page_size: 20 }
     return get('files', '/api/versions', { query, signal })
   })
+  /** @type {Resource<Api.VersionDiff | undefined>} */
+  #diff = new Resource(this, async (signal) => {
+    const { since, ...query } = this.values('since', 'to', 'page')
+    if (!since) return undefined
+    const options = { params: { version: since }, query: { to: 'current', ...query }, signal }
+    return get('files', '/api/versions/{version}/diff', options)
+  })
   /** @type {Map<string, string>} changelogs that were loaded whole */
   #whole = new Map()
 
+  entered() {
+    for (const each of this.resources) each.value = undefined
+  }
+
   template() {
+    const since = this.query.get('since')
+    if (since)
+      return page(
+        `What changed since ${since}`,
+        this.#compareWith(since),
+        show(this.#diff, (diff) => diff && this.#changes(diff), 4),
+      )
     const create = html`<button class="button primary" data-key="n" @click=${() => this.reloadAfter(versionDialog())}>${icon('plus')} New version</button>`
     const content = show(this.#list, (list) => this.#versions(list), 5)
     return page('Versions', mayEdit('files') ? create : '', content)
+  }
+
+  /** @param {string} since */
+  #compareWith(since) {
+    const names = this.#list.value?.versions.map(({ version }) => version) ?? []
+    const others = names.filter((name) => name !== since)
+    const options = [
+      /** @type {[string, string]} */ (['current', 'The files as they are now']),
+      ...others,
+    ]
+    return select('Compare with', options, this.query.get('to') ?? 'current', (to) =>
+      this.open({ to }),
+    )
+  }
+
+  /** @param {Api.VersionDiff} diff */
+  #changes({ added, removed, changed, pagination }) {
+    if (pagination.total_items === 0) return html`<p class="muted">The files are the same.</p>`
+    return html`
+      <ul class="diff">
+        ${removed.map(({ path, before }) => line('removed', '−', path, sizeOf(before)))}
+        ${changed.map(({ path, before, after }) => line('changed', '~', path, `${sizeOf(before)} → ${sizeOf(after)}`))}
+        ${added.map(({ path, after }) => line('added', '+', path, sizeOf(after)))}
+      </ul>
+      ${pager(pagination, (page) => this.open({ page: String(page) }))}`
   }
 
   /** @param {Api.VersionList} list */
@@ -27,19 +71,17 @@ class VersionListView extends RouteView {
     const hint =
       'A version names a state of your files with a changelog. Programs read the newest one at /api/versions/current.'
     if (versions.length === 0) return empty('tag', 'No versions yet', hint)
-    const names = versions.map(({ version }) => version)
     return html`
       <ol class="versions">
-        ${versions.map((each, at) => this.#version(each, pagination.page === 1 && at === 0, names))}
+        ${versions.map((each, at) => this.#version(each, pagination.page === 1 && at === 0))}
       </ol>
       ${pager(pagination, (page) => this.open({ page: String(page) }))}`
   }
 
-  /** @param {Api.VersionRecord} record @param {boolean} isCurrent @param {string[]} names of all */
+  /** @param {Api.VersionRecord} record @param {boolean} isCurrent */
   #version(
     { version, changelog, changelog_truncated: isCut, created_by: by, created_at: at },
     isCurrent,
-    names,
   ) {
     const whole = this.#whole.get(version)
     return html`
@@ -49,7 +91,7 @@ class VersionListView extends RouteView {
           ${isCurrent ? html`<span class="chip good">${icon('check')} current</span>` : nothing}
           <span class="muted">${by}, ${age(at)}</span>
           <span class="spacer"></span>
-          <button class="button" aria-label="What changed since ${version}" @click=${() => openVersionDiff(version, names)}>What changed since</button>
+          <a class="button" aria-label="What changed since ${version}" href=${hrefTo(['versions'], { since: version })}>What changed since</a>
         </div>
         ${changelog ? html`<p class="changelog">${whole ?? changelog}${isCut && !whole ? '…' : nothing}</p>` : nothing}
         ${isCut && !whole ? html`<div><button class="link-button" @click=${() => this.#loadWhole(version)}>Show all</button></div>` : nothing}
@@ -69,8 +111,6 @@ class VersionListView extends RouteView {
 
 customElements.define('version-list', VersionListView)
 
-const versionPattern = /^[A-Za-z0-9._+-]{1,64}$/
-
 /** Creates a version. @returns {Promise<boolean>} whether one was created */
 function versionDialog() {
   const json = { version: '', changelog: '' }
@@ -78,88 +118,14 @@ function versionDialog() {
     title: 'New version',
     confirm: 'Create',
     busy: 'Creating…',
-    isReady: () => versionPattern.test(json.version),
-    body: (/** @type {() => void} */ update) => html`
-      ${formField(json, 'version', 'Version', {
-        fault:
-          json.version === '' || versionPattern.test(json.version)
-            ? undefined
-            : 'Letters, digits and . _ + - only, up to 64',
-        placeholder: '1.4.0',
-        isRequired: true,
-        onChange: update,
-      })}
+    body: () => html`
+      ${formField(json, 'version', 'Version', { placeholder: '1.4.0', isRequired: true, hint: 'Letters, digits and . _ + -' })}
       ${formField(json, 'changelog', 'Changelog', { rows: 8, placeholder: 'What is new' })}`,
     action: async () => {
       await send('files', 'post', '/api/versions', { json })
       toast(`Version ${json.version} is now current`)
     },
   })
-}
-
-/**
- * What differs between a version and another, or the files as they are now.
- * @param {string} version
- * @param {string[]} names of all versions
- */
-const openVersionDiff = (version, names) =>
-  openDialog({
-    title: `What changed since ${version}`,
-    draw: () =>
-      html`<version-diff .version=${version} .others=${names.filter((name) => name !== version)}></version-diff>`,
-  })
-
-class VersionDiffView extends View {
-  version = ''
-  /** @type {string[]} */
-  others = []
-  #to = 'current'
-  #page = 1
-  /** @type {Resource<Api.VersionDiff>} */
-  #diff = new Resource(this, (signal) => {
-    const query = { to: this.#to, page: this.#page, page_size: 100 }
-    const params = { version: this.version }
-    return get('files', '/api/versions/{version}/diff', { params, query, signal })
-  })
-
-  opened() {
-    void this.reload()
-  }
-
-  template() {
-    return html`
-      <div class="dialog-body">
-        ${field({
-          id: 'compare-with',
-          label: 'Compare with',
-          value: this.#to,
-          options: [['current', 'The files as they are now'], ...this.others],
-          onInput: (to) => {
-            this.#to = to
-            this.#open(1)
-          },
-        })}
-        ${show(this.#diff, (diff) => this.#list(diff), 4)}
-      </div>`
-  }
-
-  /** @param {Api.VersionDiff} diff */
-  #list({ added, removed, changed, pagination }) {
-    if (pagination.total_items === 0) return html`<p class="muted">The files are the same.</p>`
-    return html`
-      <ul class="diff">
-        ${removed.map(({ path, before }) => line('removed', '−', path, sizeOf(before)))}
-        ${changed.map(({ path, before, after }) => line('changed', '~', path, `${sizeOf(before)} → ${sizeOf(after)}`))}
-        ${added.map(({ path, after }) => line('added', '+', path, sizeOf(after)))}
-      </ul>
-      ${pager(pagination, (page) => this.#open(page))}`
-  }
-
-  /** @param {number} page */
-  #open(page) {
-    this.#page = page
-    void this.#diff.reload()
-  }
 }
 
 /** @param {{ size: number } | null} state */
@@ -171,5 +137,3 @@ const line = (kind, sign, path, size) => html`
     <span class="sign" aria-hidden="true">${sign}</span><span class="sr-only">${kind}:</span>
     <span class="diff-value">${path}</span><span class="muted">${size}</span>
   </li>`
-
-customElements.define('version-diff', VersionDiffView)

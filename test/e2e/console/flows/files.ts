@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { chooseFiles, dropOnto } from '../pick-files.ts'
 import type { Flows, Tester } from '../tester.ts'
@@ -14,7 +14,7 @@ export const fileFlows: Flows = {
     await tester.text(/Uploading [\d,]+ of 1,000 files/).waitFor()
     await tester.checkAccessibility('uploading')
     await tester.picture('uploading')
-    await tester.text('1,000 files uploaded').waitFor({ timeout: 120_000 })
+    await tester.text('1,000 files uploaded').waitFor({ timeout: 600_000 })
     const api = await tester.filesApi()
     const { tree } = await api.call('GET', '/api/files/tree?prefix=thousand&depth=0')
     assert.equal(tree.file_count, 1000)
@@ -44,6 +44,7 @@ export const fileFlows: Flows = {
     await api.upload('twice/a.txt', 'old\n')
     const file = join(tester.everything.dataDir, 'a.txt')
     writeFileSync(file, 'new content\n')
+    utimesSync(file, new Date(), new Date(2021, 4, 3, 12, 30))
     await tester.goTo('/files/twice/')
     for (const [choice, expected] of [
       ['Keep both', ['a (2).txt 12', 'a.txt 4']],
@@ -51,9 +52,13 @@ export const fileFlows: Flows = {
       ['Skip', ['a (2).txt 12', 'a.txt 12']],
     ] as const) {
       await chooseFiles(page, [file])
-      await page.getByRole('dialog', { name: 'This file exists' }).waitFor()
+      const dialog = page.getByRole('dialog', { name: 'This file exists' })
+      await dialog.getByText('12 bytes, changed May 3, 2021, 12:30').waitFor()
+      const { size, updated_at: at } = await api.call('GET', '/api/files/twice/a.txt')
+      const time = new Date(at).toLocaleDateString('en', { dateStyle: 'medium' })
+      await dialog.getByText(`${size} bytes, changed ${time}`).waitFor()
       await tester.checkAccessibility('file exists')
-      await page.getByRole('dialog').getByRole('button', { name: choice }).click()
+      await dialog.getByRole('button', { name: choice }).click()
       await tester.text(/file(?:s)? uploaded/).waitFor()
       await tester.button('Close the list of uploads').click()
       const { files } = await api.call('GET', '/api/files/?prefix=twice')

@@ -6,30 +6,69 @@ import type { Flows } from '../tester.ts'
 
 /** Many files at once, and looking from one to the next. */
 export const folderFlows: Flows = {
-  'moves three files of which one exists, and keeps both': async (tester) => {
+  'moves three files of which one exists as one change: keep both, replace, skip': async (
+    tester,
+  ) => {
     const { page } = tester
     tester.expectFailure(/status of 40[49]/) // Names that exist; the folder is empty, and gone, in the end.
     const api = await tester.filesApi()
-    for (const name of ['a.txt', 'b.txt', 'c.txt']) await api.upload(`bulk/from/${name}`, 'moved')
-    await api.upload('bulk/to/b.txt', 'there')
-    await tester.goTo('/files/bulk/from/')
-    await page.getByLabel('Select a.txt').check()
-    await page.getByLabel('Select c.txt').click({ modifiers: ['Shift'] })
-    await tester.text('3 items selected').waitFor()
-    await tester.button('Move').click()
-    await page.getByLabel('To the folder').fill('bulk/to')
-    await page.keyboard.press('Enter')
-    const dialog = page.getByRole('dialog', { name: 'This file exists' })
-    await dialog.getByText('bulk/to/b.txt').waitFor()
-    await tester.checkAccessibility('a name exists where files go')
-    await tester.picture('move-exists')
-    await dialog.getByRole('button', { name: 'Keep both' }).click()
-    await tester.text('Moved').waitFor()
-    const { files } = await api.call('GET', '/api/files/?prefix=bulk')
-    assert.deepEqual(
-      files.map(({ path, size }: { path: string; size: number }) => `${path} ${size}`),
-      ['bulk/to/a.txt 5', 'bulk/to/b (2).txt 5', 'bulk/to/b.txt 5', 'bulk/to/c.txt 5'],
-    )
+    let requests = 0
+    page.on('request', (request) => {
+      if (request.method() === 'POST' && request.url().includes('/api/files/move')) requests += 1
+    })
+    for (const [choice, left, counts] of [
+      ['Keep both', ['a.txt 5', 'b (2).txt 5', 'b.txt 1', 'c.txt 5'], [3, 0, 3]],
+      ['Replace', ['a.txt 5', 'b.txt 5', 'c.txt 5'], [2, 1, 3]],
+      ['Skip', ['a.txt 5', 'b.txt 1', 'c.txt 5'], [2, 0, 2]],
+    ] as const) {
+      const folder = `bulk/${choice}`
+      for (const name of ['a.txt', 'b.txt', 'c.txt'])
+        await api.upload(`${folder}/from/${name}`, 'moved')
+      await api.upload(`${folder}/to/b.txt`, '-')
+      await tester.goTo(`/files/${folder}/from/`)
+      await page.getByLabel('Select a.txt').check()
+      await page.getByLabel('Select c.txt').click({ modifiers: ['Shift'] })
+      await tester.text('3 items selected').waitFor()
+      await tester.button('Move').click()
+      await page.getByLabel('To the folder').fill(`${folder}/to/`)
+      await page.keyboard.press('Enter')
+      const dialog = page.getByRole('dialog', { name: 'This file exists' })
+      await dialog.getByText(`${folder}/to/b.txt`).waitFor()
+      await tester.checkAccessibility('a name exists where files go')
+      await tester.picture('move-exists')
+      await dialog.getByRole('button', { name: choice }).click()
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+      const { files } = await api.call('GET', `/api/files/?prefix=${encodeURI(folder)}/to`)
+      assert.deepEqual(
+        files.map(({ name, size }: { name: string; size: number }) => `${name} ${size}`),
+        left,
+      )
+      const path = `/api/changes?action=move&prefix=${encodeURI(folder)}`
+      const { changes } = await api.call('GET', path)
+      assert.deepEqual(
+        changes.map(({ added, replaced, removed }: Counts) => [added, replaced, removed]),
+        [counts],
+      )
+    }
+    assert.equal(requests, 6)
+  },
+
+  'counts in the categories what lies in the folder and below': async (tester) => {
+    const { page } = tester
+    const api = await tester.filesApi()
+    for (const path of ['one.svg', 'below/two.svg', 'three.txt'])
+      await api.upload(`counts/${path}`, picture)
+    await api.upload('elsewhere/four.svg', picture)
+    await tester.goTo('/files/counts/')
+    const chips = page.getByRole('group', { name: 'Categories' }).getByRole('button')
+    await chips.first().waitFor()
+    assert.deepEqual((await chips.allInnerTexts()).sort(), ['document\n1', 'image\n2'])
+    await tester.goTo('/files/')
+    const { categories } = await api.call('GET', '/api/files/categories')
+    const all: { category: string; file_count: number }[] = categories
+    const images = all.find(({ category }) => category === 'image')?.file_count ?? 0
+    assert.ok(images > 2)
+    await tester.button(new RegExp(`^image ${images}$`)).waitFor()
   },
 
   'counts a folder of several pages as people do, forward and backward': async (tester) => {
@@ -112,6 +151,12 @@ export const folderFlows: Flows = {
     const api = await tester.filesApi()
     assert.equal((await api.call('GET', '/api/files/dropped%20beside.txt')).size, 7)
   },
+}
+
+interface Counts {
+  added: number
+  replaced: number
+  removed: number
 }
 
 const picture =

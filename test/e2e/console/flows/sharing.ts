@@ -17,12 +17,14 @@ export const sharingFlows: Flows = {
     await page.getByLabel('Private folder').and(page.locator(':checked')).waitFor()
     await tester.button('Make a link').click()
     const link = (await page.locator('[data-secret]').textContent()) ?? ''
-    await tester.button('Revoke').waitFor()
-    await tester.checkAccessibility('share a folder')
     await tester.picture('share-folder')
+    await tester.button('Done').click()
     assert.equal(await status(file), 404)
     assert.equal(await status(`${link.replace(/\/$/, '')}/one.txt`), 200)
 
+    await tester.button(/^Share$/).click()
+    await tester.button('Revoke').waitFor()
+    await tester.checkAccessibility('share a folder')
     await tester.button('Revoke').click()
     await tester.text('No links yet').waitFor()
     assert.equal(await status(`${link.replace(/\/$/, '')}/one.txt`), 404)

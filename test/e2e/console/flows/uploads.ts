@@ -1,18 +1,15 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { mkdirSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import { openSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Everything, root } from '../../../support/everything.ts'
-import { reservePorts } from '../../../support/ports.ts'
-import { Line } from '../line.ts'
+import type { Everything } from '../../../support/everything.ts'
+import { FilesAlone } from '../files-alone.ts'
 import { chooseFiles } from '../pick-files.ts'
 import type { Flows } from '../tester.ts'
 
 // UPLOAD_MB: how large the file is; 500 is what a bad line meets.
 const bytes = Math.round(Number(process.env.UPLOAD_MB ?? '2') * 1024 * 1024)
-const partBytes = Math.max(65_536, Math.min(16_777_216, Math.round(bytes / 32)))
+const UPLOAD_PART_BYTES = String(Math.max(65_536, Math.min(16_777_216, Math.round(bytes / 32))))
 const quarter = Math.round(bytes / 4)
 
 /** Large files, which survive a bad line, a service that starts again, and a reload of the page. */
@@ -20,7 +17,7 @@ export const uploadFlows: Flows = {
   'continues a large upload after a cut line, a killed service, a pause and a reload': async (
     tester,
   ) => {
-    await using alone = await FilesAlone.start(tester.everything)
+    await using alone = await FilesAlone.start(tester.everything, { UPLOAD_PART_BYTES })
     const { line } = alone
     await using other = await tester.openAnother(alone.everything)
     const { page } = other
@@ -98,75 +95,4 @@ function makeFile({ dataDir }: Everything, name: string) {
     writeSync(file, block)
   }
   return { path, sha256: hash.digest('hex') }
-}
-
-/** A static service that can be killed, behind a line that can be cut, with a console of its own. */
-class FilesAlone implements AsyncDisposable {
-  readonly everything: Everything
-  readonly line: Line
-  readonly #env: Record<string, string>
-  readonly #console: ChildProcess
-  #service: ChildProcess | undefined
-
-  private constructor(base: Everything, port: number, line: Line) {
-    this.line = line
-    const dataDir = join(base.dataDir, 'alone')
-    mkdirSync(dataDir)
-    const at = (offset: number) => `http://127.0.0.1:${port + offset}`
-    const password = randomBytes(12).toString('hex')
-    this.#env = {
-      PORT: String(port),
-      DATA_DIR: dataDir,
-      USERS_FILE: join(dataDir, 'users.json'),
-      ADMIN_USERNAME: 'admin',
-      ADMIN_PASSWORD: password,
-      CORS_ORIGIN: at(1),
-    }
-    this.#console = run('console', {
-      PORT: String(port + 1),
-      STATIC_SERVICE_URL: at(2),
-      UPLOAD_PART_BYTES: String(partBytes),
-    })
-    this.everything = { ...base, domains: '', files: at(2), console: at(1), dataDir, password }
-  }
-
-  static async start(base: Everything): Promise<FilesAlone> {
-    const port = await reservePorts(3)
-    const alone = new FilesAlone(base, port, await Line.open(port + 2, port))
-    await Promise.all([alone.startService(), untilHealthy(alone.everything.console)])
-    return alone
-  }
-
-  async startService() {
-    this.#service = run('static-service', this.#env)
-    await untilHealthy(`http://127.0.0.1:${this.#env.PORT}`)
-  }
-
-  async kill() {
-    if (!this.#service) return
-    const ended = once(this.#service, 'exit')
-    this.#service.kill('SIGKILL')
-    await ended
-  }
-
-  async [Symbol.asyncDispose]() {
-    const ended = once(this.#console, 'exit')
-    this.#console.kill()
-    await Promise.all([ended, this.kill(), this.line[Symbol.asyncDispose]()])
-  }
-}
-
-const run = (name: string, env: Record<string, string>) =>
-  spawn(process.execPath, [join(root, 'packages', name, 'dist/main.js')], {
-    env: { ...process.env, LOG_LEVEL: 'error', HOST: '127.0.0.1', ...env },
-    stdio: 'inherit',
-  })
-
-/** The services say nothing when they are ready, so that this asks. */
-async function untilHealthy(url: string) {
-  for (;;) {
-    const response = await fetch(`${url}/health`).catch(() => undefined)
-    if (response?.ok) return
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
 }

@@ -1,33 +1,42 @@
 import { get, mayEdit } from '../../api/client.js'
 import { navigate } from '../../core/router.js'
-import { html, nothing, Resource, RouteView } from '../../core/view.js'
+import { html, nothing, Resource } from '../../core/view.js'
 import { formatBytes, formatCount } from '../../ui/format.js'
 import { Selection } from '../../ui/selection.js'
-import { attempt, failed, icon, loading, toast } from '../../ui/states.js'
+import { attempt, icon, show, toast } from '../../ui/states.js'
 import { repeat } from '../../vendor/directives/repeat.js'
 import { categoryBar } from '../category-bar.js'
-import { deleteDialog, moveDialog } from '../change-dialogs.js'
-import { announceFilesChanged, currentPath, filesChanged } from '../content.js'
-import { directoriesIn, hrefToPath } from '../paths.js'
+import { deleteDialog, moveDialog, sizeOf } from '../change-dialogs.js'
+import { announceFilesChanged, currentPath, FilesView, hrefToPath } from '../content.js'
+import { directoriesIn } from '../paths.js'
 import { FileSource } from './file-source.js'
 import { folderHeader, nothingHere } from './folder-header.js'
 import { entryRow, entryTile, hrefOf, listHeader, waitingRow } from './rows.js'
 import '../../ui/virtual-list.js'
 
-/** @typedef {Api.FileRecord | Api.DirectoryNode} Entry */
+/** @import { Entry } from '../change-dialogs.js' */
 
 const tilesAtOnce = 200
 
 /** What lies in a folder, or below it while a search or category is chosen. Its state is in the address. */
-export class FolderContents extends RouteView {
-  /** @type {FileSource | undefined} */
-  #source
+export class FolderContents extends FilesView {
   #range = { first: 0, last: 1 }
   #tiles = tilesAtOnce
-  #loading = new AbortController()
+  #source = new Resource(this, (signal) => {
+    void this.#directory.reload()
+    void this.#categories.reload()
+    const query = {
+      prefix: currentPath().folder,
+      recursive: this.#isDeep() ? undefined : 'false',
+      sort: 'path',
+      ...this.values('search', 'category', 'sort'),
+    }
+    return new FileSource(query, signal).open(this.#range.first, this.#range.last)
+  })
   #directory = new Resource(this, async (signal) => {
     const query = { prefix: currentPath().folder, depth: 1 }
-    return (await get('files', '/api/files/tree', { query, signal })).tree
+    const { tree } = await get('files', '/api/files/tree', { query, signal })
+    return { ...tree, directories: directoriesIn(tree) }
   })
   #categories = new Resource(this, async (signal) => {
     const query = { prefix: currentPath().folder }
@@ -39,11 +48,6 @@ export class FolderContents extends RouteView {
     () => this.update(),
   )
 
-  opened() {
-    filesChanged.addEventListener('change', () => this.reload(), { signal: this.signal })
-    super.opened()
-  }
-
   // Not the file whose details are open.
   get address() {
     const { folder } = currentPath()
@@ -52,33 +56,15 @@ export class FolderContents extends RouteView {
 
   entered() {
     this.#selection.choose([])
-    this.#source = undefined
+    this.#source.value = undefined
     this.#directory.value = undefined
     this.#range = { first: 0, last: 1 }
     this.#tiles = tilesAtOnce
   }
 
+  // The rest is tried again with it.
   reload() {
-    this.#loading.abort()
-    this.#loading = new AbortController()
-    const { folder } = currentPath()
-    const source = new FileSource(
-      {
-        prefix: folder || undefined,
-        recursive: this.#isDeep() ? undefined : 'false',
-        sort: 'path',
-        ...this.values('search', 'category', 'sort'),
-      },
-      this.#range,
-      () => {
-        // The rows stay until newer ones are there.
-        if (source.isReady || source.error) this.#source = source
-        this.update()
-      },
-      this.#loading.signal,
-    )
-    void this.#directory.reload()
-    void this.#categories.reload()
+    return this.#source.reload()
   }
 
   #isDeep() {
@@ -87,26 +73,20 @@ export class FolderContents extends RouteView {
 
   /** @param {Record<string, string>} changes @param {{ replace?: boolean }} [options] */
   open(changes, options) {
-    const query = new URLSearchParams(this.query)
-    for (const [name, value] of Object.entries({ file: '', ...changes })) {
-      if (value) query.set(name, value)
-      else query.delete(name)
-    }
+    const query = { ...Object.fromEntries(this.query), file: '', ...changes }
     navigate(hrefToPath(currentPath().folder, query), options)
   }
 
   /** Opens the file before or after the one whose details are open. @param {number} by */
   step(by) {
     const { file } = currentPath()
-    const { total = 0 } = this.#source ?? {}
-    for (let at = 0; at < total; at += 1) {
-      if (this.#source?.at(at)?.path !== file) continue
-      const next = this.#source.at(at + by)
+    const source = this.#source.value
+    for (let at = 0; source && at < source.total; at += 1) {
+      if (source.at(at)?.path !== file) continue
+      const next = source.at(at + by)
       if (next) return navigate(hrefOf(next, this.#searched(), this.query))
     }
-    return toast(
-      by > 0 ? 'This is the last file of the list' : 'This is the first file of the list',
-    )
+    return toast(`This is the ${by > 0 ? 'last' : 'first'} file of the list`)
   }
 
   #searched() {
@@ -120,22 +100,18 @@ export class FolderContents extends RouteView {
       <section class="folder" aria-label="Folder">
         ${folderHeader(this, folder)}
         ${this.#selection.entries.length > 0 ? this.#selectionBar() : categoryBar(this.#categories.value ?? [], category, (value) => this.open({ category: value }))}
-        ${this.#content()}
+        ${show(this.#source, (source) => this.#content(source), 12)}
       </section>`
   }
 
-  #content() {
-    const source = this.#source
-    if (!source || (!source.isReady && !source.error)) return loading(12)
-    const failure = source.error ? failed(source.error, () => this.reload()) : nothing
-    if (!source.isReady) return failure
-    const directories = this.#directories()
-    const count = directories.length + source.total
+  /** @param {FileSource} source */
+  #content(source) {
+    const directories = this.#directories().length
+    const count = directories + source.total
     if (count === 0) return nothingHere(this, currentPath().folder)
     return html`
-      ${failure}
       <p class="folder-summary muted" role="status">${this.#summary(source)}</p>
-      ${this.query.get('view') === 'grid' ? this.#grid(source, count) : this.#list(source, directories.length, count)}`
+      ${this.query.get('view') === 'grid' ? this.#grid(source, count) : this.#list(source, directories, count)}`
   }
 
   /** @param {FileSource} source @param {number} directories @param {number} count */
@@ -145,20 +121,18 @@ export class FolderContents extends RouteView {
       isChosen: this.#selection.entries.length === count,
       choose: () => this.#chooseAll(count),
     }
-    return html`
-      <virtual-list
-        class="table-frame file-list"
-        .label=${'Files'}
-        .header=${listHeader(sort, (value) => this.open({ sort: value === 'path' ? '' : value }), mayEdit('files') ? all : undefined)}
-        .drawRow=${(/** @type {number} */ index) => {
-          const entry = this.#entryAt(index)
-          return entry ? entryRow(entry, this.#stateOf(entry, index)) : waitingRow()
-        }}
-        .onRange=${(/** @type {number} */ first, /** @type {number} */ last) =>
-          this.#want(source, first - directories, last - directories)}
-        .count=${count}
-        @keydown=${this.#keys}
-      ></virtual-list>`
+    const rows = {
+      label: 'Files',
+      header: listHeader(sort, (sort) => this.open({ sort }), mayEdit('files') ? all : undefined),
+      count,
+      draw: (/** @type {number} */ index) => {
+        const entry = this.#entryAt(index)
+        return entry ? entryRow(entry, this.#stateOf(entry, index)) : waitingRow()
+      },
+      onRange: (/** @type {number} */ first, /** @type {number} */ last) =>
+        this.#want(source, first - directories, last - directories),
+    }
+    return html`<virtual-list class="table-frame file-list" .rows=${rows} @keydown=${this.#keys}></virtual-list>`
   }
 
   /** @param {FileSource} source @param {number} count */
@@ -183,7 +157,7 @@ export class FolderContents extends RouteView {
   /** @param {number} index @returns {Entry | undefined} */
   #entryAt = (index) => {
     const directories = this.#directories()
-    return directories[index] ?? this.#source?.at(index - directories.length)
+    return directories[index] ?? this.#source.value?.at(index - directories.length)
   }
 
   /** @param {Entry} entry @param {number} index */
@@ -214,21 +188,22 @@ export class FolderContents extends RouteView {
   }
 
   #directories() {
-    return this.#isDeep() ? [] : directoriesIn(this.#directory.value)
+    return (!this.#isDeep() && this.#directory.value?.directories) || []
   }
 
   /** @param {FileSource} source @param {number} first @param {number} last */
   #want(source, first, last) {
     this.#range = { first: Math.max(0, first), last: Math.max(1, Math.min(source.total, last)) }
-    source.want(this.#range.first, this.#range.last)
+    source.want(this.#range.first, this.#range.last, (error) => {
+      if (source !== this.#source.value) return
+      this.#source.error = error
+      this.update()
+    })
   }
 
   #selectionBar() {
     const { entries } = this.#selection
-    const bytes = entries.reduce(
-      (sum, each) => sum + ('sha256' in each ? each.size : each.total_size),
-      0,
-    )
+    const bytes = entries.reduce((sum, each) => sum + sizeOf(each), 0)
     return html`
       <div class="selection-bar" role="region" aria-label="Selection">
         <span>${formatCount(entries.length, 'item')} selected, ${formatBytes(bytes)}</span>
@@ -243,7 +218,7 @@ export class FolderContents extends RouteView {
   #chooseAll = (count) =>
     attempt(async () => {
       if (this.#selection.entries.length === count) return this.#selection.choose([])
-      const files = await this.#source?.all()
+      const files = await this.#source.value?.all()
       return this.#selection.choose([...this.#directories(), ...(files ?? [])])
     })
 
@@ -251,11 +226,8 @@ export class FolderContents extends RouteView {
   /** @param {typeof moveDialog | typeof deleteDialog} dialog */
   async #change(dialog) {
     const { entries } = this.#selection
-    const files = entries.flatMap((entry) => ('sha256' in entry ? [entry] : []))
-    const directories = entries.flatMap((entry) => ('sha256' in entry ? [] : [entry]))
-    const { folder, file } = currentPath()
-    if (await dialog({ files, directories, folder })) {
-      if (files.some(({ path }) => path === file)) this.open({})
+    if (await dialog(entries)) {
+      if (entries.some(({ path }) => path === currentPath().file)) this.open({})
       this.#selection.choose([])
     }
     announceFilesChanged()

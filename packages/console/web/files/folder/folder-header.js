@@ -3,8 +3,8 @@ import { html, nothing } from '../../core/view.js'
 import { saveBlob } from '../../ui/clipboard.js'
 import { searchBox } from '../../ui/form.js'
 import { attempt, empty, icon } from '../../ui/states.js'
-import { getBlob } from '../content.js'
-import { hrefToPath, nameOf } from '../paths.js'
+import { getBlob, hrefToPath } from '../content.js'
+import { nameOf } from '../paths.js'
 import { openShareDialog } from '../sharing/share-dialog.js'
 import { chooseFiles } from '../upload/pick-files.js'
 
@@ -38,27 +38,14 @@ export function folderHeader(view, folder) {
 
 /** @param {RouteView} view @param {string} folder */
 export function nothingHere({ query }, folder) {
-  const search = query.get('search')
-  const category = query.get('category')
-  if (search || category) {
-    return empty(
-      'search',
-      search ? `No file contains “${search}”` : `No ${category} files here`,
-      '',
-      html`<a class="button" href=${hrefToPath(folder)}>Show all files</a>`,
-    )
-  }
-  const isEditor = mayEdit('files')
-  return empty(
-    'folder',
-    folder ? 'This folder is empty' : 'No files yet',
-    isEditor
-      ? 'Drop files or whole folders here, or choose them.'
-      : 'Files that are uploaded appear here.',
-    isEditor
-      ? html`<button class="button primary" @click=${() => chooseFiles(folder, false)}>${icon('upload')} Upload files</button>`
-      : nothing,
-  )
+  const [search, category] = [query.get('search'), query.get('category')]
+  const all = html`<a class="button" href=${hrefToPath(folder)}>Show all files</a>`
+  if (search) return empty('search', `No file contains “${search}”`, '', all)
+  if (category) return empty('search', `No ${category} files here`, '', all)
+  const title = folder ? 'This folder is empty' : 'No files yet'
+  if (!mayEdit('files')) return empty('folder', title, 'Files that are uploaded appear here.')
+  const upload = html`<button class="button primary" @click=${() => chooseFiles(folder, false)}>${icon('upload')} Upload files</button>`
+  return empty('folder', title, 'Drop files or whole folders here, or choose them.', upload)
 }
 
 // As one archive.

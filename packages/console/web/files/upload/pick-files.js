@@ -14,35 +14,26 @@ export async function readDrop(transfer) {
   // The entries are gone after the event: they are taken before the first await.
   const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? [])
   if (entries.length === 0) return [...transfer.files].map((file) => ({ file, path: file.name }))
-  const found = await Promise.all(entries.map((entry) => readEntry(entry)))
-  return found.flat()
-}
-
-/** @param {FileSystemEntry} entry @returns {Promise<PickedFile[]>} */
-async function readEntry(entry) {
-  const path = entry.fullPath.replace(/^\//, '')
-  if (entry.isFile) {
-    const fileEntry = /** @type {FileSystemFileEntry} */ (entry)
-    const file = await new Promise((resolve, reject) => fileEntry.file(resolve, reject))
-    return [{ file, path }]
-  }
-  const children = await readAllEntries(
-    /** @type {FileSystemDirectoryEntry} */ (entry).createReader(),
-  )
+  /** @type {PickedFile[]} */
   const found = []
-  for (const child of children) found.push(...(await readEntry(child)))
+  for (const entry of entries) for await (const picked of filesIn(entry)) found.push(picked)
   return found
 }
 
-// A reader hands out its entries in portions, the last one empty.
-/** @param {FileSystemDirectoryReader} reader @returns {Promise<FileSystemEntry[]>} */
-async function readAllEntries(reader) {
-  const all = []
+/** @param {FileSystemEntry} entry @returns {AsyncGenerator<PickedFile>} */
+async function* filesIn(entry) {
+  if (entry.isFile) {
+    const { file } = /** @type {FileSystemFileEntry} */ (entry)
+    yield { file: await new Promise(file.bind(entry)), path: entry.fullPath.slice(1) }
+    return
+  }
+  const reader = /** @type {FileSystemDirectoryEntry} */ (entry).createReader()
   for (;;) {
+    // In portions, the last one empty.
     /** @type {FileSystemEntry[]} */
-    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject))
-    if (some.length === 0) return all
-    all.push(...some)
+    const children = await new Promise(reader.readEntries.bind(reader))
+    if (children.length === 0) return
+    for (const child of children) yield* filesIn(child)
   }
 }
 

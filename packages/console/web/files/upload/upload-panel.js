@@ -30,33 +30,35 @@ class UploadPanel extends View {
   }
 
   template() {
-    if (uploads.items.length === 0) return this.#afterReload()
-    const { summary } = uploads
+    const { summary, items } = uploads
+    if (items.length === 0) return this.#interrupted.length > 0 ? this.#afterReload() : nothing
     const { isActive, failed, total, sent } = summary
-    return frame(
-      title(summary),
-      detail(summary),
-      html`
-        <button class="icon-button toggle ${this.#isOpen ? 'open' : ''}" aria-expanded=${this.#isOpen} aria-label="Show each upload" @click=${this.#toggle}>
-          ${icon('chevron')}
-        </button>
-        ${!isActive && failed > 0 ? html`<button class="button" @click=${() => uploads.retryFailed()}>Retry failed</button>` : nothing}
-        ${isActive ? html`<button class="button" @click=${() => uploads.cancelAll()}>Cancel all</button>` : closeButton(() => uploads.clear())}`,
-      html`
+    return html`
+      <section class="upload-panel" aria-label="Uploads">
+        <header>
+          <div class="upload-title"><strong role="status">${title(summary)}</strong> <span class="muted">${detail(summary)}</span></div>
+          <button class="icon-button toggle ${this.#isOpen ? 'open' : ''}" aria-expanded=${this.#isOpen} aria-label="Show each upload" @click=${this.#toggle}>
+            ${icon('chevron')}
+          </button>
+          ${!isActive && failed > 0 ? html`<button class="button" @click=${() => uploads.retryFailed()}>Retry failed</button>` : nothing}
+          ${isActive ? html`<button class="button" @click=${() => uploads.cancelAll()}>Cancel all</button>` : closeButton(() => uploads.clear())}
+        </header>
         <meter-bar .fraction=${total > 0 ? sent / total : isActive ? 0 : 1}></meter-bar>
-        ${this.#isOpen ? list() : nothing}`,
-    )
+        ${this.#isOpen ? list() : nothing}
+      </section>`
   }
 
   // A reload ends the program, not the uploads: the browser gives their files again when they are chosen.
-  #afterReload() {
-    if (this.#interrupted.length === 0) return nothing
-    return frame(
-      `${formatCount(this.#interrupted.length, 'upload')} interrupted`,
-      `Choose the same files again, and they continue: ${this.#interrupted.join(', ')}`,
-      closeButton(this.#forget),
-    )
-  }
+  #afterReload = () => html`
+    <section class="upload-panel" aria-label="Uploads">
+      <header>
+        <div class="upload-title">
+          <strong role="status">${formatCount(this.#interrupted.length, 'upload')} interrupted</strong>
+          <span class="muted">Choose the same files again, and they continue: ${this.#interrupted.join(', ')}</span>
+        </div>
+        ${closeButton(this.#forget)}
+      </header>
+    </section>`
 
   #forget = () => {
     this.#interrupted = []
@@ -68,16 +70,6 @@ class UploadPanel extends View {
     this.update()
   }
 }
-
-/** @param {string} words @param {string} more @param {unknown} buttons @param {unknown} [content] */
-const frame = (words, more, buttons, content) => html`
-  <section class="upload-panel" aria-label="Uploads">
-    <header>
-      <div class="upload-title"><strong role="status">${words}</strong> <span class="muted">${more}</span></div>
-      ${buttons}
-    </header>
-    ${content}
-  </section>`
 
 const closeButton = (/** @type {() => void} */ close) =>
   action('close', 'Close the list of uploads', close)
@@ -97,22 +89,21 @@ function list() {
 /** @param {typeof uploads.summary} summary */
 function title({ count, done, failed, isActive }) {
   if (isActive) return `Uploading ${formatNumber(done)} of ${formatCount(count, 'file')}`
-  const stored = `${formatCount(done, 'file')} uploaded`
-  return failed > 0 ? `${stored}, ${formatNumber(failed)} failed` : stored
+  return `${formatCount(done, 'file')} uploaded${failed > 0 ? `, ${formatNumber(failed)} failed` : ''}`
 }
 
 /** @param {typeof uploads.summary} summary */
 function detail({ sent, total, perSecond, secondsLeft, isActive }) {
-  const parts = [isActive ? `${formatBytes(sent)} of ${formatBytes(total)}` : formatBytes(total)]
-  if (isActive && perSecond > 0) parts.push(`${formatBytes(perSecond)}/s`)
-  if (secondsLeft !== undefined) parts.push(`${formatDuration(secondsLeft)} left`)
-  return parts.join(' · ')
+  if (!isActive) return formatBytes(total)
+  const speed = perSecond > 0 ? ` · ${formatBytes(perSecond)}/s` : ''
+  const left = secondsLeft === undefined ? '' : ` · ${formatDuration(secondsLeft)} left`
+  return `${formatBytes(sent)} of ${formatBytes(total)}${speed}${left}`
 }
 
 /** @param {Upload} upload */
-const rank = ({ state }) =>
-  ['failed', 'exists', 'sending', 'paused', 'waiting'].indexOf(state) +
-  (isOpen(state) || state === 'failed' ? 0 : 9)
+const rank = (upload) =>
+  ['failed', 'exists', 'sending', 'paused', 'waiting'].indexOf(upload.state) +
+  (isOpen(upload) || upload.state === 'failed' ? 0 : 9)
 
 /** @param {Upload} upload */
 function row(upload) {
@@ -129,7 +120,7 @@ function row(upload) {
       <span class="upload-actions">
         ${state === 'sending' && isResumable(file) ? action('pause', `Pause ${path}`, () => uploads.pause(upload)) : nothing}
         ${state === 'paused' ? action('play', `Resume ${path}`, () => uploads.retry(upload)) : nothing}
-        ${isOpen(state) ? action('close', `Cancel ${path}`, () => uploads.cancel(upload)) : nothing}
+        ${isOpen(upload) ? action('close', `Cancel ${path}`, () => uploads.cancel(upload)) : nothing}
         ${state === 'failed' || state === 'cancelled' ? action('refresh', `Retry ${path}`, () => uploads.retry(upload)) : nothing}
         ${state === 'done' ? html`<span class="upload-done">${icon('check')}</span>` : nothing}
       </span>

@@ -4,7 +4,7 @@ import { html, nothing } from '../../core/view.js'
 import { formatBytes, formatTime } from '../../ui/format.js'
 import { askAboutExisting } from '../change-dialogs.js'
 import { announceFilesChanged } from '../content.js'
-import { numberedPath, pathFault } from '../paths.js'
+import { nextName } from '../paths.js'
 import { SpeedMeter } from './speed.js'
 import { discard, isResumable, sendFile, sendResumable } from './upload-request.js'
 
@@ -12,8 +12,8 @@ import { discard, isResumable, sendFile, sendResumable } from './upload-request.
 
 /**
  * @typedef {'waiting' | 'sending' | 'paused' | 'done' | 'exists' | 'failed' | 'skipped' | 'cancelled'} UploadState
- * @typedef {{ id: number, file: File, wantedPath: string, path: string, state: UploadState, sent: number,
- *   replace: boolean, isInterrupted?: boolean, error?: unknown, abort?: AbortController }} Upload
+ * @typedef {{ id: number, file: File, path: string, state: UploadState, sent: number, choice?: Choice,
+ *   isInterrupted?: boolean, error?: unknown, abort?: AbortController }} Upload `choice`: about the name that exists
  */
 
 // Two of the browser's six connections stay free for listings.
@@ -35,26 +35,18 @@ class UploadQueue extends EventTarget {
 
   /** @param {string} folder @param {PickedFile[]} files */
   add(folder, files) {
-    for (const { file, path } of files) {
-      const whole = `${folder}${path}`.normalize('NFC')
-      const fault = pathFault(whole) ?? sizeFault(file)
-      this.items.push({
-        id: this.#nextId++,
-        file,
-        wantedPath: whole,
-        path: whole,
-        state: fault ? 'failed' : 'waiting',
-        sent: 0,
-        replace: false,
-        error: fault ? new Error(fault) : undefined,
-      })
+    for (const { file, path: below } of files) {
+      const path = `${folder}${below}`.normalize('NFC')
+      const error = findFault(file)
+      const state = error ? 'failed' : 'waiting'
+      this.items.push({ id: this.#nextId++, file, path, state, sent: 0, error })
     }
     this.#advance()
   }
 
   /** @param {Upload} upload */
   cancel(upload) {
-    if (!isOpen(upload.state)) return
+    if (!isOpen(upload)) return
     Object.assign(upload, { state: 'cancelled', sent: 0 })
     upload.abort?.abort()
     void discard(upload)
@@ -84,42 +76,31 @@ class UploadQueue extends EventTarget {
 
   /** Removes what has ended from the list. */
   clear() {
-    this.items = this.items.filter(({ state }) => isOpen(state))
+    this.items = this.items.filter(isOpen)
     this.#speed.reset()
     this.#changed()
   }
 
   get summary() {
-    const of = (/** @type {UploadState} */ state) =>
-      this.items.filter((each) => each.state === state)
     const wanted = this.items.filter(({ state }) => state !== 'skipped' && state !== 'cancelled')
+    const count = (/** @type {UploadState} */ of) =>
+      wanted.filter(({ state }) => state === of).length
     const total = wanted.reduce((sum, { file }) => sum + file.size, 0)
     const sent = wanted.reduce(
       (sum, each) => sum + (each.state === 'done' ? each.file.size : each.sent),
       0,
     )
     const { perSecond } = this.#speed
-    const isActive = this.items.some(({ state }) => isOpen(state))
+    const isActive = this.items.some(isOpen)
     const secondsLeft = isActive && perSecond > 0 ? (total - sent) / perSecond : undefined
-    return {
-      count: wanted.length,
-      done: of('done').length,
-      failed: of('failed').length,
-      total,
-      sent,
-      perSecond,
-      secondsLeft,
-      isActive,
-    }
+    const [done, failed] = [count('done'), count('failed')]
+    return { count: wanted.length, done, failed, total, sent, perSecond, secondsLeft, isActive }
   }
 
   #advance() {
-    while (this.#running < atOnce) {
-      const next = this.items.find(({ state }) => state === 'waiting')
-      if (!next) break
-      void this.#send(next)
-    }
-    void this.#askNext()
+    for (const next of this.items.filter(({ state }) => state === 'waiting'))
+      if (this.#running < atOnce) void this.#send(next)
+    void this.#settleExisting()
     this.#changed()
   }
 
@@ -129,9 +110,8 @@ class UploadQueue extends EventTarget {
     upload.state = 'sending'
     upload.abort = new AbortController()
     const { signal } = upload.abort
-    const { file, path, replace } = upload
-    /** @param {number} sent */
-    const onProgress = (sent) => {
+    const { file, choice } = upload
+    const onProgress = (/** @type {number} */ sent) => {
       Object.assign(upload, { sent: Math.min(sent, file.size), isInterrupted: false })
       this.#changed()
     }
@@ -141,63 +121,46 @@ class UploadQueue extends EventTarget {
     }
     try {
       const send = isResumable(file) ? sendResumable : sendFile
-      await send({ file, path, replace, signal, onProgress, onWait })
+      await send({ ...upload, signal, onProgress, onWait })
       upload.state = 'done'
       this.#announce()
     } catch (error) {
-      if (!signal.aborted) this.#fail(upload, error)
+      if (!signal.aborted) {
+        const isMet = explain(error).code === 'precondition_failed' && choice !== 'replace'
+        if (!isResumable(file)) upload.sent = 0
+        Object.assign(upload, isMet ? { state: 'exists' } : { state: 'failed', error })
+      }
     }
     this.#running -= 1
     this.#advance()
   }
 
-  /** @param {Upload} upload @param {unknown} error */
-  #fail(upload, error) {
-    if (!isResumable(upload.file)) upload.sent = 0
-    if (explain(error).code === 'precondition_failed' && !upload.replace) this.#meet(upload)
-    else Object.assign(upload, { state: 'failed', error })
-  }
-
-  // The name exists: the choice for all is taken, or the person is asked.
-  /** @param {Upload} upload */
-  #meet(upload) {
-    upload.state = 'exists'
-    if (upload.path !== upload.wantedPath) this.#settle(upload, 'keep-both')
-    else if (this.#choiceForAll) this.#settle(upload, this.#choiceForAll)
-  }
-
-  async #askNext() {
+  // Of those whose names exist one after the other is asked about, until the choice is for all.
+  async #settleExisting() {
     const upload = this.items.find(({ state }) => state === 'exists')
     if (!upload || this.#isAsking) return
     this.#isAsking = true
-    const others = this.items.filter(({ state }) => isOpen(state)).length - 1
-    const answer = await askAboutExisting(await compare(upload), others)
+    upload.choice ??= this.#choiceForAll ?? (await this.#ask(upload))
     this.#isAsking = false
-    if (answer?.forAll) this.#choiceForAll = answer.choice
-    this.#settle(upload, answer?.choice ?? 'skip')
-    if (this.#choiceForAll) {
-      for (const each of this.items)
-        if (each.state === 'exists') this.#settle(each, this.#choiceForAll)
-    }
+    if (upload.choice === 'keep-both') upload.path = nextName(upload.path)
+    // It may have been cancelled meanwhile.
+    if (upload.state === 'exists') upload.state = upload.choice === 'skip' ? 'skipped' : 'waiting'
     this.#advance()
   }
 
-  /** @param {Upload} upload @param {Choice} choice */
-  #settle(upload, choice) {
-    if (choice === 'skip') upload.state = 'skipped'
-    else if (choice === 'replace') Object.assign(upload, { state: 'waiting', replace: true })
-    else {
-      const [, number = '1'] =
-        / \((\d+)\)(?:\.[^./]*)?$/.exec(upload.path === upload.wantedPath ? '' : upload.path) ?? []
-      upload.path = numberedPath(upload.wantedPath, Number(number) + 1)
-      upload.state = 'waiting'
+  /** @param {Upload} upload @returns {Promise<Choice>} */
+  async #ask(upload) {
+    const others = this.items.filter(isOpen).length - 1
+    const { choice, forAll } = (await askAboutExisting(await compare(upload), others)) ?? {
+      choice: 'skip',
     }
+    if (forAll) this.#choiceForAll = choice
+    return choice
   }
 
   #announce() {
     const now = performance.now()
-    const isLast = !this.items.some(({ state }) => isOpen(state))
-    if (!isLast && now - this.#announcedAt < announceMs) return
+    if (this.items.some(isOpen) && now - this.#announcedAt < announceMs) return
     this.#announcedAt = now
     announceFilesChanged()
   }
@@ -226,19 +189,20 @@ async function compare({ path, file }) {
     </dl>`
 }
 
-/** @param {UploadState} state */
-export const isOpen = (state) => ['waiting', 'sending', 'paused', 'exists'].includes(state)
+/** @param {Upload} upload */
+export const isOpen = ({ state }) => ['waiting', 'sending', 'paused', 'exists'].includes(state)
 
 /** Why a file is refused before it is sent. @param {File} file */
-const sizeFault = ({ size }) =>
-  size > config.max_upload_bytes
-    ? `${formatBytes(size)} is more than the ${formatBytes(config.max_upload_bytes)} that the service takes`
-    : undefined
+function findFault({ size }) {
+  const { max_upload_bytes: max } = config
+  const fault = `${formatBytes(size)} is more than the ${formatBytes(max)} that the service takes`
+  return size > max ? new Error(fault) : undefined
+}
 
 export const uploads = new UploadQueue()
 
 addEventListener('beforeunload', (event) => {
-  if (uploads.items.some(({ state }) => isOpen(state))) event.preventDefault()
+  if (uploads.items.some(isOpen)) event.preventDefault()
 })
 
 // After a logout nothing of that person goes on or stays in sight.

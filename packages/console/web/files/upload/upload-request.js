@@ -10,8 +10,9 @@ import {
 } from '../../api/transport.js'
 
 /**
- * @typedef {{ file: File, path: string, replace: boolean, signal: AbortSignal, onProgress: (sent: number) => void }} FileUpload
- *   without `replace` an existing file is refused with `precondition_failed`
+ * @typedef {{ file: File, path: string, choice?: string }} ChosenFile `choice`: unless it is `replace`, an existing file is refused
+ *   with `precondition_failed`
+ * @typedef {ChosenFile & { signal: AbortSignal, onProgress: (sent: number) => void }} FileUpload
  */
 
 /**
@@ -19,12 +20,12 @@ import {
  * @param {FileUpload} upload
  * @throws {ApiError}
  */
-export function sendFile({ file, path, replace, signal, onProgress }) {
+export function sendFile({ file, path, choice, signal, onProgress }) {
   const body = new FormData()
   body.append('path', path)
   body.append('file', file)
   /** @type {Record<string, string>} */
-  const headers = replace ? {} : { 'if-none-match': '*' }
+  const headers = choice === 'replace' ? {} : { 'if-none-match': '*' }
   return sendBytes('POST', '/api/files/upload', { headers, body, signal, onProgress })
 }
 
@@ -60,7 +61,7 @@ const sendBytes = (method, path, { headers, body, signal, onProgress }) =>
     return promise
   })
 
-export const cancelled = () => new DOMException('Cancelled', 'AbortError')
+const cancelled = () => new DOMException('Cancelled', 'AbortError')
 
 /**
  * Large files by tus (https://tus.io): part by part, and after an interruption from where the service says. The addresses
@@ -70,29 +71,21 @@ export const cancelled = () => new DOMException('Cancelled', 'AbortError')
 
 const storedName = 'uploads'
 const tus = { 'tus-resumable': '1.0.0' }
-const maxPauseMs = 15_000
+const pauseMs = 2000
 
 /** @param {File} file */
 export const isResumable = ({ size }) => size > config.upload_part_bytes
 
-/** @param {ResumableUpload} upload @throws {ApiError} what does not pass by itself */
-export async function sendResumable(upload) {
-  let pauseMs = 1000
-  for (;;) {
-    try {
-      return await sendRest(upload, () => {
-        pauseMs = 1000
-      })
-    } catch (error) {
-      if (!isPassing(error)) throw error
-      upload.onWait()
-      await pause(pauseMs, upload.signal)
-      pauseMs = Math.min(2 * pauseMs, maxPauseMs)
-    }
-  }
-}
+/** @param {ResumableUpload} upload @returns {Promise<unknown>} @throws {ApiError} what does not pass by itself */
+export const sendResumable = (upload) =>
+  sendRest(upload).catch(async (error) => {
+    if (!isPassing(error)) throw error
+    upload.onWait()
+    await pause(upload.signal)
+    return sendResumable(upload)
+  })
 
-/** Ends it at the service, which forgets its bytes. @param {Pick<FileUpload, 'file' | 'path' | 'replace'>} upload */
+/** Ends it at the service, which forgets its bytes. @param {ChosenFile} upload */
 export async function discard(upload) {
   const address = readStored()[keyOf(upload)]
   keep(upload, undefined)
@@ -111,8 +104,8 @@ const end = (address, attempts = 20) =>
 export const interruptedPaths = () =>
   Object.keys(readStored()).map((key) => /** @type {string} */ (JSON.parse(key)[0]))
 
-/** @param {ResumableUpload} upload @param {() => void} onPart */
-async function sendRest(upload, onPart) {
+/** @param {ResumableUpload} upload */
+async function sendRest(upload) {
   const { file, signal, onProgress } = upload
   const known = readStored()[keyOf(upload)]
   const found = known && (await offsetOf(known, signal))
@@ -134,15 +127,14 @@ async function sendRest(upload, onPart) {
       onProgress: (sent) => onProgress(start + sent),
     })
     offset = Number(answer.getResponseHeader('upload-offset'))
-    onPart()
   } while (offset < file.size)
   keep(upload, undefined)
 }
 
 /** @param {ResumableUpload} upload @returns {Promise<string>} its address */
 async function create(upload) {
-  const { file, path, replace, signal } = upload
-  const metadata = `path ${toBase64(path)},overwrite ${toBase64(String(replace))}`
+  const { file, path, choice, signal } = upload
+  const metadata = `path ${toBase64(path)},overwrite ${toBase64(String(choice === 'replace'))}`
   const { header } = await request('files', '/api/uploads', {
     method: 'POST',
     headers: { ...tus, 'upload-length': String(file.size), 'upload-metadata': metadata },
@@ -172,24 +164,22 @@ const isPassing = (error) =>
     error.status === 423 ||
     error.code === 'offset_conflict')
 
-/** @param {number} ms @param {AbortSignal} signal */
-function pause(ms, signal) {
-  /** @type {PromiseWithResolvers<void>} */
-  const { promise, resolve, reject } = Promise.withResolvers()
-  setTimeout(resolve, ms)
-  addEventListener('online', () => resolve(), { once: true, signal })
-  signal.addEventListener('abort', () => reject(cancelled()), { once: true })
-  return promise
-}
+/** @param {AbortSignal} signal @returns {Promise<unknown>} */
+const pause = (signal) =>
+  new Promise((resolve, reject) => {
+    setTimeout(resolve, pauseMs)
+    addEventListener('online', resolve, { once: true, signal })
+    signal.addEventListener('abort', () => reject(cancelled()), { once: true })
+  })
 
-/** @param {Pick<FileUpload, 'file' | 'path' | 'replace'>} upload */
-const keyOf = ({ file, path, replace }) =>
-  JSON.stringify([path, replace, file.size, file.lastModified])
+/** @param {ChosenFile} upload */
+const keyOf = ({ file, path, choice }) =>
+  JSON.stringify([path, choice === 'replace', file.size, file.lastModified])
 
 /** @returns {Record<string, string>} addresses by key */
 const readStored = () => JSON.parse(sessionStorage.getItem(storedName) ?? '{}')
 
-/** @param {Pick<FileUpload, 'file' | 'path' | 'replace'>} upload @param {string | undefined} address */
+/** @param {ChosenFile} upload @param {string | undefined} address */
 function keep(upload, address) {
   const stored = JSON.stringify({ ...readStored(), [keyOf(upload)]: address })
   if (stored === '{}') sessionStorage.removeItem(storedName)
