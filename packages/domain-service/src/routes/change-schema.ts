@@ -79,22 +79,23 @@ interface Reader {
   zones?: ChangeZones | undefined
 }
 
+// What is undefined is not in the JSON.
 const describeCommon = (change: StoredChange, { caller }: Reader) => {
   const warnings = visibleWarnings(change.warnings, caller)
   return {
     id: change.id,
     created_at: change.createdAt.toISOString(),
     by: change.by,
-    ...(change.token === undefined ? {} : { token: change.token }),
-    ...(change.approvedBy === undefined ? {} : { approved_by: change.approvedBy }),
-    ...(change.seenSince ? { seen_since: change.seenSince.toISOString() } : {}),
+    token: change.token,
+    approved_by: change.approvedBy,
+    seen_since: change.seenSince?.toISOString(),
     request_id: change.requestId,
     status: change.status,
-    ...(change.reason === undefined ? {} : { reason: change.reason }),
-    ...(change.isHeld && change.status === 'queued' ? { held: true as const } : {}),
-    ...(change.status === 'confirmed' && !change.verified ? { verified: false as const } : {}),
-    ...(warnings.length > 0 ? { warnings } : {}),
-    ...(change.problem ? { problem: describeProblem(change, caller) } : {}),
+    reason: change.reason,
+    held: change.isHeld && change.status === 'queued' ? (true as const) : undefined,
+    verified: change.status === 'confirmed' && !change.verified ? (false as const) : undefined,
+    warnings: warnings.length > 0 ? warnings : undefined,
+    problem: change.problem && describeProblem(change, caller),
   }
 }
 
@@ -121,9 +122,7 @@ export const describeChange = (change: StoredChange, reader: Reader) => ({
   sent_at: change.sentAt?.toISOString() ?? null,
   ended_at: change.endedAt?.toISOString() ?? null,
   changes: describeRecords(change, reader),
-  ...(change.status === 'proposed' && reader.zones
-    ? { etag: etagBefore(change, reader.zones) }
-    : {}),
+  etag: change.status === 'proposed' && reader.zones ? etagBefore(change, reader.zones) : undefined,
 })
 
 const etagBefore = ({ domain }: StoredChange, { before }: ChangeZones) =>
