@@ -214,6 +214,23 @@ describe.each(forms)('stored webhooks in $form', ({ open }) => {
 })
 
 describe.each(forms)('the deliveries in $form', ({ open }) => {
+  it('that fail are repeated after a pause that is longer by a random part', async () => {
+    await using db = await open()
+    const store = new WebhookStore(db.sql)
+    const random = vi.spyOn(Math, 'random')
+    onTestFinished(() => random.mockRestore())
+    const attempt = { status: 500, ms: 1, answer: '' }
+    const pauseAfter = async (tries: number, part: number) => {
+      random.mockReturnValue(part)
+      const { id } = await store.create({ url: 'https://x/' }, { createdBy: '', position: '' })
+      const claimed = await store.claim(id)
+      if (claimed) await store.record(claimed, { event: 'e', type: 'zone.changed', tries, attempt })
+      return Number((await store.deliveries(id))[0]?.next_at) - start
+    }
+    const pauses = [await pauseAfter(0, 0), await pauseAfter(0, 1), await pauseAfter(3, 0.5)]
+    expect(pauses).toEqual([5_000, 6_000, 990_000])
+  })
+
   it('are the last hundred', async () => {
     await using db = await open()
     const store = new WebhookStore(db.sql)
