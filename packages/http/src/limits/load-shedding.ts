@@ -36,20 +36,20 @@ export function shedLoad(
       shed.add()
       sendOverloaded(request, response, { keepAlive: server.listening })
     },
-    isLate: watchLoopDelay(app, limits.maxLoopDelayMs),
+    loop: watchLoopDelay(app, limits.maxLoopDelayMs),
   })
 }
 
 /** Whether the event loop lagged by more than this on average in the last sample; samples begin with the listening. */
-function watchLoopDelay(app: FastifyInstance, maxMs: number): () => boolean {
+function watchLoopDelay(app: FastifyInstance, maxMs: number): { readonly isLate: boolean } {
   const delays = monitorEventLoopDelay({ resolution: resolutionMs })
-  let isLate = false
+  const loop = { isLate: false }
   let timer: NodeJS.Timeout | undefined
   app.server.once('listening', () => {
     delays.enable()
     timer = setInterval(() => {
       // NaN: the loop was blocked all the time.
-      isLate = !(delays.mean / 1e6 - resolutionMs <= maxMs)
+      loop.isLate = !(delays.mean / 1e6 - resolutionMs <= maxMs)
       delays.reset()
     }, 2 * maxMs).unref()
   })
@@ -57,7 +57,7 @@ function watchLoopDelay(app: FastifyInstance, maxMs: number): () => boolean {
     clearInterval(timer)
     delays.disable()
   })
-  return () => isLate
+  return loop
 }
 
 const resolutionMs = 10
@@ -111,7 +111,7 @@ interface Handlers {
   serve: RequestListener
   refuse: RequestListener
   /** Whether requests are refused without waiting. */
-  isLate: () => boolean
+  loop: { readonly isLate: boolean }
 }
 
 interface QueuedRequest {
@@ -148,14 +148,14 @@ class AdmissionQueue {
 
   #admit(request: IncomingMessage, response: ServerResponse) {
     const queued = this.#queue.length - this.#head
-    const isExempt = () => exemptUrl.test(request.url ?? '')
-    if (this.#handlers.isLate() && !isExempt()) return this.#handlers.refuse(request, response)
+    if (this.#handlers.loop.isLate && !exemptUrl.test(request.url ?? ''))
+      return this.#handlers.refuse(request, response)
     // Reading the clock and ending a slice cost as much as an iteration: the first few requests do without.
     if (queued === 0 && this.#servedUntimed < untimed) {
       this.#servedUntimed += 1
       return this.#handlers.serve(request, response)
     }
-    if (isExempt()) return this.#handlers.serve(request, response)
+    if (exemptUrl.test(request.url ?? '')) return this.#handlers.serve(request, response)
     const now = performance.now()
     if (!this.#isSliceOpen) this.#openSlice(now)
     if (queued === 0 && now < this.#sliceEnd) return this.#handlers.serve(request, response)
