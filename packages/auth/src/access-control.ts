@@ -35,9 +35,6 @@ export function callerOf(request: FastifyRequest): Caller {
   throw new Error(`${request.routeOptions.url} is public, so it has no caller`)
 }
 
-/** As `callerOf`, for a route that API tokens may not use. @throws {HttpError} 403 */
-export const loggedInCallerOf = (request: FastifyRequest): Caller => requireLogin(callerOf(request))
-
 /** The caller, if it logged in. @throws {HttpError} 403 for an API token */
 export function requireLogin(caller: Caller): Caller {
   if (caller.token) throw loginRequired()
@@ -51,6 +48,10 @@ type Sender = Pick<FastifyRequest, 'headers' | 'ip'>
 export type Authenticate = (request: Sender) => Promise<Caller>
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Callers with an API token are refused. */
+    needsLogin?: boolean
+  }
   interface FastifyInstance {
     /**
      * For requests that this app does not route, and for long responses: the caller that their credentials identify, if it may use routes of
@@ -70,7 +71,11 @@ export function enforceAccess(
     const { schema, config } = route
     const needed = config?.access
     if (schema && needed && needed !== 'public')
-      schema.errors = [...(schema.errors ?? []), ...documented[needed]]
+      schema.errors = [
+        ...(schema.errors ?? []),
+        ...documented[needed],
+        ...(config.needsLogin ? [loginRequired()] : []),
+      ]
   })
   app.addHook('onRequest', (request, _reply, done) => {
     try {
@@ -102,11 +107,12 @@ export function enforceAccess(
 
   function admit(request: FastifyRequest, caller: Caller, needed: NeededRole) {
     const { routeOptions, method, url } = request
-    const { enforcesRecordLimits } = routeOptions.config
+    const { enforcesRecordLimits, needsLogin } = routeOptions.config
     const isRead = method === 'GET' || method === 'HEAD'
     const obstacle = obstacleOf(caller, { access: needed, enforcesRecordLimits, isRead })
     if (obstacle === 'role') throw roleRequired(needed)
     if (obstacle) throw outsideRecords(caller, `${method} ${url.replace(/\?.*/s, '')}`)
+    if (needsLogin) requireLogin(caller)
     callers.set(request, caller)
     request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
   }

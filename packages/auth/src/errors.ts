@@ -56,32 +56,20 @@ export function roleRequired(needed: Role) {
 const retryLater = (status: 429 | 503, code: string, detail: string, seconds: number) =>
   new HttpError(status, code, detail, { headers: { 'retry-after': String(seconds) } })
 
-export const tooManyLogins = (seconds: number) =>
-  retryLater(
-    429,
-    'too_many_requests',
-    `Too many failed logins: try again in ${seconds} seconds`,
-    seconds,
-  )
+export function tooManyLogins(seconds: number) {
+  const detail = `Too many failed logins: try again in ${seconds} seconds`
+  return retryLater(429, 'too_many_requests', detail, seconds)
+}
 
 export const tooBusy = () =>
   retryLater(503, 'unavailable', 'Too many logins at once: try again in a moment', 1)
 
-export const providerAway = () =>
-  retryLater(
-    503,
-    'unavailable',
-    'The provider of single sign-on cannot be reached: try again in a moment',
-    10,
-  )
+const away = (who: string) =>
+  retryLater(503, 'unavailable', `${who} cannot be reached: try again in a moment`, 10)
 
-export const issuerAway = () =>
-  retryLater(
-    503,
-    'unavailable',
-    'The issuer of the token cannot be reached: try again in a moment',
-    10,
-  )
+export const providerAway = () => away('The provider of single sign-on')
+
+export const issuerAway = () => away('The issuer of the token')
 
 export const loginRequired = () =>
   new HttpError(403, 'forbidden', 'An API token cannot do this: log in with a password')

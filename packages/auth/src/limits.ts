@@ -137,6 +137,21 @@ export const RecordLimit = z
   .meta({ id: 'RecordLimit' })
 export type RecordLimit = z.infer<typeof RecordLimit>
 
+const names = z.array(z.string()).nullable().meta({ description: 'null: not limited' })
+
+/** The limits of requests, and as responses show them. */
+export const wantedLimits = {
+  domains: Domains.max(100).optional().meta({ description: 'only these; absent: all' }),
+  folders: Folders.optional().meta({ description: 'only these; absent: all' }),
+  writes: Writes.optional(),
+}
+export const shownLimits = {
+  domains: names,
+  folders: names,
+  writes: Writes.nullable(),
+  records: z.array(RecordLimit).nullable().meta({ description: 'null: not limited' }),
+}
+
 /** Whether the limits name this RRset; `name` is relative to its domain, `@` for the domain itself. */
 export const namesRrset = (limits: readonly RecordLimit[], name: string, type: string) =>
   limits.some((limit) => limit.types.includes(type.toUpperCase()) && matchesName(limit.name, name))

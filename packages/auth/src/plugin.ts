@@ -1,3 +1,4 @@
+import type { App } from '@domains-and-files/http'
 import jwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
@@ -62,13 +63,22 @@ export const auth = fastifyPlugin(
       ...options,
       ...{ sessions, limit, oneTime, sso, authenticate, verify, now },
     }
-    registerLoginRoutes(app, context)
-    registerAccountRoutes(app, context)
-    registerOidcRoutes(app, context)
-    await registerTokenExchange(app, context)
-    registerTrustRoutes(app, context)
-    registerTokenRoutes(app, context)
-    registerUserRoutes(app, context)
+    await app.register(async (scope: App) => {
+      scope.addHook('onRoute', ({ schema }) => {
+        if (schema) schema.tags = ['auth']
+      })
+      scope.addHook('preHandler', (_request, reply, done) => {
+        reply.header('cache-control', 'no-store')
+        done()
+      })
+      registerLoginRoutes(scope, context)
+      registerAccountRoutes(scope, context)
+      registerOidcRoutes(scope, context)
+      await registerTokenExchange(scope, context)
+      registerTrustRoutes(scope, context)
+      registerTokenRoutes(scope, context)
+      registerUserRoutes(scope, context)
+    })
     app.addHook('onClose', () => options.close())
   },
   { name: '@domains-and-files/auth', fastify: '5.x' },

@@ -35,6 +35,13 @@ export const limitsOf = ({ domains, folders, writes }: Limits) => ({
   ...(writes && { writes }),
 })
 
+/** The limits of a user or token, for a response; null: not limited. */
+export const describeLimits = ({ domains, folders, writes }: Limits) => ({
+  domains: domains ?? null,
+  folders: folders ?? null,
+  writes: writes ?? null,
+})
+
 /** What a caller may do. An absent limit does not limit. */
 export interface Rights extends ReturnType<typeof limitsOf> {
   role: Role

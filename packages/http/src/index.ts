@@ -23,12 +23,12 @@ export {
 } from './monitoring/metrics.ts'
 export {
   afterQuery,
+  listPage,
   listSchema,
   longListSchema,
   Next,
   nextOf,
   Pagination,
-  pageOf,
   pageQuery,
   paginate,
 } from './pagination.ts'

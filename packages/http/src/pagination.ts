@@ -24,9 +24,17 @@ export const paginate = (query: { page: number; page_size: number }, total: numb
   total_pages: Math.ceil(total / query.page_size),
 })
 
-/** The rows of one page of a list in memory. */
-export const pageOf = <Row>(rows: readonly Row[], query: { page: number; page_size: number }) =>
-  rows.slice((query.page - 1) * query.page_size, query.page * query.page_size)
+/** The response of a list in memory, as `listSchema` describes it: one page of its rows. */
+export const listPage = <const Name extends string, Row, Item>(
+  name: Name,
+  rows: readonly Row[],
+  query: { page: number; page_size: number },
+  describe: (row: Row) => Item,
+) => {
+  const shown = rows.slice((query.page - 1) * query.page_size, query.page * query.page_size)
+  const items = { [name]: shown.map(describe) } as Record<Name, Item[]>
+  return { ...items, pagination: paginate(query, rows.length) }
+}
 
 /** The schema of a list response, such as `{ "tokens": […], "pagination" }`. The example is that of the item. */
 export const listSchema = <const Name extends string, Item extends z.ZodType>(

@@ -2,7 +2,7 @@ import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { HttpError } from '@domains-and-files/http'
 import { isUniqueViolation, name, type Sql, sql } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import { Domains, Folders, isInNetworks, Network, RecordLimit, Writes } from '../limits.ts'
+import { isInNetworks, Network, RecordLimit, wantedLimits } from '../limits.ts'
 import {
   type Caller,
   callerIdOf,
@@ -24,9 +24,7 @@ export const TokenName = z
 /** The limits of a token; an absent one does not limit. */
 export const tokenLimits = {
   role: Role.optional(),
-  domains: Domains.max(100).optional(),
-  folders: Folders.optional(),
-  writes: Writes.optional(),
+  ...wantedLimits,
   records: z.array(RecordLimit).min(1).max(100).optional(),
   networks: z.array(Network).min(1).max(100).optional(),
   /** Whether a setHosts of the registrar's protocol may replace a zone that the token was not given. */

@@ -2,17 +2,15 @@ import {
   type App,
   answers,
   defineRoute,
-  HttpError,
+  listPage,
   listSchema,
-  pageOf,
   pageQuery,
-  paginate,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { loggedInCallerOf } from '../access-control.ts'
+import { callerOf } from '../access-control.ts'
 import type { AuthContext } from '../auth-context.ts'
-import { loginRequired } from '../errors.ts'
-import { mayManageTokens } from '../rights.ts'
+import { shownLimits } from '../limits.ts'
+import { describeLimits, mayManageTokens, refuse } from '../rights.ts'
 import {
   type ApiToken,
   TokenName,
@@ -75,10 +73,7 @@ const TokenRecord = z
     hint: z.string().meta({ description: 'the last four characters of the token' }),
     owner: z.string(),
     role: tokenLimits.role.unwrap().nullable().meta({ description: 'null: only `records`' }),
-    domains: z.array(z.string()).nullable().meta({ description: 'null: those of its owner' }),
-    folders: z.array(z.string()).nullable().meta({ description: 'null: those of its owner' }),
-    writes: tokenLimits.writes.unwrap().nullable(),
-    records: tokenLimits.records.unwrap().nullable().meta({ description: 'null: not limited' }),
+    ...shownLimits,
     networks: z.array(z.string()).nullable().meta({ description: 'null: from everywhere' }),
     replace: z.boolean().meta({
       description:
@@ -113,23 +108,21 @@ const createToken = ({ apiTokens }: AuthContext) =>
   defineRoute({
     method: 'POST',
     url: '/api/tokens',
-    config: { access: 'viewer' },
+    config: { access: 'viewer', needsLogin: true },
     bodyLimit: 131_072, // 100 domains, networks and names of records.
     schema: {
       operationId: 'createToken',
       summary: 'Create an API token',
       description:
         'For programs: long-lived, revocable, limited. Send it as `Authorization: Bearer`, as the password of `Authorization: Basic`, or as `X-Api-Key`. It never has more rights than its owner has at the time of use.',
-      tags: ['auth'],
       body: NewToken,
-      errors: [loginRequired(), tokenExists(exampleRecord.name), tooManyTokens(200)],
+      errors: [tokenExists(exampleRecord.name), tooManyTokens(200)],
       ...answers(201, 'The token, shown only now', CreatedToken),
     },
     handler: async (request, reply) => {
-      const owner = loggedInCallerOf(request)
+      const owner = callerOf(request)
       const { text, token } = await apiTokens.create(owner, request.body)
       request.log.info({ token_id: token.id, token_name: token.name }, 'API token created')
-      reply.header('cache-control', 'no-store')
       return reply.code(201).send({ ...describe(token), token: text })
     },
   })
@@ -139,36 +132,25 @@ const listTokens = ({ apiTokens }: AuthContext) =>
   defineRoute({
     method: 'GET',
     url: '/api/tokens',
-    config: { access: 'viewer' },
+    config: { access: 'viewer', needsLogin: true },
     schema: {
       operationId: 'listTokens',
       summary: 'List API tokens',
       description: 'Without their secrets, which are shown once, when a token is created.',
-      tags: ['auth'],
       querystring: z.strictObject({
         ...pageQuery(50, 200),
         owner: z.string().optional().meta({
           description: 'a username; default: your own. Others need the role admin, without limits',
         }),
       }),
-      errors: [loginRequired()],
       ...answers(200, 'The tokens, oldest first', TokenList),
     },
-    handler: async (request, reply) => {
-      const caller = loggedInCallerOf(request)
+    handler: async (request) => {
+      const caller = callerOf(request)
       const { owner = caller.username } = request.query
       if (!mayManageTokens(caller, owner))
-        throw new HttpError(
-          403,
-          'forbidden',
-          'Only an admin without limits can list the tokens of others',
-        )
-      const all = await apiTokens.list(owner)
-      reply.header('cache-control', 'no-store')
-      return {
-        tokens: pageOf(all, request.query).map(describe),
-        pagination: paginate(request.query, all.length),
-      }
+        refuse('Only an admin without limits can list the tokens of others')
+      return listPage('tokens', await apiTokens.list(owner), request.query, describe)
     },
   })
 
@@ -177,18 +159,17 @@ const deleteToken = ({ apiTokens }: AuthContext) =>
   defineRoute({
     method: 'DELETE',
     url: '/api/tokens/:id',
-    config: { access: 'viewer' },
+    config: { access: 'viewer', needsLogin: true },
     schema: {
       operationId: 'deleteToken',
       summary: 'Revoke an API token',
       description: 'Your own; an admin without limits may revoke any. It stops working at once.',
-      tags: ['auth'],
       params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
-      errors: [loginRequired(), tokenNotFound(exampleId)],
+      errors: [tokenNotFound(exampleId)],
       ...answers(204, 'Revoked'),
     },
     handler: async (request, reply) => {
-      const caller = loggedInCallerOf(request)
+      const caller = callerOf(request)
       const { id } = request.params
       await apiTokens.remove(id, (owner) => mayManageTokens(caller, owner))
       request.log.info({ token_id: id }, 'API token revoked')
@@ -198,9 +179,8 @@ const deleteToken = ({ apiTokens }: AuthContext) =>
 
 function describe(token: ApiToken): z.input<typeof TokenRecord> {
   const { id, name, hint, owner, created_at, expires_at, last_used_at } = token
-  const { domains = null, folders = null, writes = null, records = null, networks = null } = token
-  const { replace = false } = token
+  const { records = null, networks = null, replace = false } = token
   const role = token.role ?? (records ? null : 'viewer')
-  const limits = { role, domains, folders, writes, records, networks, replace }
+  const limits = { role, ...describeLimits(token), records, networks, replace }
   return { id, name, hint, owner, ...limits, created_at, expires_at, last_used_at }
 }

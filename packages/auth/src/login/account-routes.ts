@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type App, answers, defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
-import { loggedInCallerOf, requireLogin } from '../access-control.ts'
+import { callerOf, requireLogin } from '../access-control.ts'
 import type { AuthContext } from '../auth-context.ts'
 import {
   credentialsInvalid,
@@ -60,7 +60,6 @@ const setPassword = (context: AuthContext) =>
       summary: 'Change your password, or accept an invitation',
       description:
         'With `current`: your own, with the token of a login, which goes on while all your other logins end. With `username` and `invite`: the first one, without a token.',
-      tags: ['auth'],
       body: NewPassword,
       errors: [
         weakPassword('A password must have at least 10 characters'),
@@ -96,17 +95,15 @@ const logOut = ({ sessions }: AuthContext) =>
   defineRoute({
     method: 'POST',
     url: '/api/auth/logout',
-    config: { access: 'viewer' },
+    config: { access: 'viewer', needsLogin: true },
     schema: {
       operationId: 'logOut',
       summary: 'Log out',
       description: 'The token that is sent ends at once, at every replica. Other logins go on.',
-      tags: ['auth'],
-      errors: [loginRequired()],
       ...answers(204, 'The token has ended'),
     },
     handler: async (request, reply) => {
-      await sessions.end(sessionOf(loggedInCallerOf(request)))
+      await sessions.end(sessionOf(callerOf(request)))
       return reply.code(204).send(undefined)
     },
   })

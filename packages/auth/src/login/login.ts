@@ -102,13 +102,11 @@ const logIn = (context: AuthContext) =>
       summary: 'Log in',
       description:
         'Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
-      tags: ['auth'],
       body: Login,
       errors: [credentialsInvalid(), passwordLoginOff(), tooManyLogins(900), tooBusy()],
       ...answers(200, 'Your account, and a token', LoggedIn),
     },
-    handler: async (request, reply) => {
-      reply.header('cache-control', 'no-store')
+    handler: async (request) => {
       const user = await verifyLogin(context, { ...request.body, address: request.ip })
       context.lastLogins.record(user.username)
       request.log.info({ username: user.username }, 'logged in')
@@ -136,11 +134,9 @@ const getMe = defineRoute({
     operationId: 'getMe',
     summary: 'Who am I?',
     description: 'The caller behind the token of this request: user, role and limits.',
-    tags: ['auth'],
     ...answers(200, 'The account of the token, and its expiry', Me),
   },
-  handler: async (request, reply) => {
-    reply.header('cache-control', 'no-store')
+  handler: async (request) => {
     const caller = callerOf(request)
     const { token, records, expiresAt } = caller
     return {

@@ -44,7 +44,6 @@ const getMethods = ({ oidc, isPasswordLoginOn }: AuthContext) =>
       operationId: 'getLoginMethods',
       summary: 'How to log in',
       description: 'With a password, at an OpenID provider, or both.',
-      tags: ['auth'],
       ...answers(200, 'Which ways there are', Methods),
     },
     handler: async () => ({
@@ -66,7 +65,6 @@ const beginLogin = ({ sso, oidc }: AuthContext, limit: AttemptLimit) =>
       summary: 'Log in at the OpenID provider',
       description:
         'For a browser: it goes to the provider, and comes back to `return_to` with a one-time `code` in the query, which `POST /api/auth/oidc/token` takes within 60 seconds.',
-      tags: ['auth'],
       querystring: z.strictObject({
         return_to: z
           .string()
@@ -105,7 +103,6 @@ const finishLogin = ({ sso }: AuthContext, limit: AttemptLimit) =>
       operationId: 'finishSingleSignOn',
       summary: 'The redirect URI of single sign-on',
       description: 'The provider sends the browser here; register it there.',
-      tags: ['auth'],
       // Providers add parameters of their own.
       querystring: z.looseObject({}),
       errors: [notConfigured(), notBegun(), loginFailed(), providerAway(), tooManyFailures(60)],
@@ -147,7 +144,6 @@ const redeemCode = (context: AuthContext, limit: AttemptLimit) =>
       operationId: 'redeemSingleSignOnCode',
       summary: 'Exchange the code of single sign-on for a token',
       description: 'Each code counts once, for 60 seconds, also with a wrong verifier.',
-      tags: ['auth'],
       body: Redemption,
       errors: [notConfigured(), codeInvalid(), tooManyFailures(60)],
       ...answers(200, 'Your account, and a token', LoggedIn),

@@ -100,7 +100,6 @@ const exchangeToken = (context: AuthContext) => {
       summary: 'Exchange the token of a workload',
       description:
         'For CI without secrets: a token of the issuer of a trust becomes one of this service, with the rights of the trust. Each is exchanged once. RFC 8693.',
-      tags: ['auth'],
       consumes: ['application/x-www-form-urlencoded'],
       body: ExchangeForm,
       errors: [issuerAway(), tooManyFailures(60)],

@@ -2,16 +2,14 @@ import {
   type App,
   answers,
   defineRoute,
+  listPage,
   listSchema,
-  pageOf,
   pageQuery,
-  paginate,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { callerOf, loggedInCallerOf } from '../access-control.ts'
+import { callerOf } from '../access-control.ts'
 import type { AuthContext } from '../auth-context.ts'
-import { loginRequired } from '../errors.ts'
-import { RecordLimit } from '../limits.ts'
+import { shownLimits } from '../limits.ts'
 import { type Caller, findExcess, refuse } from '../rights.ts'
 import { NewTrust, type Trust, trustExists, trustNotFound } from './trusts.ts'
 
@@ -33,9 +31,9 @@ const TrustRecord = z
     id: z.string(),
     ...NewTrust.shape,
     claims: z.record(z.string(), z.string()),
-    domains: z.array(z.string()).nullable().meta({ description: 'null: all' }),
-    folders: z.array(z.string()).nullable().meta({ description: 'null: all' }),
-    records: z.array(RecordLimit).nullable().meta({ description: 'null: all' }),
+    domains: shownLimits.domains,
+    folders: shownLimits.folders,
+    records: shownLimits.records,
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'Trust', examples: [example] })
@@ -59,18 +57,12 @@ const listTrusts = ({ trusts }: AuthContext) =>
       operationId: 'listTrusts',
       summary: 'List trusts',
       description: 'Which workloads may log in without secrets, with which rights; oldest first.',
-      tags: ['auth'],
       querystring: z.strictObject(pageQuery(50, 200)),
       ...answers(200, 'The trusts', TrustList),
     },
-    handler: async (request, reply) => {
-      reply.header('cache-control', 'no-store')
-      const { query } = request
+    handler: async (request) => {
       const seen = (await trusts.list()).filter((trust) => maySee(callerOf(request), trust))
-      return {
-        trusts: pageOf(seen, query).map(describe),
-        pagination: paginate(query, seen.length),
-      }
+      return listPage('trusts', seen, request.query, describe)
     },
   })
 
@@ -79,20 +71,19 @@ const addTrust = ({ trusts, now }: AuthContext) =>
   defineRoute({
     method: 'POST',
     url: '/api/trusts',
-    config: { access: 'admin' },
+    config: { access: 'admin', needsLogin: true },
     bodyLimit: 131_072, // 100 domains and names of records.
     schema: {
       operationId: 'addTrust',
       summary: 'Trust a workload',
       description:
         'A workload with a token of this issuer, for this audience, with all these claims, gets a token of this service at `POST /api/auth/token`.',
-      tags: ['auth'],
       body: NewTrust.meta({ id: 'NewTrust', examples: [wanted] }),
-      errors: [loginRequired(), trustExists(wanted.name)],
+      errors: [trustExists(wanted.name)],
       ...answers(201, 'The trust', TrustRecord),
     },
     handler: async (request, reply) => {
-      refuse(findExcess(loggedInCallerOf(request), request.body))
+      refuse(findExcess(callerOf(request), request.body))
       const trust = await trusts.add(request.body, now())
       request.log.info({ trust: trust.name }, 'trust added')
       return reply.code(201).send(describe(trust))
@@ -104,18 +95,17 @@ const removeTrust = ({ trusts }: AuthContext) =>
   defineRoute({
     method: 'DELETE',
     url: '/api/trusts/:id',
-    config: { access: 'admin' },
+    config: { access: 'admin', needsLogin: true },
     schema: {
       operationId: 'removeTrust',
       summary: 'Remove a trust',
       description: 'Its tokens end at once.',
-      tags: ['auth'],
       params: z.strictObject({ id: z.string().meta({ examples: [example.id] }) }),
-      errors: [loginRequired(), trustNotFound(example.id)],
+      errors: [trustNotFound(example.id)],
       ...answers(204, 'Removed'),
     },
     handler: async (request, reply) => {
-      const caller = loggedInCallerOf(request)
+      const caller = callerOf(request)
       const { id } = request.params
       await trusts.remove(id, (trust) => maySee(caller, trust))
       request.log.info({ trust_id: id }, 'trust removed')

@@ -4,17 +4,15 @@ import {
   answers,
   defineRoute,
   HttpError,
-  pageOf,
+  listPage,
   pageQuery,
-  paginate,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { callerOf, loggedInCallerOf } from '../access-control.ts'
+import { callerOf } from '../access-control.ts'
 import type { AuthContext } from '../auth-context.ts'
-import { loginRequired } from '../errors.ts'
 import { inviteDigestOf } from '../login/account-routes.ts'
 import { hashPassword, requireStrongPassword, weakPassword } from '../login/password.ts'
-import { type Caller, findExcess, limitsOf, refuse } from '../rights.ts'
+import { type Caller, describeLimits, findExcess, limitsOf, refuse } from '../rights.ts'
 import type { LastLogins } from './last-logins.ts'
 import {
   bar,
@@ -50,20 +48,14 @@ const listUsers = ({ users, lastLogins }: AuthContext) =>
       summary: 'List users',
       description:
         'In the order in which they were added; an admin with limits sees those within them.',
-      tags: ['auth'],
       querystring: z.strictObject(pageQuery(50, 200)),
       ...answers(200, 'The users', UserList),
     },
-    handler: async (request, reply) => {
-      const { query } = request
-      reply.header('cache-control', 'no-store')
-      const all = (await listAll(users)).filter((user) => maySee(callerOf(request), user))
-      const shown = pageOf(all, query)
-      const logins = await lastLogins.find(shown.map(({ username }) => username))
-      return {
-        users: shown.map((user) => describe(user, logins)),
-        pagination: paginate(query, all.length),
-      }
+    handler: async (request) => {
+      const seen = (await listAll(users)).filter((user) => maySee(callerOf(request), user))
+      const page = listPage('users', seen, request.query, (user) => user)
+      const logins = await lastLogins.find(page.users.map(({ username }) => username))
+      return { ...page, users: page.users.map((user) => describe(user, logins)) }
     },
   })
 
@@ -72,23 +64,18 @@ const createUser = ({ users, hashes, now }: AuthContext) =>
   defineRoute({
     method: 'POST',
     url: '/api/users',
-    config: { access: 'admin' },
+    config: { access: 'admin', needsLogin: true },
     bodyLimit,
     schema: {
       operationId: 'createUser',
       summary: 'Add a user',
       description: 'With a password, or with an invitation by which the person sets one.',
-      tags: ['auth'],
       body: NewUser,
-      errors: [
-        weakPassword('A password must have at least 10 characters'),
-        loginRequired(),
-        userExists('alice'),
-      ],
+      errors: [weakPassword('A password must have at least 10 characters'), userExists('alice')],
       ...answers(201, 'The user, and an invitation if there is no password', CreatedUser),
     },
     handler: async (request, reply) => {
-      const caller = loggedInCallerOf(request)
+      const caller = callerOf(request)
       const { password, username, role } = request.body
       refuse(findUserExcess(caller, request.body))
       if (password !== undefined) await requireStrongPassword(password, username)
@@ -110,7 +97,6 @@ const createUser = ({ users, hashes, now }: AuthContext) =>
         return [...all, user]
       })
       request.log.info({ username, role }, 'user added')
-      reply.header('cache-control', 'no-store')
       return reply.code(201).send({ ...describe(user), ...(invite !== undefined && { invite }) })
     },
   })
@@ -120,20 +106,19 @@ const changeUser = ({ users, lastLogins }: AuthContext) =>
   defineRoute({
     method: 'PATCH',
     url: '/api/users/:username',
-    config: { access: 'admin' },
+    config: { access: 'admin', needsLogin: true },
     bodyLimit,
     schema: {
       operationId: 'changeUser',
       summary: 'Change the rights of a user',
       description: 'Counts at once, also for the logins and API tokens of the user.',
-      tags: ['auth'],
       params: AtUser,
       body: UserChange,
-      errors: [loginRequired(), userNotFound('alice'), lastAdmin(), rightsElsewhere('oidc:bob')],
+      errors: [userNotFound('alice'), lastAdmin(), rightsElsewhere('oidc:bob')],
       ...answers(200, 'The changed user', UserRecord),
     },
     handler: async (request) => {
-      const caller = loggedInCallerOf(request)
+      const caller = callerOf(request)
       const username = request.params.username.normalize('NFC')
       // Before the change, which is stored whatever fails later.
       const logins = await lastLogins.find([username])
@@ -156,19 +141,18 @@ const deleteUser = ({ users }: AuthContext) =>
   defineRoute({
     method: 'DELETE',
     url: '/api/users/:username',
-    config: { access: 'admin' },
+    config: { access: 'admin', needsLogin: true },
     schema: {
       operationId: 'deleteUser',
       summary: 'Remove a user',
       description:
         'The logins and API tokens of the user end at once. One of single sign-on is barred until `users allow` admits it.',
-      tags: ['auth'],
       params: AtUser,
-      errors: [loginRequired(), userNotFound('alice'), lastAdmin()],
+      errors: [userNotFound('alice'), lastAdmin()],
       ...answers(204, 'Removed'),
     },
     handler: async (request, reply) => {
-      const caller = loggedInCallerOf(request)
+      const caller = callerOf(request)
       const username = request.params.username.normalize('NFC')
       await updateUsers(users, (all) => {
         const removed = expectUser(all, caller, username)
@@ -212,9 +196,9 @@ function describe(
 ): z.input<typeof UserRecord> {
   const { username, created_at } = user
   const login = logins?.get(username)
-  const { role, domains = null, folders = null, writes = null } = { ...user, ...login?.rights }
+  const { role, ...limits } = { ...user, ...login?.rights }
   return {
-    ...{ username, role, domains, folders, writes, source: sourceOf(username) },
+    ...{ username, role, ...describeLimits(limits), source: sourceOf(username) },
     created_at: created_at ?? null,
     last_login_at: login?.at.toISOString() ?? null,
   }

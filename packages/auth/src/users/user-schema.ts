@@ -1,6 +1,6 @@
 import { listSchema } from '@domains-and-files/http'
 import { z } from 'zod'
-import { Domains, Folders, Writes } from '../limits.ts'
+import { shownLimits, wantedLimits } from '../limits.ts'
 import { maxPasswordLength } from '../login/password.ts'
 import { Role } from '../rights.ts'
 import { LocalUsername, Source } from './user.ts'
@@ -20,12 +20,9 @@ export const UserRecord = z
   .object({
     username: z.string(),
     role: Role,
-    domains: z.array(z.string()).nullable().meta({ description: 'null: all' }),
-    folders: z
-      .array(z.string())
-      .nullable()
-      .meta({ description: 'of the static service; null: all' }),
-    writes: Writes.nullable(),
+    domains: shownLimits.domains,
+    folders: shownLimits.folders,
+    writes: shownLimits.writes,
     source: Source,
     created_at: z.iso.datetime().nullable().meta({ description: 'null: not known' }),
     last_login_at: z.iso
@@ -46,9 +43,7 @@ export const NewUser = z
       .max(maxPasswordLength)
       .optional()
       .meta({ description: 'without one, the response has an `invite`' }),
-    domains: Domains.max(100).optional().meta({ description: 'only these; absent: all' }),
-    folders: Folders.optional().meta({ description: 'only these; absent: all' }),
-    writes: Writes.optional(),
+    ...wantedLimits,
   })
   .meta({
     id: 'NewUser',
@@ -64,9 +59,9 @@ export const CreatedUser = UserRecord.extend({
 export const UserChange = z
   .strictObject({
     role: Role.optional(),
-    domains: Domains.max(100).nullable().optional().meta({ description: 'null: all' }),
-    folders: Folders.nullable().optional().meta({ description: 'null: all' }),
-    writes: Writes.nullable().optional(),
+    domains: wantedLimits.domains.nullable(),
+    folders: wantedLimits.folders.nullable(),
+    writes: wantedLimits.writes.nullable(),
   })
   .refine((change) => Object.keys(change).length > 0, 'must change something')
   .meta({ id: 'UserChange', examples: [{ role: 'viewer' }] })

@@ -3,10 +3,9 @@ import {
   type App,
   answers,
   defineRoute,
+  listPage,
   listSchema,
-  pageOf,
   pageQuery,
-  paginate,
   tooManyFailures,
 } from '@domains-and-files/http'
 import { z } from 'zod'
@@ -150,10 +149,7 @@ const listLinks = ({ links }: Dependencies) =>
       const { path } = request.query
       const by = hasRole(caller, 'admin') ? undefined : caller.username
       const found = (await links.list({ by, path })).filter((link) => maySee(caller, link))
-      return {
-        links: pageOf(found, request.query).map(describeLink),
-        pagination: paginate(request.query, found.length),
-      }
+      return listPage('links', found, request.query, describeLink)
     },
   })
 
