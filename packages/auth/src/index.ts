@@ -1,7 +1,6 @@
 export { callerOf } from './access-control.ts'
 export type { ApiTokens } from './api-tokens/api-tokens.ts'
 export { importUsers, isAuthTable, readAuthFolder, readAuthSchema } from './auth-backup.ts'
-export type { Auth } from './auth-context.ts'
 export {
   Domains,
   Folders,
@@ -12,7 +11,7 @@ export {
   writableTypes,
 } from './limits.ts'
 export type { HashQueue } from './login/password.ts'
-export { openAuth, openAuthFile } from './open-auth.ts'
+export { type Auth, openAuth, openAuthFile } from './open-auth.ts'
 export { type AuthOptions, auth } from './plugin.ts'
 export {
   allowsDomain,

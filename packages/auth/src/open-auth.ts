@@ -1,14 +1,14 @@
 import { join } from 'node:path'
-import type { Logger } from '@domains-and-files/http'
+import type { Check, Logger } from '@domains-and-files/http'
 import {
   ensurePrivateFile,
   type Migrations,
   type Postgres,
+  type Sql,
   SqliteSql,
 } from '@domains-and-files/persistence'
 import { ApiTokens } from './api-tokens/api-tokens.ts'
 import { tokenPrefixOf } from './api-tokens/token-format.ts'
-import type { Auth } from './auth-context.ts'
 import { createHashQueue } from './login/password.ts'
 import { type Caller, callerOfUser } from './rights.ts'
 import { resolveJwtSecret } from './sessions/jwt-secret.ts'
@@ -46,7 +46,7 @@ export const authFileName = 'auth.sqlite'
 export async function openAuth(
   { auth, production, dataDir }: ServiceConfig,
   { audience, log, database, migrations }: AuthDependencies,
-): Promise<Auth> {
+) {
   const { previousSecret, tokenTtl, isPasswordLoginOn, oidc } = auth
   const secret = await resolveJwtSecret({ secret: auth.secret, production, dataDir })
   const users: Users = database
@@ -69,7 +69,7 @@ export async function openAuth(
   const find = async (username: string) => lastLogins.withRights(await users.find(username))
   const trusts = new Trusts(file)
   const apiTokens = new ApiTokens({
-    database: file,
+    database: file as Sql,
     find,
     prefix: tokenPrefixOf(audience),
     now: Date.now,
@@ -79,10 +79,17 @@ export async function openAuth(
     ...{ secret, previousSecret, audience, tokenTtl, users, apiTokens, lastLogins, trusts },
     ...{ isPasswordLoginOn, oidc },
     hashes: createHashQueue(),
-    database: file,
-    loginDatabase: memory,
-    findCaller: (id) => findCaller(id, { find, apiTokens, trusts }),
-    checks: () =>
+    /** Holds what `accountTables` describes. */
+    database: file as Sql,
+    /** Counts failed logins. */
+    loginDatabase: memory as Sql,
+    /**
+     * The caller of a stored `Caller.id`, with the rights that it has now. Undefined: its user was removed, or its API token
+     * revoked or expired.
+     */
+    findCaller: (id: string) => findCaller(id, { find, apiTokens, trusts }),
+    /** For /health: of the users file. */
+    checks: (): Record<string, Check> =>
       database ? {} : { users: { status: users.fault === undefined ? 'ok' : 'degraded' } },
     close: async () => {
       await apiTokens.close()
@@ -92,6 +99,9 @@ export async function openAuth(
     },
   }
 }
+
+/** What the plugin `auth` needs of a service, opened before the app is built. */
+export type Auth = Awaited<ReturnType<typeof openAuth>>
 
 /** Opens the API tokens of a data directory, which commands and a running service share. */
 export function openAuthFile(dataDir: string, migrations: Migrations = {}): SqliteSql {
@@ -107,14 +117,16 @@ export function openAuthFile(dataDir: string, migrations: Migrations = {}): Sqli
 export const openLoginMemory = (clock: () => number) =>
   new SqliteSql({ file: ':memory:', migrations: loginTables, now: clock })
 
+interface Accounts {
+  find: (username: string) => Promise<User | undefined>
+  apiTokens: ApiTokens
+  trusts: Trusts
+}
+
 /** As `Auth.findCaller`. */
 export async function findCaller(
   id: string,
-  {
-    find,
-    apiTokens,
-    trusts,
-  }: Pick<Auth, 'apiTokens' | 'trusts'> & { find: (username: string) => Promise<User | undefined> },
+  { find, apiTokens, trusts }: Accounts,
 ): Promise<Caller | undefined> {
   const [, kind, rest = ''] = /^(user|token|trust):(.*)$/s.exec(id) ?? []
   if (kind === 'token') return apiTokens.findCaller(rest)

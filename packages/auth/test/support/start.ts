@@ -134,7 +134,14 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
     async (app) => {
       early?.(app)
       await app.register(auth, {
-        ...{ secret, audience: 'test-service', tokenTtl: 3600, users, apiTokens },
+        ...{
+          secret,
+          previousSecret: undefined,
+          audience: 'test-service',
+          tokenTtl: 3600,
+          users,
+          apiTokens,
+        },
         hashes: createHashQueue(),
         database: tokens,
         ...{ lastLogins, trusts, isPasswordLoginOn: true, oidc: undefined },

@@ -3,12 +3,7 @@ import { type App, answers, defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
 import { invalidPath, reservedPath } from '../errors.ts'
 import { readPath } from '../files/file-path.ts'
-import {
-  type AccessRule,
-  type AccessRules,
-  ruleNotFound,
-  tooManyRules,
-} from '../sharing/access-rules.ts'
+import { type AccessRules, ruleNotFound, tooManyRules } from '../sharing/access-rules.ts'
 import { requireWrittenDirectory } from './callers.ts'
 
 const example = { prefix: 'drafts/', public: false, by: 'admin', at: '2027-01-15T09:30:00.000Z' }
@@ -58,8 +53,7 @@ const listRules = (slash: string, rules: AccessRules) =>
     },
     handler: async (request) => {
       const caller = callerOf(request)
-      const seen = (await rules.list()).filter(({ prefix }) => allowsPath(caller, prefix))
-      return { rules: seen.map(describe) }
+      return { rules: (await rules.list()).filter(({ prefix }) => allowsPath(caller, prefix)) }
     },
   })
 
@@ -82,11 +76,10 @@ const setRule = (rules: AccessRules) =>
     handler: async (request) => {
       const caller = callerOf(request)
       const prefix = readPrefix(caller, request.params['*'])
-      const { public: isPublic } = request.body
-      const rule = { prefix, isPublic, by: caller.username, at: new Date().toISOString() }
+      const rule = { prefix, ...request.body, by: caller.username, at: new Date().toISOString() }
       await rules.set(rule)
-      request.log.info({ prefix, public: isPublic, user: caller.username }, 'access rule set')
-      return describe(rule)
+      request.log.info({ prefix, ...request.body, user: caller.username }, 'access rule set')
+      return rule
     },
   })
 
@@ -116,10 +109,3 @@ const removeRule = (rules: AccessRules) =>
 // The root has no rule: STATIC_DEFAULT_ACCESS is its own.
 const readPrefix = (caller: Caller, text: string) =>
   `${readPath(requireWrittenDirectory(caller, text))}/`
-
-const describe = ({ prefix, isPublic, by, at }: AccessRule) => ({
-  prefix,
-  public: isPublic,
-  by,
-  at,
-})

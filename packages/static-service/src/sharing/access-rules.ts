@@ -12,7 +12,7 @@ import {
 export interface AccessRule {
   /** With a trailing slash. */
   prefix: string
-  isPublic: boolean
+  public: boolean
   by: string
   at: string
 }
@@ -85,7 +85,7 @@ export class AccessRules {
     if (this.#rules.size === 0) return this.#isPublicByDefault
     for (let slash = path.lastIndexOf('/'); slash > 0; slash = path.lastIndexOf('/', slash - 1)) {
       const rule = this.#rules.get(path.slice(0, slash + 1))
-      if (rule) return rule.isPublic
+      if (rule) return rule.public
     }
     return this.#isPublicByDefault
   }
@@ -111,7 +111,7 @@ export class AccessRules {
   }
 
   /** @throws {HttpError} `too_many_rules`. */
-  async set({ prefix, isPublic, by, at }: AccessRule): Promise<void> {
+  async set({ prefix, public: isPublic, by, at }: AccessRule): Promise<void> {
     await this.#change(async (transaction) => {
       const others = await transaction.get<{ count: number }>(
         sql`select count(*) as count from ${table} where prefix <> ${prefix}`,
@@ -172,7 +172,7 @@ export class AccessRules {
     if (version <= this.#version) return
     this.#rules = new Map(
       rows.flatMap(({ prefix, is_public, by_user: by, at }) =>
-        prefix === null ? [] : [[prefix, { prefix, isPublic: is_public === 1, by, at }]],
+        prefix === null ? [] : [[prefix, { prefix, public: is_public === 1, by, at }]],
       ),
     )
     this.#version = version

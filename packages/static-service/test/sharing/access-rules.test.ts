@@ -13,7 +13,7 @@ test('a rule that is stored counts, though the database is lost right after the 
   const { sql, losing } = lossyDatabase(database)
   const rules = await AccessRules.open(sql, { isPublicByDefault: true, isExclusive: true })
 
-  await losing(() => rules.set({ prefix: 'drafts/', isPublic: false, ...by }))
+  await losing(() => rules.set({ prefix: 'drafts/', public: false, ...by }))
   const whileSet = rules.isPublic('drafts/a.txt')
   await losing(() => rules.remove('drafts/'))
 
