@@ -10,8 +10,8 @@ export interface AuthContext extends Auth {
   sessions: SessionTokens
   limit: LoginLimit
   oneTime: OneTime
-  /** Undefined: not configured. */
-  sso: SingleSignOn | undefined
+  /** Loads it. Undefined: not configured. */
+  sso: (() => Promise<SingleSignOn>) | undefined
   authenticate: Authenticate
   /** Verifies a password against a PHC string. */
   verify: (phc: string, password: string) => Promise<boolean>

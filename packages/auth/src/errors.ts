@@ -86,3 +86,16 @@ export class TokenRefusedError extends Error {}
 
 /** The keys of the issuer of a token cannot be had. */
 export class IssuerAwayError extends Error {}
+
+/** Of single sign-on. */
+export const notAllowed = (detail: string) => new HttpError(403, 'not_allowed', detail)
+
+export const notBegun = () =>
+  new HttpError(
+    400,
+    'login_not_begun',
+    'This login was not begun in this browser, or over ten minutes ago: begin again',
+  )
+
+export const loginFailed = () =>
+  notAllowed('The provider refused the login, or its response is not valid: begin again')

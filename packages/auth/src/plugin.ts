@@ -11,10 +11,11 @@ import { registerLoginRoutes } from './login/login.ts'
 import { defaultLoginLimits, LoginLimit, type LoginLimits } from './login/login-limit.ts'
 import { verifyPassword } from './login/password.ts'
 import { registerOidcRoutes } from './oidc/oidc-routes.ts'
-import { SingleSignOn } from './oidc/single-sign-on.ts'
+import type { SingleSignOn } from './oidc/single-sign-on.ts'
 import { OneTime } from './one-time.ts'
 import type { Auth } from './open-auth.ts'
 import { jwtOptions, SessionEndings, SessionTokens } from './sessions/session-tokens.ts'
+import type { OidcConfig } from './settings.ts'
 import { registerTokenExchange } from './trusts/token-exchange.ts'
 import { registerTrustRoutes } from './trusts/trust-routes.ts'
 import { registerUserRoutes } from './users/user-routes.ts'
@@ -53,13 +54,16 @@ export const auth = fastifyPlugin(
     )
     const authenticate = enforceAccess(app, { sessions, apiTokens, audience })
     const oneTime = new OneTime(database, now)
-    const sso =
-      oidc &&
-      new SingleSignOn({
-        ...{ jwt: app.jwt, config: oidc, audience, users, lastLogins, now, log: app.log },
+    const openSingleSignOn = async (config: OidcConfig) => {
+      const { SingleSignOn } = await import('./oidc/single-sign-on.ts')
+      return new SingleSignOn({
+        ...{ jwt: app.jwt, config, audience, users, lastLogins, now, log: app.log, oneTime },
         limitKind: limitKindOf(audience),
-        oneTime,
       })
+    }
+    // At the first login: its library takes 20 MB.
+    let opened: Promise<SingleSignOn> | undefined
+    const sso = oidc && (() => (opened ??= openSingleSignOn(oidc)))
     const context: AuthContext = {
       ...options,
       ...{ sessions, limit, oneTime, sso, authenticate, verify, now },

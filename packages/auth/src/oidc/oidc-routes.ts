@@ -8,9 +8,9 @@ import {
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { AuthContext } from '../auth-context.ts'
-import { codeInvalid, providerAway } from '../errors.ts'
+import { codeInvalid, loginFailed, notBegun, providerAway } from '../errors.ts'
+import { isLoopback } from '../issuer-url.ts'
 import { describeLogin, LoggedIn } from '../login/login.ts'
-import { loginFailed, mayReturnTo, notBegun, type SingleSignOn } from './single-sign-on.ts'
 
 /** How to log in, and single sign-on, whose routes are 404 unless it is configured. */
 export function registerOidcRoutes(app: App, context: AuthContext) {
@@ -85,7 +85,7 @@ const beginLogin = ({ sso, oidc }: AuthContext, limit: AttemptLimit) =>
     },
     handler: async (request, reply) => {
       const { return_to, challenge } = request.query
-      const signOn = need(sso)
+      const signOn = await need(sso)
       limit.check(request.ip)
       limit.add(request.ip)
       const { location, cookie } = await signOn.begin(new URL(return_to).href, challenge)
@@ -111,7 +111,7 @@ const finishLogin = ({ sso }: AuthContext, limit: AttemptLimit) =>
     },
     handler: async (request, reply) => {
       const { search } = new URL(request.url, 'http://localhost')
-      const signOn = need(sso)
+      const signOn = await need(sso)
       limit.check(request.ip)
       limit.add(request.ip)
       const { location, cookie } = await signOn.finish(search, request.headers.cookie)
@@ -149,7 +149,7 @@ const redeemCode = (context: AuthContext, limit: AttemptLimit) =>
       ...answers(200, 'Your account, and a token', LoggedIn),
     },
     handler: async (request, reply) => {
-      const signOn = need(context.sso)
+      const signOn = await need(context.sso)
       limit.check(request.ip)
       const user = await signOn.redeem(request.body.code, request.body.verifier)
       if (!user) {
@@ -167,10 +167,19 @@ const noStore = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' 
 
 const locationDoc = { location: { description: 'Where to go', example: 'https://id.example.com/' } }
 
-function need(sso: SingleSignOn | undefined): SingleSignOn {
+function need(sso: AuthContext['sso']) {
   if (!sso) throw notConfigured()
-  return sso
+  return sso()
 }
 
 const notConfigured = () =>
   new HttpError(404, 'not_found', 'There is no single sign-on here: OIDC_ISSUER is not set')
+
+/** Whether a browser may be sent there with a code: to an origin of CORS_ORIGIN, or a program on its own machine (RFC 8252, 7.3). */
+function mayReturnTo(text: string, origins: readonly string[]): boolean {
+  if (!URL.canParse(text)) return false
+  const url = new URL(text)
+  if (url.username || url.password || url.hash) return false
+  const isProgram = url.protocol === 'http:' && url.port !== '' && url.hostname !== 'localhost'
+  return origins.includes(url.origin) || (isProgram && isLoopback(url))
+}

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { HttpError } from '@domains-and-files/http'
+import { notAllowed } from '../errors.ts'
 import type { Role } from '../rights.ts'
 import {
   bar,
@@ -20,8 +20,6 @@ export interface Identity {
   name: string | undefined
   groups: string[]
 }
-
-export const notAllowed = (detail: string) => new HttpError(403, 'not_allowed', detail)
 
 /**
  * The user of an identity, whose name is bound to it at its first login.

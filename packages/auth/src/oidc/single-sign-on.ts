@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { HttpError, type Logger } from '@domains-and-files/http'
+import type { Logger } from '@domains-and-files/http'
 import type { FastifyInstance } from 'fastify'
+import * as client from 'openid-client'
 import { z } from 'zod'
-import { providerAway } from '../errors.ts'
+import { loginFailed, notAllowed, notBegun, providerAway } from '../errors.ts'
 import { isLoopback } from '../issuer-url.ts'
 import type { OneTime } from '../one-time.ts'
 import { Role } from '../rights.ts'
@@ -10,8 +11,7 @@ import type { OidcConfig } from '../settings.ts'
 import type { LastLogins } from '../users/last-logins.ts'
 import type { User, Users } from '../users/user.ts'
 import { rightsOfGroups } from './group-rights.ts'
-import { bindUser, type Identity, notAllowed } from './oidc-users.ts'
-import type { Provider } from './provider.ts'
+import { bindUser, type Identity } from './oidc-users.ts'
 
 interface Dependencies {
   jwt: FastifyInstance['jwt']
@@ -52,13 +52,18 @@ const Redeemable = z.object({
 const cookieSeconds = 600
 const codeSeconds = 60
 
-/** Logins at an OpenID provider: authorization code flow with PKCE (OpenID Connect Core 1.0, 3.1; RFC 7636). */
+/**
+ * Logins at an OpenID provider: authorization code flow with PKCE (OpenID Connect Core 1.0, 3.1; RFC 7636). It is discovered at
+ * the first login; a failed discovery is repeated at the next one.
+ */
 export class SingleSignOn {
   readonly #options: Dependencies
-  #provider: Promise<typeof import('./provider.ts') & { provider: Provider }> | undefined
+  readonly #redirectUri: string
+  #discovered: Promise<client.Configuration> | undefined
 
   constructor(options: Dependencies) {
     this.#options = options
+    this.#redirectUri = `${options.config.baseUrl}/api/auth/oidc/callback`
   }
 
   /**
@@ -68,35 +73,47 @@ export class SingleSignOn {
    * @throws {HttpError} 503 while the provider is away.
    */
   async begin(returnTo: string, challenge: string) {
-    const { jwt, audience, now } = this.#options
+    const { jwt, audience, now, config } = this.#options
     const [state, nonce, verifier] = [randomText(), randomText(), randomText()]
-    const { provider, isOutage } = await this.#load()
-    const location = await provider
-      .authorizationUrl({ state, nonce, verifier })
-      .catch((error: unknown) => {
-        throw this.#explain(error, isOutage)
-      })
+    const parameters = {
+      redirect_uri: this.#redirectUri,
+      response_type: 'code',
+      scope: config.scopes,
+      ...{ state, nonce },
+      code_challenge: challengeOf(verifier),
+      code_challenge_method: 'S256',
+    }
+    const location = await this.#ask(async (provider) =>
+      client.buildAuthorizationUrl(provider, parameters),
+    )
     const exp = Math.floor(now() / 1000) + cookieSeconds
     const begun = { nonce, verifier, return_to: returnTo, challenge, exp }
     const value = jwt.sign(begun, { aud: `${audience} ${state}` })
-    return { location, cookie: this.#cookie(state, value, cookieSeconds) }
+    return { location: location.href, cookie: this.#cookie(state, value, cookieSeconds) }
   }
 
   /**
-   * Finishes a login.
+   * Finishes a login: exchanges the code of the callback, and verifies the ID token: signature, issuer, audience, times and nonce.
    * @param query of the callback, with its question mark
    * @returns where the browser goes, with a one-time code, and the cookie that ends this login.
    * @throws {HttpError} 400, 401, 403 `not_allowed`, or 503 while the provider is away.
    */
   async finish(query: string, cookies = '') {
     const state = new URLSearchParams(query).get('state') ?? ''
-    const begun = this.#readCookie(state, cookies)
-    const { provider, isOutage } = await this.#load()
-    const identity = await provider.finish(query, { state, ...begun }).catch((error: unknown) => {
-      throw this.#explain(error, isOutage)
+    const { nonce, verifier, challenge, return_to } = this.#readCookie(state, cookies)
+    const identity = await this.#ask(async (provider) => {
+      const tokens = await client.authorizationCodeGrant(
+        provider,
+        new URL(this.#redirectUri + query),
+        {
+          ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier },
+          idTokenExpected: true,
+        },
+      )
+      return this.#identityOf(provider, tokens)
     })
-    const code = await this.#createCode(identity, begun.challenge)
-    const location = new URL(begun.return_to)
+    const code = await this.#createCode(identity, challenge)
+    const location = new URL(return_to)
     location.searchParams.set('code', code)
     return { location: location.href, cookie: this.#cookie(state, '', 0) }
   }
@@ -150,29 +167,80 @@ export class SingleSignOn {
     return `${cookieName(state)}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`
   }
 
-  #load() {
-    // Loaded at the first login: it takes 20 MB.
-    this.#provider ??= import('./provider.ts').then((module) => ({
-      ...module,
-      provider: new module.Provider(this.#options.config),
-    }))
-    return this.#provider
+  /** @throws {HttpError} 403 where the provider refuses or its response is not valid, 503 while it is away. */
+  async #ask<T>(work: (provider: client.Configuration) => Promise<T>): Promise<T> {
+    try {
+      this.#discovered ??= discover(this.#options.config).catch((error: unknown) => {
+        this.#discovered = undefined
+        throw error
+      })
+      return await work(await this.#discovered)
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'login at the provider failed')
+      throw isOutage(error) ? providerAway() : loginFailed()
+    }
   }
 
-  #explain(error: unknown, isOutage: (error: unknown) => boolean): HttpError {
-    this.#options.log.warn({ err: error }, 'login at the provider failed')
-    return isOutage(error) ? providerAway() : loginFailed()
+  // Name and groups from the ID token, else from userinfo.
+  async #identityOf(
+    provider: client.Configuration,
+    tokens: Awaited<ReturnType<typeof client.authorizationCodeGrant>>,
+  ): Promise<Identity> {
+    const { usernameClaim, groupsClaim } = this.#options.config
+    const claims = tokens.claims()
+    if (!claims) throw new Error('The provider sent no ID token')
+    const isComplete = usernameClaim in claims && groupsClaim in claims
+    const more =
+      isComplete || !provider.serverMetadata().userinfo_endpoint
+        ? {}
+        : await client.fetchUserInfo(provider, tokens.access_token, claims.sub)
+    const all: client.IDToken = { ...more, ...claims }
+    const { [usernameClaim]: name, [groupsClaim]: groups } = all
+    // Whoever can enter any address must not be taken for its owner.
+    const isUnverified = usernameClaim === 'email' && all.email_verified === false
+    return {
+      ...{ issuer: claims.iss, subject: claims.sub },
+      name: typeof name === 'string' && !isUnverified ? name : undefined,
+      groups: [groups].flat().filter((group) => typeof group === 'string'),
+    }
   }
 }
 
-/** Whether a browser may be sent there with a code: to an origin of CORS_ORIGIN, or a program on its own machine (RFC 8252, 7.3). */
-export function mayReturnTo(text: string, origins: readonly string[]): boolean {
-  if (!URL.canParse(text)) return false
-  const url = new URL(text)
-  if (url.username || url.password || url.hash) return false
-  const isProgram = url.protocol === 'http:' && url.port !== '' && url.hostname !== 'localhost'
-  return origins.includes(url.origin) || (isProgram && isLoopback(url))
+async function discover({ issuer, clientId, clientSecret }: OidcConfig) {
+  const url = new URL(issuer)
+  const configuration = await client.discovery(
+    url,
+    clientId,
+    undefined,
+    clientSecret === undefined ? client.None() : sendSecret(clientSecret),
+    // Plain http for a provider on this machine only: the setting admits no other.
+    { timeout: timeoutS, execute: isLoopback(url) ? [client.allowInsecureRequests] : [] },
+  )
+  // TLS alone would say who sent the ID token, but not that its algorithm and key are right.
+  client.enableNonRepudiationChecks(configuration)
+  return configuration
 }
+
+// RFC 6749, 2.3.1: in the header, which is the default of providers that do not name their methods.
+const sendSecret =
+  (secret: string): client.ClientAuth =>
+  (server, ...rest) => {
+    const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+    const isBasic = methods.includes('client_secret_basic')
+    return (isBasic ? client.ClientSecretBasic : client.ClientSecretPost)(secret)(server, ...rest)
+  }
+
+const timeoutS = 10
+
+// Rather than that it refused, or what it sent is wrong.
+const isOutage = (error: unknown): boolean =>
+  error instanceof TypeError || (error instanceof client.ClientError && outages.has(error.code))
+
+const outages = new Set<string | undefined>([
+  'OAUTH_TIMEOUT',
+  'OAUTH_RESPONSE_IS_NOT_CONFORM',
+  'OAUTH_RESPONSE_IS_NOT_JSON',
+])
 
 const randomText = () => randomBytes(32).toString('base64url')
 
@@ -180,13 +248,3 @@ const challengeOf = (verifier: string) => createHash('sha256').update(verifier).
 
 // A name of its own for each login, so that two may go on side by side.
 const cookieName = (state: string) => `sso_${state.replace(/[^\w-]/g, '').slice(0, 43)}`
-
-export const notBegun = () =>
-  new HttpError(
-    400,
-    'login_not_begun',
-    'This login was not begun in this browser, or over ten minutes ago: begin again',
-  )
-
-export const loginFailed = () =>
-  notAllowed('The provider refused the login, or its response is not valid: begin again')

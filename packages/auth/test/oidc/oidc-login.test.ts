@@ -150,6 +150,8 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
     const removed = await service.send('DELETE', '/api/users/oidc:bob', undefined, admin)
 
     expect(removed.status).toBe(204)
+    const { users } = (await service.send('GET', '/api/users', undefined, admin)).body
+    expect(users.map(({ username }: { username: string }) => username)).not.toContain('oidc:bob')
     expect([await status(bob.access_token), await status(api.body.token)]).toEqual([401, 401])
     expect((await logIn(service, 'b1')).status).toBe(403)
     await service.users.update((users) =>
