@@ -141,8 +141,8 @@ const names = z.array(z.string()).nullable().meta({ description: 'null: not limi
 
 /** The limits of requests, and as responses show them. */
 export const wantedLimits = {
-  domains: Domains.max(100).optional().meta({ description: 'only these; absent: all' }),
-  folders: Folders.optional().meta({ description: 'only these; absent: all' }),
+  domains: Domains.max(100).optional().meta({ description: 'only these' }),
+  folders: Folders.optional().meta({ description: 'only these' }),
   writes: Writes.optional(),
 }
 export const shownLimits = {

@@ -1030,7 +1030,9 @@ export interface components {
             };
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
+            /** @description only these */
             domains?: string[];
+            /** @description only these */
             folders?: string[];
             records?: components["schemas"]["RecordLimitInput"][];
         };
@@ -1062,7 +1064,9 @@ export interface components {
             expires_in?: number;
             /** @enum {string} */
             role?: "viewer" | "editor" | "admin";
+            /** @description only these */
             domains?: string[];
+            /** @description only these */
             folders?: string[];
             /**
              * @description propose: another person approves each write of a zone
@@ -1088,9 +1092,9 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description without one, the response has an `invite` */
             password?: string;
-            /** @description only these; absent: all */
+            /** @description only these */
             domains?: string[];
-            /** @description only these; absent: all */
+            /** @description only these */
             folders?: string[];
             /**
              * @description propose: another person approves each write of a zone
@@ -1571,11 +1575,11 @@ export interface components {
             };
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /** @description null: all */
+            /** @description null: not limited */
             domains: string[] | null;
-            /** @description null: all */
+            /** @description null: not limited */
             folders: string[] | null;
-            /** @description null: all */
+            /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** Format: date-time */
             created_at: string;
@@ -1622,9 +1626,9 @@ export interface components {
             owner: string;
             /** @description null: only `records` */
             role: ("viewer" | "editor" | "admin") | null;
-            /** @description null: those of its owner */
+            /** @description null: not limited */
             domains: string[] | null;
-            /** @description null: those of its owner */
+            /** @description null: not limited */
             folders: string[] | null;
             writes: "propose" | null;
             /** @description null: not limited */
@@ -1718,9 +1722,9 @@ export interface components {
             owner: string;
             /** @description null: only `records` */
             role: ("viewer" | "editor" | "admin") | null;
-            /** @description null: those of its owner */
+            /** @description null: not limited */
             domains: string[] | null;
-            /** @description null: those of its owner */
+            /** @description null: not limited */
             folders: string[] | null;
             writes: "propose" | null;
             /** @description null: not limited */
@@ -1782,9 +1786,9 @@ export interface components {
             username: string;
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /** @description null: all */
+            /** @description null: not limited */
             domains: string[] | null;
-            /** @description of the static service; null: all */
+            /** @description null: not limited */
             folders: string[] | null;
             writes: "propose" | null;
             /**
@@ -1816,9 +1820,9 @@ export interface components {
             username: string;
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /** @description null: all */
+            /** @description null: not limited */
             domains: string[] | null;
-            /** @description of the static service; null: all */
+            /** @description null: not limited */
             folders: string[] | null;
             writes: "propose" | null;
             /**

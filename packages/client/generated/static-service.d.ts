@@ -1242,7 +1242,9 @@ export interface components {
             };
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
+            /** @description only these */
             domains?: string[];
+            /** @description only these */
             folders?: string[];
             records?: components["schemas"]["RecordLimitInput"][];
         };
@@ -1274,7 +1276,9 @@ export interface components {
             expires_in?: number;
             /** @enum {string} */
             role?: "viewer" | "editor" | "admin";
+            /** @description only these */
             domains?: string[];
+            /** @description only these */
             folders?: string[];
             /**
              * @description propose: another person approves each write of a zone
@@ -1300,9 +1304,9 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description without one, the response has an `invite` */
             password?: string;
-            /** @description only these; absent: all */
+            /** @description only these */
             domains?: string[];
-            /** @description only these; absent: all */
+            /** @description only these */
             folders?: string[];
             /**
              * @description propose: another person approves each write of a zone
@@ -1685,11 +1689,11 @@ export interface components {
             };
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /** @description null: all */
+            /** @description null: not limited */
             domains: string[] | null;
-            /** @description null: all */
+            /** @description null: not limited */
             folders: string[] | null;
-            /** @description null: all */
+            /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** Format: date-time */
             created_at: string;
@@ -1736,9 +1740,9 @@ export interface components {
             owner: string;
             /** @description null: only `records` */
             role: ("viewer" | "editor" | "admin") | null;
-            /** @description null: those of its owner */
+            /** @description null: not limited */
             domains: string[] | null;
-            /** @description null: those of its owner */
+            /** @description null: not limited */
             folders: string[] | null;
             writes: "propose" | null;
             /** @description null: not limited */
@@ -1832,9 +1836,9 @@ export interface components {
             owner: string;
             /** @description null: only `records` */
             role: ("viewer" | "editor" | "admin") | null;
-            /** @description null: those of its owner */
+            /** @description null: not limited */
             domains: string[] | null;
-            /** @description null: those of its owner */
+            /** @description null: not limited */
             folders: string[] | null;
             writes: "propose" | null;
             /** @description null: not limited */
@@ -1896,9 +1900,9 @@ export interface components {
             username: string;
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /** @description null: all */
+            /** @description null: not limited */
             domains: string[] | null;
-            /** @description of the static service; null: all */
+            /** @description null: not limited */
             folders: string[] | null;
             writes: "propose" | null;
             /**
@@ -1930,9 +1934,9 @@ export interface components {
             username: string;
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /** @description null: all */
+            /** @description null: not limited */
             domains: string[] | null;
-            /** @description of the static service; null: all */
+            /** @description null: not limited */
             folders: string[] | null;
             writes: "propose" | null;
             /**

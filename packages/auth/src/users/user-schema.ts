@@ -59,8 +59,8 @@ export const CreatedUser = UserRecord.extend({
 export const UserChange = z
   .strictObject({
     role: Role.optional(),
-    domains: wantedLimits.domains.nullable(),
-    folders: wantedLimits.folders.nullable(),
+    domains: wantedLimits.domains.nullable().meta({ description: 'null: all' }),
+    folders: wantedLimits.folders.nullable().meta({ description: 'null: all' }),
     writes: wantedLimits.writes.nullable(),
   })
   .refine((change) => Object.keys(change).length > 0, 'must change something')

@@ -25,10 +25,15 @@ function confused(claims: JWTPayload) {
 
 interface Answers {
   discovery: () => object | undefined
+  userinfo: () => object
   idToken: () => Promise<string> | string
 }
 
-const answers: Answers = { discovery: () => undefined, idToken: () => '' }
+const answers: Answers = {
+  discovery: () => undefined,
+  userinfo: () => ({}),
+  idToken: () => '',
+}
 let metadata: object
 let server: Awaited<ReturnType<typeof listen>>
 let service: Awaited<ReturnType<typeof start>>
@@ -36,6 +41,7 @@ beforeAll(async () => {
   server = await listen(async (request, response) => {
     const bodies: Record<string, () => unknown> = {
       '/.well-known/openid-configuration': answers.discovery,
+      '/userinfo': () => answers.userinfo(),
       '/jwks': () => ({ keys: [{ ...jwk, kid: 'known', alg: 'RS256', use: 'sig' }] }),
       '/token': async () => ({
         ...{ access_token: 'x', token_type: 'Bearer', id_token: await answers.idToken() },
@@ -87,6 +93,23 @@ test('a failed discovery is repeated at the next login', async () => {
   expect((await begin(service)).response.status).toBe(503)
 
   expect((await logInWith({})).status).toBe(302)
+  answers.discovery = () => undefined
+  expect((await begin(service)).response.status).toBe(302) // What was discovered is cached.
+})
+
+test('name and groups are those of the ID token, and what it lacks is from userinfo', async () => {
+  metadata = { ...metadata, userinfo_endpoint: `${server.url}/userinfo` }
+  await using at = await start({ oidc: oidcConfig(server.url) })
+  answers.userinfo = () => ({ sub: 'u1', preferred_username: 'other', groups: ['staff'] })
+
+  const response = await logInWith(
+    { sub: 'u1', preferred_username: 'uma', groups: undefined },
+    sign,
+    { at },
+  )
+
+  expect(response.status).toBe(302)
+  expect(await at.users.find('oidc:uma')).toMatchObject({ role: 'viewer' })
 })
 
 const now = Math.floor(Date.now() / 1000)

@@ -134,6 +134,16 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
     expect(response.status).toBe(400)
   })
 
+  test('the cookie of one login does not serve another one', async () => {
+    const [own, planted] = [await begin(service), await begin(service)]
+    const [, value = ''] = planted.response.headers.get('set-cookie')?.split(/[=;]/) ?? []
+    const state = new URL(own.provider).searchParams.get('state')
+    const renamed = await fetch(`${service.url}/api/auth/oidc/callback?code=x&state=${state}`, {
+      headers: { cookie: `sso_${state}=${value}` },
+    })
+    expect(await renamed.json()).toMatchObject({ code: 'login_not_begun' })
+  })
+
   test('a removed user is logged out, barred until it is allowed, and gets nothing back', async () => {
     const { body: bob } = await signOn('b1')
     const api = await service.send(
@@ -282,6 +292,10 @@ test('passwords can be switched off, and the ways to log in are told', async () 
   await using service = await start({ oidc: oidcConfig(provider.url), isPasswordLoginOn: false })
 
   expect(await service.login('vera')).toMatchObject({ status: 403, code: 'password_login_off' })
+  const invited = { username: 'vera', invite: 'x', new: 'words of an invited person' }
+  expect(await service.send('POST', '/api/auth/password', invited)).toMatchObject({
+    ...{ status: 403, code: 'password_login_off' },
+  })
   expect((await service.call('/api/auth/methods')).body).toEqual({
     password: false,
     oidc: { name: 'Test ID' },

@@ -1,0 +1,24 @@
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { ReadableFiles } from '../../src/serving/readable-files.ts'
+
+test('a private file is looked up only for who may read it: its absence takes no longer than that of none', async () => {
+  const looked: string[] = []
+  let reader: object | undefined
+  // Only what finding a file needs.
+  const files = new ReadableFiles({
+    cache: { peek: () => undefined, find: (path: string) => void looked.push(path) },
+    rules: { isExclusive: true, version: 1, isPublic: () => false },
+    findReader: async () => reader,
+  } as unknown as ConstructorParameters<typeof ReadableFiles>[0])
+  const find = () => files.find(new IncomingMessage(new Socket()), 'drafts/a.css')
+
+  await find()
+  reader = { role: 'viewer', folders: ['docs/'] }
+  await find()
+  expect(looked).toEqual([])
+  reader = { role: 'viewer', folders: ['drafts/'] }
+  await find()
+  expect(looked).toEqual(['drafts/a.css'])
+})
