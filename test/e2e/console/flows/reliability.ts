@@ -25,6 +25,7 @@ export const reliabilityFlows: Flows = {
     await page.locator('dialog').waitFor({ state: 'detached' })
     await page.getByRole('region', { name: 'Draft' }).waitFor({ state: 'detached' })
     await page.locator('tr.record', { hasText: 'hurried' }).waitFor()
+    assert.equal(await page.getByText('The zone changed meanwhile').count(), 0)
     await tester.button('Delete A hurried').click()
     await tester.button('Review').click()
     await tester.text('1 removed').waitFor()
