@@ -21,6 +21,12 @@ const retryMs = 10
 
 type Synchronous = 'FULL' | 'NORMAL'
 
+const readAll = <Row>(prepared: Prepared<unknown[]>, values: unknown[]) =>
+  prepared.all(...values) as Row[] // As the caller's columns say.
+
+const readFirst = <Row>(prepared: Prepared<unknown[]>, values: unknown[]) =>
+  prepared.get(...values) as Row | undefined // As above.
+
 /**
  * A database in a file. Transactions and single writes run one after another on one connection; reads outside of them see
  * what is committed: while a transaction is open they run on a second one. Every statement blocks the event loop while it runs.
@@ -46,8 +52,8 @@ export class SqliteSql implements Sql {
    */
   readonly unsynced: Sql = {
     dialect: 'sqlite',
-    all: (statement) => this.all(statement),
-    get: (statement) => this.get(statement),
+    all: <Row>(statement: Statement) => this.#read(statement, readAll<Row>, 'NORMAL'),
+    get: <Row>(statement: Statement) => this.#read(statement, readFirst<Row>, 'NORMAL'),
     run: (statement) => this.unsynced.transaction((transaction) => transaction.run(statement)),
     transaction: (work) => this.#transact(work, 'NORMAL'),
     snapshot: (work) => this.snapshot(work),
@@ -91,11 +97,11 @@ export class SqliteSql implements Sql {
   }
 
   async all<Row extends object>(statement: Statement): Promise<Row[]> {
-    return this.#read(statement, (one, values) => one.all(...values) as Row[]) // As the caller's columns say.
+    return this.#read(statement, readAll<Row>)
   }
 
   async get<Row extends object>(statement: Statement): Promise<Row | undefined> {
-    return this.#read(statement, (one, values) => one.get(...values) as Row | undefined) // As above.
+    return this.#read(statement, readFirst<Row>)
   }
 
   run(statement: Statement): Promise<number> {
@@ -163,6 +169,7 @@ export class SqliteSql implements Sql {
   async #read<T>(
     statement: Statement,
     read: (prepared: Prepared<unknown[]>, values: unknown[]) => T,
+    synchronous: Synchronous = 'FULL',
   ): Promise<T> {
     const rendered = render(statement, target)
     const readFromWriter = async () => read(this.#writer.prepare(rendered), rendered.values)
@@ -177,7 +184,7 @@ export class SqliteSql implements Sql {
       throw translateSqliteError(error)
     }
     // Such as `insert … returning`.
-    return this.transaction(readFromWriter)
+    return this.#transact(readFromWriter, synchronous)
   }
 
   #openReader() {

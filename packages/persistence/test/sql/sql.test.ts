@@ -214,6 +214,10 @@ describe('a SQLite database', () => {
       const mode = async () => db.database.pragma('synchronous', { simple: true })
       const modes = [db, db.unsynced, db, db.unsynced].map((each) => each.transaction(mode))
       expect(await Promise.all(modes)).toEqual([2, 1, 2, 1])
+      for (const [at, each] of [db, db.unsynced].entries()) {
+        await each.get(sql`insert into ${items} (label) values (${`of ${at}`}) returning id`)
+        expect(await mode()).toBe(2 - at)
+      }
       expect(db.database.pragma('journal_mode', { simple: true })).toBe('wal')
       await db.close()
     }))
