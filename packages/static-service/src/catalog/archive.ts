@@ -11,7 +11,7 @@ import {
   type Table,
 } from '@domains-and-files/persistence'
 import type { FileRow, VersionRow } from '../files/file-record.ts'
-import type { ImportCommand, Outcome } from './changes/commands.ts'
+import type { Done, ImportCommand } from './changes/commands.ts'
 import { FreedContents } from './changes/freed-contents.ts'
 import { type Group, loadTarget } from './changes/load-files.ts'
 import { writeChanges } from './changes/write-changes.ts'
@@ -85,7 +85,10 @@ async function* readBatches(
 }
 
 /** Adds rows that `readCatalog` has read, with what counts them; leaves those that exist. */
-export async function importRows(group: Group, { table, rows }: ImportCommand): Promise<Outcome> {
+export async function importRows(
+  group: Group,
+  { table, rows }: ImportCommand,
+): Promise<Done<undefined>> {
   const { transaction } = group
   // They are as `readCatalog` has read them.
   if (table === 'files') await importFiles(group, rows as unknown as ImportedFile[])
@@ -93,7 +96,7 @@ export async function importRows(group: Group, { table, rows }: ImportCommand): 
   else if (table === 'past_files') await addPast(group, rows as unknown as PastRecord[])
   else if (table === 'catalog') for (const row of rows) await continueAfter(transaction, row)
   else await insertRows(transaction, table, rows)
-  return { done: 'other' }
+  return { value: undefined }
 }
 
 /** Backups that are older than the history have no change. */

@@ -1,12 +1,12 @@
+import { HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
-import type { CatalogCommand, Outcome, Removed } from './changes/commands.ts'
+import type { CatalogCommand, Removed, Results } from './changes/commands.ts'
 import type { HistoryRules } from './changes/prune-past.ts'
 
 interface Dependencies {
   database: Sql
   history: HistoryRules | undefined
-  submit: (command: CatalogCommand) => Promise<Outcome>
-  toError: (outcome: Outcome) => unknown
+  submit: <Of extends CatalogCommand>(command: Of) => Promise<Results[Of['kind']]>
 }
 
 /**
@@ -60,15 +60,12 @@ export class BackgroundChanges {
   }
 
   async #pruneExpired() {
-    const { database, history, submit, toError } = this.#dependencies
+    const { database, history, submit } = this.#dependencies
     const past = await database.get(sql`select 1 from ${name('past_files')} limit 1`)
     const entry = await database.get(sql`select 1 from ${name('changes')} limit 1`)
     if (!past && !(entry && history?.entryDays)) return
-    for (let isLast = false; !isLast && !this.#isClosing; ) {
-      const outcome = await submit({ kind: 'prune', need: undefined })
-      if (!('done' in outcome) || outcome.done !== 'prune') throw toError(outcome)
-      isLast = outcome.isLast
-    }
+    for (let isLast = false; !isLast && !this.#isClosing; )
+      isLast = (await submit({ kind: 'prune', need: undefined })).isLast
   }
 
   async #finishAbandoned(untouchedMs: number) {
@@ -84,12 +81,14 @@ export class BackgroundChanges {
   }
 
   async #runSlices(id: number): Promise<Removed> {
-    const { submit, toError } = this.#dependencies
+    const { submit } = this.#dependencies
     const sum = { files: 0, bytesFreed: 0 }
     for (;;) {
-      const outcome = await submit({ kind: 'continue', id })
-      if ('refused' in outcome) await submit({ kind: 'abandon', id })
-      if (!('done' in outcome) || outcome.done !== 'slice') throw toError(outcome)
+      const outcome = await submit({ kind: 'continue', id }).catch(async (error) => {
+        const isRefused = error instanceof HttpError && error.status < 500
+        if (isRefused) await submit({ kind: 'abandon', id })
+        throw error
+      })
       sum.files += outcome.files
       sum.bytesFreed += outcome.bytesFreed
       if (outcome.isLast) return sum

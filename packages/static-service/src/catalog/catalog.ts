@@ -5,8 +5,9 @@ import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-rec
 import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { Link } from '../sharing/links.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
+import { storageFailure } from '../sqlite/storage-failure.ts'
 import { BackgroundChanges } from './background-changes.ts'
-import { type ChangeEntry, nobody } from './changes/change-entry.ts'
+import { type ChangeEntry, causeOf, nobody } from './changes/change-entry.ts'
 import {
   type CatalogCommand,
   type ChangedPaths,
@@ -15,14 +16,15 @@ import {
   isAlone,
   type Outcome,
   type Removed,
+  type Results,
   type TreeChange,
   type TreeCommand,
+  type UnfinishedChange,
 } from './changes/commands.ts'
 import type { SliceLimits } from './changes/directory-changes.ts'
 import type { HistoryRules } from './changes/prune-past.ts'
 import { Queries, type Totals } from './queries.ts'
 import type { CatalogReads } from './reads.ts'
-import { errorOf } from './rejection-errors.ts'
 
 export interface CatalogOptions {
   /** Maximum bytes of the distinct contents; undefined: unlimited. */
@@ -60,18 +62,14 @@ export abstract class Catalog extends Queries {
   abstract readonly reads: CatalogReads
   /** All tables of the catalog, and the events that it appends, to be read. */
   readonly database: Sql
-  readonly #quotaBytes: number | undefined
-  readonly #keepDays: number
   readonly #commits: GroupCommit<CatalogCommand, Outcome>
   readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
   readonly #freeListeners: ((digests: string[]) => void)[] = []
   readonly #background: BackgroundChanges
 
-  constructor(database: Sql, { quotaBytes, history }: CatalogOptions) {
+  constructor(database: Sql, { history }: CatalogOptions) {
     super(database)
     this.database = database
-    this.#quotaBytes = quotaBytes
-    this.#keepDays = history?.keepDays ?? 0
     this.#commits = new GroupCommit((commands) => this.#commit(commands), {
       isOutage: (error) =>
         error instanceof DatabaseUnavailableError ||
@@ -80,8 +78,7 @@ export abstract class Catalog extends Queries {
     })
     this.#background = new BackgroundChanges({
       ...{ database, history },
-      submit: (command) => this.#commits.submit(command),
-      toError: (outcome) => errorOf(outcome, this.#quotaBytes),
+      submit: (command) => this.#submit(command),
     })
   }
 
@@ -142,17 +139,17 @@ export abstract class Catalog extends Queries {
    * @throws {HttpError} `path_conflict`, `precondition_failed` or `quota_exceeded`.
    */
   put(files: NewFile[], conditions: Conditions = {}, actor = nobody) {
-    return this.#submit({ kind: 'put', actor, files, conditions, quota: this.#quotaBytes }, 'put')
+    return this.#submit({ kind: 'put', actor, files, conditions })
   }
 
   /** @throws {HttpError} `file_not_found` or `precondition_failed`. */
   async remove(path: string, conditions: Conditions = {}, actor = nobody): Promise<void> {
-    await this.#submit({ kind: 'remove', actor, paths: [path], conditions }, 'remove')
+    await this.#submit({ kind: 'remove', actor, paths: [path], conditions })
   }
 
   /** Removes these files, or none. @throws {HttpError} `file_not_found`. */
   removeAll(paths: string[], actor = nobody): Promise<Removed> {
-    return this.#submit({ kind: 'remove', actor, paths, conditions: {} }, 'remove')
+    return this.#submit({ kind: 'remove', actor, paths, conditions: {} })
   }
 
   /**
@@ -161,18 +158,14 @@ export abstract class Catalog extends Queries {
    * @throws {HttpError} `file_not_found` where a path never had a file.
    */
   forget(paths: string[], actor = nobody): Promise<Removed & { freed: string[] }> {
-    return this.#submit({ kind: 'forget', actor, paths }, 'remove')
+    return this.#submit({ kind: 'forget', actor, paths })
   }
 
   /** Removes every file below a directory; the root is empty. @throws {HttpError} `directory_not_found`. */
   async removeBelow(directory: string, actor = nobody): Promise<Removed> {
-    const command = { kind: 'removeBelow', actor, directory } as const
-    const outcome = await this.#commits.submit(command)
-    // Where the disk has no room for the whole change, it may have some for slices of it.
-    const isDivided = 'failed' in outcome && isFull(errorOf(outcome, undefined))
-    const next = isDivided ? await this.#commits.submit({ ...command, inSlices: true }) : outcome
-    if ('done' in next && next.done === 'begun') return this.#background.carryOut(next.id)
-    return this.#expect(next, 'remove')
+    const removed = await this.#submit({ kind: 'removeBelow', actor, directory }).catch(ignoreFull)
+    const cause = causeOf(actor, 'delete', directory)
+    return removed ?? this.#inSlices({ directory, target: null, overwrite: 0, cause })
   }
 
   /**
@@ -180,9 +173,10 @@ export abstract class Catalog extends Queries {
    * @throws {HttpError} `file_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
    */
   async moveFiles(moves: FileMove[], actor = nobody) {
-    const outcome = await this.#commits.submit({ kind: 'moveFiles', actor, moves })
-    if ('refused' in outcome && outcome.refused === 'content_changed') return undefined
-    return this.#expect(outcome, 'move').files
+    return this.#submit({ kind: 'moveFiles', actor, moves }).catch((error) => {
+      if (error instanceof HttpError && error.code === 'precondition_failed') return undefined
+      throw error
+    })
   }
 
   /**
@@ -191,15 +185,17 @@ export abstract class Catalog extends Queries {
    * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
    */
   async moveDirectory(move: DirectoryMove, actor = nobody): Promise<number> {
-    const command = { kind: 'moveDirectory', actor, ...move } as const
-    const outcome = await this.#commits.submit(command)
-    if (!('refused' in outcome) || outcome.refused !== 'too_many_files') {
-      return this.#expect(outcome, 'move').files
+    const moved = await this.#submit({ kind: 'moveDirectory', actor, ...move })
+    if (moved !== undefined) return moved
+    await this.reads.checkMove(move)
+    const { from: directory, to: target, overwrite } = move
+    const change = {
+      directory,
+      target,
+      overwrite: Number(overwrite),
+      cause: causeOf(actor, 'move'),
     }
-    const refusal = await this.reads.findMoveRefusal(move)
-    if (refusal) throw errorOf(refusal, this.#quotaBytes)
-    const { id } = await this.#submit({ ...command, inSlices: true }, 'begun')
-    return (await this.#background.carryOut(id)).files
+    return (await this.#inSlices(change)).files
   }
 
   /**
@@ -210,8 +206,7 @@ export abstract class Catalog extends Queries {
     contents: StoredBlob[],
     { callerId, isLimited }: { callerId: string; isLimited: boolean },
   ): Promise<void> {
-    const keepDays = this.#keepDays
-    await this.#submit({ kind: 'keepContents', contents, callerId, keepDays, isLimited }, 'keep')
+    await this.#submit({ kind: 'keepContents', contents, callerId, isLimited })
   }
 
   /**
@@ -219,9 +214,8 @@ export abstract class Catalog extends Queries {
    * @throws {HttpError} `precondition_failed`, `version_exists`, `tree_too_large`, `directory_not_found`, `path_conflict`,
    *   `invalid_path`, `reserved_path` or `quota_exceeded`.
    */
-  async replaceTree(command: Omit<TreeCommand, 'kind' | 'quota'>): Promise<TreeChange> {
-    const quota = this.#quotaBytes
-    return (await this.#submit({ kind: 'replaceTree', ...command, quota }, 'tree')).tree
+  replaceTree(command: Omit<TreeCommand, 'kind'>): Promise<TreeChange> {
+    return this.#submit({ kind: 'replaceTree', ...command })
   }
 
   /**
@@ -229,28 +223,26 @@ export abstract class Catalog extends Queries {
    * changed since.
    * @throws {HttpError} `change_not_found`, `revert_conflict`, `history_gone`, `path_conflict` or `quota_exceeded`.
    */
-  async revert(change: number, overwrite: boolean, actor = nobody): Promise<ChangeEntry> {
-    const quota = this.#quotaBytes
-    const command = { kind: 'revert', actor, change, overwrite, quota } as const
-    return (await this.#submit(command, 'revert')).change
+  revert(change: number, overwrite: boolean, actor = nobody): Promise<ChangeEntry> {
+    return this.#submit({ kind: 'revert', actor, change, overwrite })
   }
 
   /** Removes the oldest past, up to so many bytes and 1,000 files; returns how many: 0: there is none. */
   async dropPast(bytes: number): Promise<number> {
-    return (await this.#submit({ kind: 'prune', need: bytes }, 'prune')).rows
+    return (await this.#submit({ kind: 'prune', need: bytes })).rows
   }
 
   /** @throws {HttpError} `version_exists`. */
   async record(version: NewVersion): Promise<VersionRow> {
-    const recorded = await this.#submit({ kind: 'record', version }, 'record')
+    const recorded = await this.#submit({ kind: 'record', version })
     // An older version may not keep its files any more.
     void this.#background.prune()
-    return recorded.version
+    return recorded
   }
 
   /** Records an event for each of these links, once. */
   async recordUsedUp(links: Link[]): Promise<void> {
-    await this.#submit({ kind: 'recordUsedUp', links }, 'other')
+    await this.#submit({ kind: 'recordUsedUp', links })
   }
 
   /**
@@ -258,33 +250,34 @@ export abstract class Catalog extends Queries {
    * interrupted restore can be repeated.
    */
   async importRows(table: string, rows: Row[]): Promise<void> {
-    await this.#submit({ kind: 'import', table, rows }, 'other')
+    await this.#submit({ kind: 'import', table, rows })
   }
 
-  async #submit<Kind extends Done>(command: CatalogCommand, kind: Kind) {
-    return this.#expect(await this.#commits.submit(command), kind)
+  /** Whatever the number of its files. */
+  async #inSlices(change: UnfinishedChange): Promise<Removed> {
+    return this.#background.carryOut(await this.#submit({ kind: 'begin', ...change }))
   }
 
-  #expect<Kind extends Done>(outcome: Outcome, kind: Kind): Extract<Outcome, { done: Kind }> {
-    if ('done' in outcome && outcome.done === kind) {
-      return outcome as Extract<Outcome, { done: Kind }> // Its kind says so.
-    }
-    throw errorOf(outcome, this.#quotaBytes)
+  async #submit<Of extends CatalogCommand>(command: Of): Promise<Results[Of['kind']]> {
+    const outcome = await this.#commits.submit(command)
+    if ('error' in outcome) throw storageFailure(outcome.error)
+    return outcome.value as Results[Of['kind']] // A command of this kind has no other.
   }
 
   // Listeners run before any caller of the group is answered.
   async #commit(commands: CatalogCommand[]): Promise<Outcome[]> {
     const outcomes = await this.commit(commands)
     for (const outcome of outcomes) {
-      if (!('changed' in outcome)) continue
-      for (const listener of this.#changeListeners) listener(outcome.changed)
-      if (outcome.freed.length === 0) continue
-      for (const listener of this.#freeListeners) listener(outcome.freed)
+      if ('error' in outcome) continue
+      const { changed, freed = [] } = outcome
+      if (changed) for (const listener of this.#changeListeners) listener(changed)
+      if (freed.length > 0) for (const listener of this.#freeListeners) listener(freed)
     }
     return outcomes
   }
 }
 
-type Done = Extract<Outcome, { done: string }>['done']
-
-const isFull = (error: unknown) => error instanceof HttpError && error.status === 507
+// Where the disk has no room for a whole change, it may have some for slices of it.
+function ignoreFull(error: unknown): undefined {
+  if (!(error instanceof HttpError && error.status === 507)) throw error
+}

@@ -7,70 +7,59 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { CategoryCount } from '../files/file-record.ts'
-import type { DirectoryMove } from './changes/commands.ts'
-import { findMoveRefusal } from './changes/directory-changes.ts'
+import { checkMove } from './changes/directory-changes.ts'
 import { below } from './changes/load-files.ts'
-import { historyReads } from './history/past-files.ts'
+import { listChanges, readChange } from './history/change-log.ts'
+import {
+  changeAt,
+  countAt,
+  fileAt,
+  filesAt,
+  isGone,
+  lastDeployed,
+  readStates,
+} from './history/past-files.ts'
 import { keptPath } from './history/past-rows.ts'
-import type { ListQuery, TreeQuery } from './list-query.ts'
+import { readDiff } from './history/tree-diff.ts'
+import type { FileList, ListQuery } from './list-query.ts'
 import { readTree } from './listing/directory-tree.ts'
 import { FileListing } from './listing/list-files.ts'
-import {
-  openTree,
-  readTreePage,
-  type TreePageQuery,
-  type TreeQueryAt,
-} from './listing/tree-files.ts'
+import { openTree, readTreePage } from './listing/tree-files.ts'
 import { Queries, type Totals } from './queries.ts'
 import { among } from './records.ts'
 import { listVersions } from './versions.ts'
 
+const queries = {
+  ...{ tree: readTree, usage: readUsage, openTree, treePage: readTreePage, checkMove },
+  ...{ versions: listVersions, changes: listChanges, change: readChange, changeAt },
+  ...{ states: readStates, fileAt, filesAt, countAt, diff: readDiff, lastDeployed, isGone },
+  ...{ contentPrefixes, contents, contentSizes },
+}
+
 /** Queries that take longer than a look-up: in SQLite they run in a thread of their own. */
-export type CatalogReads = ReturnType<typeof catalogReads>
+export type CatalogReads = {
+  [Name in keyof typeof queries]: (
+    ...input: Parameters<(typeof queries)[Name]> extends [unknown, infer Input] ? [Input] : []
+  ) => ReturnType<(typeof queries)[Name]>
+} & { list: (query: ListQuery) => Promise<FileList> }
 
-export function catalogReads(database: Sql) {
+export function catalogReads(database: Sql): CatalogReads {
   const listing = new FileListing(database)
-  return {
-    list: (query: ListQuery) => listing.list(query),
-
-    /** The tree as JSON; undefined when there is no such directory. */
-    tree: (query: TreeQuery) => readTree(database, query),
-
-    /** What is stored below a directory; the root is empty. */
-    usage: (directory: string) =>
-      database.snapshot((transaction) => readUsage(transaction, directory)),
-
-    /** All files below a directory, as a change left them, or as they are now; undefined: there is no such change yet. */
-    openTree: (query: TreeQueryAt) => openTree(database, query),
-
-    treePage: (query: TreePageQuery) => readTreePage(database, query),
-
-    /** Newest first, changelogs cut to 1 KiB. */
-    versions: (span: { skip: number; take: number }) => listVersions(database, span),
-
-    ...historyReads(database),
-
-    /** Why a directory cannot be moved; undefined: it can. */
-    findMoveRefusal: (move: DirectoryMove) => findMoveRefusal(database, move),
-
-    /** The first two hex digits of the digests of all contents. */
-    contentPrefixes: () => contentPrefixes(database),
-
-    /** All contents that files refer to, now or in the past, whose digest begins with these hex digits. */
-    contents: (prefix: string) =>
-      database.all<{ digest: string; size: number }>(
-        sql`select digest, size from ${name('blobs')} where digest between ${prefix} and ${`${prefix}g`}`,
-      ),
-
-    /** The sizes of those of these contents that are stored and that the reader may know of, by digest. */
-    contentSizes: (query: ContentReader & { digests: string[] }) => contentSizes(database, query),
-  }
+  const bound = Object.entries(queries).map(([name, query]) => [
+    name,
+    (input: never) => query(database, input),
+  ])
+  return { ...Object.fromEntries(bound), list: (query: ListQuery) => listing.list(query) }
 }
 
 type Reader = Pick<SqlTransaction, 'all'>
 
-// By counters for the root; below a directory the files are counted.
-async function readUsage(
+/** What is stored below a directory: by counters for the root, which is empty; otherwise the files are counted. */
+function readUsage(database: Pick<Sql, 'snapshot'>, directory: string) {
+  return database.snapshot((transaction) => countUsage(transaction, directory))
+}
+
+async function countUsage(
   transaction: SqlTransaction,
   directory: string,
 ): Promise<Totals & { categories: CategoryCount[] }> {
@@ -98,11 +87,19 @@ async function readUsage(
   }
 }
 
+/** The first two hex digits of the digests of all contents. */
 async function contentPrefixes(database: Reader): Promise<string[]> {
   const rows = await database.all<{ prefix: string }>(
     sql`select distinct substr(digest, 1, 2) prefix from ${name('blobs')} order by 1`,
   )
   return rows.map(({ prefix }) => prefix)
+}
+
+/** All contents that files refer to, now or in the past, whose digest begins with these hex digits. */
+function contents(database: Reader, prefix: string) {
+  return database.all<{ digest: string; size: number }>(
+    sql`select digest, size from ${name('blobs')} where digest between ${prefix} and ${`${prefix}g`}`,
+  )
 }
 
 /** Who names contents: limited to folders, those that a file there has or had, and those that are kept for it. */
@@ -113,6 +110,7 @@ export interface ContentReader {
   folders?: readonly string[] | undefined
 }
 
+/** The sizes of those of these contents that are stored and that the reader may know of, by digest. */
 async function contentSizes(
   database: Reader,
   { digests, id, folders }: ContentReader & { digests: string[] },

@@ -1,17 +1,18 @@
 import { appendEvents } from '@domains-and-files/events'
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { versionExists } from '../errors.ts'
 import type { ListedVersion, NewVersion, VersionRow } from '../files/file-record.ts'
-import type { Outcome } from './changes/commands.ts'
+import type { Done } from './changes/commands.ts'
 
 /** The columns of a version, named as in `VersionRow`. */
 export const versionColumns: Statement = sql`id, version, changelog, created_by "createdBy", created_at "createdAt",
   change_id "changeId", files_kept "filesKept"`
 
-/** Adds a version record. Numbers have no gaps: the last one is the count. */
+/** Adds a version record. Numbers have no gaps: the last one is the count. @throws {HttpError} `version_exists`. */
 export async function recordVersion(
   { transaction, nowMs }: { transaction: SqlTransaction; nowMs: number },
   { version, changelog, createdBy: by, requestId }: NewVersion,
-): Promise<Outcome> {
+): Promise<Done<VersionRow>> {
   const createdAt = new Date(nowMs).toISOString()
   const row = await transaction.get<VersionRow>(sql`
     insert into ${name('versions')} (id, version, changelog, created_by, created_at, change_id)
@@ -19,9 +20,9 @@ export async function recordVersion(
       (select last_change from ${name('catalog')})
     from ${name('versions')} where true
     on conflict (version) do nothing returning ${versionColumns}`)
-  if (!row) return { refused: 'version_exists', path: version }
+  if (!row) throw versionExists(version)
   await appendEvents(transaction, [{ type: 'version.created', by, requestId, data: row }])
-  return { done: 'record', version: row }
+  return { value: row }
 }
 
 /** Maximum bytes of a changelog in a list. */

@@ -10,7 +10,7 @@ interface Call {
   input: unknown
 }
 
-type Reply = { id: number; value: unknown } | { id: number; error: unknown; code: unknown }
+type Reply = { id: number; value: unknown } | { id: number; error: PlainError }
 
 interface PendingCall {
   resolve: (value: never) => void
@@ -76,9 +76,7 @@ export class WorkerRpc<Known extends Methods> {
       call?.resolve(reply.value as never) // The thread replies with the type of the called method.
       return
     }
-    // Structured cloning keeps an error's text and stack, not its code.
-    const error = reply.error instanceof Error ? reply.error : new Error(String(reply.error))
-    call?.reject(Object.assign(error, { code: reply.code }))
+    call?.reject(fromPlain(reply.error))
   }
 
   #fail(error: unknown) {
@@ -110,7 +108,24 @@ export function serveCalls(methods: Methods, close: () => void | Promise<void>):
     try {
       port.postMessage({ id, value: await methods[method]?.(input as never) } satisfies Reply) // Typed by `ask`.
     } catch (error) {
-      port.postMessage({ id, error, code: codeOf(error) } satisfies Reply)
+      port.postMessage({ id, error: toPlain(error) } satisfies Reply)
     }
   })
+}
+
+interface PlainError {
+  error: Error
+  fields: object
+}
+
+/** An error for another thread, with its own fields and code: structured cloning keeps its text and stack alone. */
+export const toPlain = (error: unknown): PlainError => ({
+  error: error instanceof Error ? error : new Error(String(error)),
+  fields: { ...Object(error), code: codeOf(error) },
+})
+
+/** The error that `toPlain` was given, but for its class. */
+export function fromPlain(plain: unknown): Error {
+  const { error, fields } = plain as PlainError // As `toPlain` returned it.
+  return Object.assign(error, fields)
 }

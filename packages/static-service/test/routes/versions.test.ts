@@ -220,6 +220,7 @@ test('the description of the API names every route, and each of our operations o
     '/api/files/categories',
     '/api/files/delete',
     '/api/files/move',
+    '/api/files/move/batch',
     '/api/files/tree',
     '/api/files/upload',
     '/api/files/upload/batch',

@@ -1,14 +1,14 @@
-import type { FileRow, NewFile } from '../../files/file-record.ts'
-import { findPathFault } from '../../files/path-rules.ts'
-import { type Conditions, holds } from '../../rfc9110/entity-tags.ts'
-import type { DirectoryMove } from './commands.ts'
 import {
-  type FileCommand,
-  type FileMove,
-  type Outcome,
-  type PutCommand,
-  Rejected,
-} from './commands.ts'
+  fileNotFound,
+  pathConflict,
+  preconditionFailed,
+  quotaExceeded,
+  targetExists,
+} from '../../errors.ts'
+import { readPath } from '../../files/file-path.ts'
+import type { FileRow, NewFile } from '../../files/file-record.ts'
+import { type Conditions, holds } from '../../rfc9110/entity-tags.ts'
+import type { DirectoryMove, Done, FileCommand, FileMove, PutCommand } from './commands.ts'
 import { FreedContents } from './freed-contents.ts'
 import { type LoadedFiles, rowOf, type StoredFile } from './loaded-files.ts'
 
@@ -16,13 +16,15 @@ import { type LoadedFiles, rowOf, type StoredFile } from './loaded-files.ts'
 export interface Target {
   table: LoadedFiles
   dates: ChangeDates
+  /** Maximum bytes of the distinct contents of files. */
+  quota: number | undefined
 }
 
 /**
  * Applies a command. If it throws, the caller undoes what it has changed.
- * @throws {Rejected}
+ * @throws {HttpError}
  */
-export function applyCommand(target: Target, command: FileCommand): Outcome {
+export function applyCommand(target: Target, command: FileCommand): Done {
   switch (command.kind) {
     case 'put':
       return put(target, command)
@@ -33,29 +35,29 @@ export function applyCommand(target: Target, command: FileCommand): Outcome {
   }
 }
 
-function put({ table, dates }: Target, { files, conditions, quota }: PutCommand): Outcome {
+function put(target: Target, { files, conditions }: PutCommand): Done {
+  const { table, dates, quota } = target
   const freed = new FreedContents()
   let wasNew = true
   const rows = files.map((file) => {
     const before = table.find(file.path)
-    if (!before && table.isDirectory(file.path)) throw new Rejected('path_conflict', file.path)
-    if (!holds(conditions, before && rowOf(before)))
-      throw new Rejected('precondition_failed', file.path)
+    if (!before && table.isDirectory(file.path)) throw pathConflict(file.path)
+    if (!holds(conditions, before && rowOf(before))) throw preconditionFailed(file.path)
     if (before) wasNew = false
     return before
-      ? replace({ table, dates }, { before, file, freed })
+      ? replace(target, { before, file, freed })
       : add(table, { ...file, ...born(dates.of()) }, freed)
   })
-  if (quota !== undefined && table.storedSize > quota) throw new Rejected('quota_exceeded', '')
+  if (quota !== undefined && table.storedSize > quota) throw quotaExceeded(quota)
   const changed = files.map(({ path }) => path)
-  return { done: 'put', rows, wasNew, freed: freed.digests, changed }
+  return { value: { rows, wasNew }, freed: freed.digests, changed }
 }
 
 const born = (date: string) => ({ createdAt: date, updatedAt: date })
 
 function add(table: LoadedFiles, file: Omit<FileRow, 'name'>, freed: FreedContents): FileRow {
   const row = table.add(file, freed)
-  if (!row) throw new Rejected('path_conflict', file.path)
+  if (!row) throw pathConflict(file.path)
   return rowOf(row)
 }
 
@@ -68,16 +70,16 @@ function replace(
   return row
 }
 
-function removeAll(target: Target, paths: string[], conditions: Conditions): Outcome {
+function removeAll(target: Target, paths: string[], conditions: Conditions): Done {
   const freed = new FreedContents()
   for (const path of paths) {
     const row = target.table.find(path)
-    if (!row) throw new Rejected('file_not_found', path)
-    if (!holds(conditions, rowOf(row))) throw new Rejected('precondition_failed', path)
+    if (!row) throw fileNotFound(path)
+    if (!holds(conditions, rowOf(row))) throw preconditionFailed(path)
     end(target, row, freed)
   }
   const { bytes: bytesFreed, digests } = freed
-  return { done: 'remove', files: paths.length, changed: paths, bytesFreed, freed: digests }
+  return { value: { files: paths.length, bytesFreed }, changed: paths, freed: digests }
 }
 
 /** Removes these files. */
@@ -96,12 +98,11 @@ interface Replacement {
   before: StoredFile[]
   /** With the time of creation where that is not now. */
   files: (NewFile & { createdAt?: string })[]
-  quota: number | undefined
 }
 
-/** Stores these files, all but equal ones, and ends those of `before` that are not among them. @throws {Rejected} */
-export function replaceFiles(target: Target, { before, files, quota }: Replacement) {
-  const { table, dates } = target
+/** Stores these files, all but equal ones, and ends those of `before` that are not among them. @throws {HttpError} */
+export function replaceFiles(target: Target, { before, files }: Replacement) {
+  const { table, dates, quota } = target
   const { storedSize } = table
   const freed = new FreedContents()
   const wanted = new Set(files.map(({ path }) => path))
@@ -112,7 +113,7 @@ export function replaceFiles(target: Target, { before, files, quota }: Replaceme
   const rows: FileRow[] = []
   for (const file of files) {
     const row = table.find(file.path)
-    if (!row && table.isDirectory(file.path)) throw new Rejected('path_conflict', file.path)
+    if (!row && table.isDirectory(file.path)) throw pathConflict(file.path)
     if (row?.digest === file.digest) {
       counts.unchanged += 1
       continue
@@ -125,24 +126,24 @@ export function replaceFiles(target: Target, { before, files, quota }: Replaceme
     )
   }
   if (quota !== undefined && table.storedSize > Math.max(quota, storedSize))
-    throw new Rejected('quota_exceeded', '')
+    throw quotaExceeded(quota)
   const changed = [...ended, ...rows].map(({ path }) => path)
   return { ...counts, rows, changed, freed: freed.digests }
 }
 
-function moveFiles(target: Target, moves: FileMove[]): Outcome {
+function moveFiles(target: Target, moves: FileMove[]): Done {
   const moving = moves.flatMap(({ from, to, overwrite, type }) => {
     const row = target.table.find(from)
-    if (!row) throw new Rejected('file_not_found', from)
-    if (type && row.digest !== type.digest) throw new Rejected('content_changed', from)
+    if (!row) throw fileNotFound(from)
+    if (type && row.digest !== type.digest) throw preconditionFailed(from)
     return from === to ? [] : { row, file: { ...row, ...type, path: to }, overwrite }
   })
   const { digests } = relocate(target, moving)
   const changed = moving.flatMap(({ row, file }) => [row.path, file.path])
-  return { done: 'move', files: moving.length, freed: digests, changed }
+  return { value: moving.length, freed: digests, changed }
 }
 
-/** Moves these files below a directory. @throws {Rejected} */
+/** Moves these files below a directory. @throws {HttpError} */
 export const moveRows = (target: Target, rows: StoredFile[], move: DirectoryMove): FreedContents =>
   relocate(
     target,
@@ -164,13 +165,9 @@ function relocate(target: Target, moving: Relocation[]): FreedContents {
   const existing = moving.filter(
     ({ file, overwrite }) => !overwrite && target.table.find(file.path) !== undefined,
   )
-  if (existing.length > 0)
-    throw new Rejected(
-      'target_exists',
-      existing.map(({ file }) => file.path),
-    )
+  if (existing.length > 0) throw targetExists(existing.map(({ file }) => file.path))
   for (const { file } of moving) {
-    if (findPathFault(file.path)) throw new Rejected('invalid_target', file.path)
+    readPath(file.path)
     place(target, file, freed)
   }
   return freed
@@ -191,7 +188,7 @@ function place(target: Target, file: FileRow, freed: FreedContents) {
   const { table, dates } = target
   const existing = table.find(file.path)
   if (existing) end(target, existing, freed)
-  if (table.isDirectory(file.path)) throw new Rejected('path_conflict', file.path)
+  if (table.isDirectory(file.path)) throw pathConflict(file.path)
   add(table, { ...file, updatedAt: dates.of(existing?.updatedAt) }, freed)
 }
 

@@ -1,3 +1,4 @@
+import { HttpError } from '@domains-and-files/http'
 import {
   DatabaseFullError,
   DatabaseUnavailableError,
@@ -9,6 +10,7 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
+import { contentMissing } from '../../errors.ts'
 import { importRows } from '../archive.ts'
 import { forgetFiles } from '../history/forget-files.ts'
 import { recordVersion } from '../versions.ts'
@@ -16,14 +18,22 @@ import { applyCommand, type Target } from './apply-command.ts'
 import { type ChangeCause, causeOf } from './change-entry.ts'
 import {
   type CatalogCommand,
+  type Command,
+  type Done,
   type FileCommand,
   isAlone,
   type LoneCommand,
   type Outcome,
-  Rejected,
-  refusalOf,
+  type Results,
 } from './commands.ts'
-import { changeDirectory, type SliceLimits } from './directory-changes.ts'
+import {
+  abandon,
+  begin,
+  continueChange,
+  moveDirectory,
+  removeBelow,
+  type SliceLimits,
+} from './directory-changes.ts'
 import { appendLinkEvents } from './file-events.ts'
 import { keepContents } from './keep-contents.ts'
 import { type Group, loadTarget } from './load-files.ts'
@@ -101,16 +111,16 @@ export class ChangeGroups {
 
   /** A deletion gets what room there is, keeps nothing, and is done in as small slices as it takes. */
   async #commitOnFullDisk(command: CatalogCommand, error: unknown): Promise<Outcome> {
-    const isDeletion = /^(?:continue|forget|prune|remove)/.test(command.kind)
-    if (!isDeletion || !(error instanceof DatabaseFullError)) return failureOf(error)
+    const isDeletion = /^(?:begin|continue|forget|prune|remove)/.test(command.kind)
+    if (!isDeletion || !(error instanceof DatabaseFullError)) return { error }
     this.#reserve?.release()
     for (;;) {
       try {
         const [outcome] = await this.#transact([command], 'none')
-        return outcome ?? failureOf(error)
+        return outcome ?? { error }
       } catch (again) {
-        if (!(again instanceof DatabaseFullError)) return failureOf(again)
-        if (command.kind !== 'continue' || this.#sliceFiles === 1) return failureOf(again)
+        if (!(again instanceof DatabaseFullError)) return { error: again }
+        if (command.kind !== 'continue' || this.#sliceFiles === 1) return { error: again }
         this.#sliceFiles = Math.ceil(this.#sliceFiles / 5)
       }
     }
@@ -123,8 +133,8 @@ export class ChangeGroups {
       const { added, freed } = select(group.references)
       if (added.length + freed.length > 0)
         await this.#contents?.apply(transaction, { added, freed })
-      const last = outcomes.findLast((outcome) => 'freed' in outcome)
-      for (const digest of group.pruned) last?.freed.push(digest)
+      const last = outcomes.findLast((outcome) => 'value' in outcome)
+      if (last && group.pruned.length > 0) last.freed = [...(last.freed ?? []), ...group.pruned]
       return outcomes
     })
   }
@@ -160,15 +170,28 @@ export class ChangeGroups {
     const command = commands.find(isAlone)
     if (!command) return applyTogether(group, commands.filter(isSmall))
     if (commands.length > 1) throw new Error('such a change is alone in its transaction')
-    if (command.kind === 'import') return [await importRows(group, command)]
-    if (command.kind === 'keepContents') return [await keepContents(group, command)]
-    if (command.kind === 'replaceTree') return [await replaceTree(group, command)]
-    if (command.kind === 'forget') return [await forgetFiles(group, command)]
-    if (command.kind === 'prune') return [await prune(group, command, this.#history)]
-    if (command.kind === 'revert') return [await revertChange(group, command)]
+    // Each takes the commands of its kind.
+    const handle = handlers[command.kind] as (...args: [Group, LoneCommand, Rules]) => Promise<Done>
     const { wholeFiles } = this.#limits
-    return [await changeDirectory(group, command, { wholeFiles, sliceFiles: this.#sliceFiles })]
+    const rules = { ...this.#history, wholeFiles, sliceFiles: this.#sliceFiles }
+    return [await handle(group, command, rules)]
   }
+}
+
+type Rules = HistoryRules & SliceLimits
+
+const handlers: {
+  [Of in LoneCommand['kind']]: (
+    group: Group,
+    command: Command<Of>,
+    rules: Rules,
+  ) => Promise<Done<Results[Of]>>
+} = {
+  import: importRows,
+  forget: forgetFiles,
+  continue: continueChange,
+  ...{ keepContents, replaceTree, prune, removeBelow, moveDirectory, begin, abandon },
+  revert: revertChange,
 }
 
 // PostgreSQL's lock holds until the transaction ends; SQLite has one writer anyway.
@@ -202,19 +225,20 @@ async function applySmall(
   command: SmallCommand,
   target: Target | undefined,
 ): Promise<Outcome> {
-  if (command.kind === 'record') return recordVersion(group, command.version)
-  if (command.kind === 'recordUsedUp') return appendLinkEvents(group.transaction, command.links)
-  if (!target) throw new Error('nothing was loaded for a command on files')
   try {
-    const lost =
-      command.kind === 'put' && command.files.find(({ digest }) => group.missing.has(digest))
-    if (lost) throw new Rejected('content_missing', lost.path)
+    if (command.kind === 'record') return await recordVersion(group, command.version)
+    if (command.kind === 'recordUsedUp')
+      return await appendLinkEvents(group.transaction, command.links)
+    if (!target) throw new Error('nothing was loaded for a command on files')
+    if (command.kind === 'put' && command.files.some(({ digest }) => group.missing.has(digest)))
+      throw contentMissing()
     const outcome = applyCommand(target, command)
     target.table.accept(reasonOf(command), target.dates.of())
     return outcome
   } catch (error) {
-    target.table.undo()
-    return refusalOf(error)
+    if (!(error instanceof HttpError)) throw error
+    target?.table.undo()
+    return { error }
   }
 }
 
@@ -251,11 +275,4 @@ function digestsOf(command: CatalogCommand): string[] {
   if (command.kind === 'keepContents') return command.contents.map(({ digest }) => digest)
   const holder = command.kind === 'replaceTree' ? command.source : command
   return 'files' in holder ? holder.files.map(({ digest }) => digest) : []
-}
-
-function failureOf(error: unknown): Outcome {
-  if (error instanceof Rejected) return refusalOf(error)
-  const cause = error instanceof DatabaseFullError ? error.cause : error
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-  return { failed: String(cause), code, error }
 }

@@ -5,7 +5,7 @@ import type { Category } from '../../files/media-type.ts'
 import type { Conditions } from '../../rfc9110/entity-tags.ts'
 import type { Link } from '../../sharing/links.ts'
 import type { TreeState } from '../list-query.ts'
-import type { Actor, ChangeEntry } from './change-entry.ts'
+import type { Actor, ChangeCause, ChangeEntry } from './change-entry.ts'
 
 // What the catalog is asked to change, and what it answers. Each command is done whole or not at all.
 
@@ -23,17 +23,23 @@ export type FileCommand =
 
 /** Commands on all files below a directory. Each is a transaction of its own. */
 export type DirectoryCommand =
-  | ({ kind: 'removeBelow' } & Sliced & { directory: string })
-  | ({ kind: 'moveDirectory' } & Sliced & DirectoryMove)
+  | { kind: 'removeBelow'; actor: Actor; directory: string }
+  | ({ kind: 'moveDirectory'; actor: Actor } & DirectoryMove)
+  /** Records a change that `continue` carries out in slices; it has been checked. */
+  | ({ kind: 'begin' } & UnfinishedChange)
   /** The next slice of a change that was begun. */
   | { kind: 'continue'; id: number }
   /** Gives a change up that was begun. */
   | { kind: 'abandon'; id: number }
 
-interface Sliced {
-  actor: Actor
-  /** True: the change is recorded, and carried out by `continue`; it has been checked. */
-  inSlices?: boolean
+/** A change of a directory that is carried out in slices. */
+export interface UnfinishedChange {
+  directory: string
+  /** Null: a deletion. */
+  target: string | null
+  /** 0 or 1. */
+  overwrite: number
+  cause: ChangeCause
 }
 
 export interface PutCommand {
@@ -41,7 +47,6 @@ export interface PutCommand {
   actor: Actor
   files: NewFile[]
   conditions: Conditions
-  quota: number | undefined
 }
 
 export interface FileMove {
@@ -89,7 +94,6 @@ export interface RevertCommand {
   change: number
   /** Also where files were changed since. */
   overwrite: boolean
-  quota: number | undefined
 }
 
 /** Whether a command is a transaction of its own. */
@@ -99,71 +103,42 @@ export const isAlone = (command: CatalogCommand): command is LoneCommand =>
 /** Paths that a command changed; `all` where they are many. */
 export type ChangedPaths = string[] | 'all'
 
-interface Changed {
-  changed: ChangedPaths
+/** What each command answers. */
+export interface Results {
+  put: { rows: FileRow[]; wasNew: boolean }
+  remove: Removed
+  /** The number of files. */
+  moveFiles: number
+  record: VersionRow
+  recordUsedUp: undefined
+  /** Undefined: the files are too many for one transaction; nothing is changed. */
+  removeBelow: Removed | undefined
+  /** The number of files; undefined as above. */
+  moveDirectory: number | undefined
+  /** The number of the change. */
+  begin: number
+  continue: Removed & { isLast: boolean }
+  abandon: undefined
+  replaceTree: TreeChange
+  keepContents: undefined
+  revert: ChangeEntry
+  prune: { rows: number; isLast: boolean }
+  forget: Removed & { freed: string[] }
+  import: undefined
+}
+
+export type Command<Of extends keyof Results> = Extract<CatalogCommand, { kind: Of }>
+
+/** What a command has done. */
+export interface Done<Value = unknown> {
+  value: Value
+  changed?: ChangedPaths
   /** Digests that nothing refers to any more. */
-  freed: string[]
+  freed?: string[]
 }
 
-export type Outcome =
-  | ({ done: 'put'; rows: FileRow[]; wasNew: boolean } & Changed)
-  | ({ done: 'remove' } & Removed & Changed)
-  | ({ done: 'move'; files: number } & Changed)
-  | ({ done: 'tree'; tree: TreeChange } & Changed)
-  /** A slice of a change that was begun. */
-  | ({ done: 'slice'; isLast: boolean } & Removed & Changed)
-  /** The change is recorded: it continues in slices. */
-  | { done: 'begun'; id: number }
-  | ({ done: 'revert'; change: ChangeEntry } & Changed)
-  | ({ done: 'prune'; rows: number; bytes: number; isLast: boolean } & Changed)
-  | { done: 'record'; version: VersionRow }
-  /** Contents are kept. */
-  | ({ done: 'keep' } & Changed)
-  /** Rows of a restore or events are there, or a change is given up. */
-  | { done: 'other' }
-  /** `paths`: where there are several. */
-  | { refused: Rejection; path: string; paths?: string[] }
-  /** `error` where it did not cross threads. */
-  | { failed: string; code: string; error?: unknown }
-
-export type Rejection =
-  | 'path_conflict'
-  | 'target_exists'
-  | 'move_into_itself'
-  | 'invalid_target'
-  | 'content_changed'
-  | 'content_missing'
-  | 'precondition_failed'
-  | 'quota_exceeded'
-  | 'file_not_found'
-  | 'directory_not_found'
-  | 'version_exists'
-  | 'tree_changed'
-  | 'tree_too_large'
-  | 'change_not_found'
-  | 'revert_conflict'
-  | 'history_gone'
-  /** The files are too many for one transaction. */
-  | 'too_many_files'
-
-/** Rolls a command back. */
-export class Rejected extends Error {
-  readonly reason: Rejection
-  readonly paths: string[]
-
-  constructor(reason: Rejection, paths: string | string[]) {
-    super(reason)
-    this.reason = reason
-    this.paths = [paths].flat()
-  }
-}
-
-/** @throws all other errors. */
-export function refusalOf(error: unknown): Outcome {
-  if (error instanceof Rejected)
-    return { refused: error.reason, path: error.paths[0] ?? '', paths: error.paths }
-  throw error
-}
+/** An `HttpError` for a command that is refused, else why it failed. */
+export type Outcome = Done | { error: unknown }
 
 export interface Removed {
   files: number
@@ -193,7 +168,6 @@ export interface TreeCommand {
   isDryRun: boolean
   /** Of the tree before and after. */
   maxFiles: number
-  quota: number | undefined
 }
 
 export type TreeSource =
@@ -218,8 +192,6 @@ export interface KeepCommand {
   kind: 'keepContents'
   contents: StoredBlob[]
   callerId: string
-  /** Days that the past is kept. */
-  keepDays: number
   /** Rejected where they and the current files exceed the quota. */
   isLimited: boolean
 }

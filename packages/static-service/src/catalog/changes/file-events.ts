@@ -4,7 +4,7 @@ import { parentOf } from '../../files/path-segments.ts'
 import type { Link } from '../../sharing/links.ts'
 import { readEntry } from '../history/change-log.ts'
 import type { ChangeEntry } from './change-entry.ts'
-import type { Outcome } from './commands.ts'
+import type { Done } from './commands.ts'
 import type { FileChange } from './loaded-files.ts'
 
 /** What an event `files.changed` stores: the entry of the change, and where it was. */
@@ -42,7 +42,7 @@ export async function appendSlicedEvent(
 export async function appendLinkEvents(
   transaction: SqlTransaction,
   links: Link[],
-): Promise<Outcome> {
+): Promise<Done<undefined>> {
   const type = 'link.used_up'
   const texts = list(links.map((link) => JSON.stringify(link)))
   const known = await transaction.all<{ data: string }>(
@@ -54,7 +54,7 @@ export async function appendLinkEvents(
     transaction,
     added.map((data) => ({ type, data })),
   )
-  return { done: 'other' }
+  return { value: undefined }
 }
 
 const append = (transaction: SqlTransaction, told: FilesChanged[]) =>

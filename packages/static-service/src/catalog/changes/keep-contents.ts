@@ -1,9 +1,10 @@
 import { name, sql } from '@domains-and-files/persistence'
+import { contentMissing, quotaExceeded } from '../../errors.ts'
 import { addPast, keptPath } from '../history/past-rows.ts'
 import { among } from '../records.ts'
-import { type KeepCommand, type Outcome, Rejected } from './commands.ts'
+import type { Done, KeepCommand } from './commands.ts'
 import type { Group } from './load-files.ts'
-import { dropOldest } from './prune-past.ts'
+import { dropOldest, type HistoryRules } from './prune-past.ts'
 
 const dayMs = 86_400_000
 
@@ -13,11 +14,11 @@ const dayMs = 86_400_000
  */
 export async function keepContents(
   group: Group,
-  { contents, callerId, keepDays, isLimited }: KeepCommand,
-): Promise<Outcome> {
+  { contents, callerId, isLimited }: KeepCommand,
+  { keepDays }: HistoryRules,
+): Promise<Done<undefined>> {
   const { transaction, nowMs, missing } = group
-  const lost = contents.find(({ digest }) => missing.has(digest))
-  if (lost) return { refused: 'content_missing', path: lost.digest }
+  if (contents.some(({ digest }) => missing.has(digest))) throw contentMissing()
   const paths = contents.map(({ digest }) => keptPath(digest, callerId))
   const ended_at = new Date(nowMs + (1 - keepDays) * dayMs).toISOString()
   await transaction.run(sql`update ${name('past_files')} set ended_at = ${ended_at}
@@ -31,7 +32,7 @@ export async function keepContents(
   }))
   await addPast(group, rows)
   if (isLimited) await fitQuota(group)
-  return { done: 'keep', changed: [], freed: [] }
+  return { value: undefined }
 }
 
 // Older past makes room; current files and other kept contents do not.
@@ -42,6 +43,5 @@ async function fitQuota(group: Group) {
     sql`select stored_size + past_size bytes from ${name('catalog')}`,
   )
   const excess = (total?.bytes ?? 0) - quota
-  if ((await dropOldest(group, excess, { keepsContents: true })) > 0)
-    throw new Rejected('quota_exceeded', '')
+  if ((await dropOldest(group, excess, { keepsContents: true })) > 0) throw quotaExceeded(quota)
 }

@@ -33,7 +33,7 @@ export interface Group {
 
 /** Loads what commands on these paths can touch: files and directories there and above, references and counts. */
 export async function loadTarget(
-  { transaction, nowMs, keeps }: Group,
+  { transaction, nowMs, keeps, quota }: Group,
   paths: string[],
   { digests = [], recordedAs }: { digests?: string[]; recordedAs?: number | undefined } = {},
 ): Promise<Target> {
@@ -43,6 +43,7 @@ export async function loadTarget(
   return {
     table: new LoadedFiles({ ...rows, keptUpTo }, recordedAs),
     dates: new ChangeDates(nowMs, lastChangedAt),
+    quota,
   }
 }
 

@@ -1,6 +1,6 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { among, records } from '../records.ts'
-import type { Outcome, PruneCommand } from './commands.ts'
+import type { Done, PruneCommand, Results } from './commands.ts'
 import type { Group } from './load-files.ts'
 
 /** How long the past is kept. */
@@ -29,7 +29,7 @@ export async function prune(
   group: Group,
   { need }: PruneCommand,
   rules: HistoryRules,
-): Promise<Outcome> {
+): Promise<Done<Results['prune']>> {
   const { transaction, nowMs } = group
   const timeBefore = (days: number) => new Date(nowMs - days * dayMs).toISOString()
   const expired = sql`ended_at < ${timeBefore(rules.keepDays)} and ${isShownByNone(rules.keepVersions)}`
@@ -37,21 +37,14 @@ export async function prune(
     need === undefined
       ? await readOldest(transaction, expired)
       : await readDroppable(transaction, need)
-  const bytes = await drop(group, some)
+  await drop(group, some)
   const isDone = some.length < batchRows
   const { entryDays, keepDays } = rules
   const isEnd =
     need !== undefined ||
     entryDays === 0 ||
     (await removeEntries(transaction, timeBefore(Math.max(entryDays, keepDays))))
-  return {
-    done: 'prune',
-    bytes,
-    rows: some.length,
-    isLast: isDone && isEnd,
-    changed: [],
-    freed: [],
-  }
+  return { value: { rows: some.length, isLast: isDone && isEnd } }
 }
 
 /**

@@ -1,9 +1,10 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { changeNotFound, historyGone, revertConflict } from '../../errors.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
 import { replaceFiles, type Target } from './apply-command.ts'
-import { causeOf } from './change-entry.ts'
-import { type Outcome, Rejected, type RevertCommand } from './commands.ts'
+import { type ChangeEntry, causeOf } from './change-entry.ts'
+import type { Done, RevertCommand } from './commands.ts'
 import { type Group, loadTarget } from './load-files.ts'
 import type { StoredFile } from './loaded-files.ts'
 import { writeChanges } from './write-changes.ts'
@@ -16,9 +17,11 @@ interface Reverted {
   before: Omit<FileRow, 'name'> | undefined
 }
 
-/** Takes back what a change did and nothing else, in one transaction. @throws {Rejected} */
-export async function revertChange(group: Group, command: RevertCommand): Promise<Outcome> {
-  const { change: id, actor, overwrite, quota } = command
+/** Takes back what a change did and nothing else, in one transaction. @throws {HttpError} */
+export async function revertChange(
+  group: Group,
+  { change: id, actor, overwrite }: RevertCommand,
+): Promise<Done<ChangeEntry>> {
   const files = await readReverted(group.transaction, id)
   const digests = files.flatMap(({ before }) => before?.digest ?? [])
   const paths = files.map(({ path }) => path)
@@ -29,20 +32,19 @@ export async function revertChange(group: Group, command: RevertCommand): Promis
   const { freed } = replaceFiles(target, {
     before: differing.flatMap(({ path }) => table.find(path) ?? []),
     files: differing.flatMap(({ before }) => before ?? []),
-    quota,
   })
   const change = table.accept(causeOf(actor, 'revert'), dates.of())
-  if (!change) throw new Rejected('revert_conflict', '')
+  if (!change) throw revertConflict([])
   await writeChanges(group, target)
-  return { done: 'revert', change, changed: 'all', freed }
+  return { value: change, changed: 'all', freed }
 }
 
 async function readReverted(transaction: SqlTransaction, id: number): Promise<Reverted[]> {
   const known = await transaction.get<{ isUnfinished: number }>(sql`
     select (select count(*) from ${name('unfinished_changes')} where id = ${id}) "isUnfinished"
     from ${name('changes')} where id = ${id}`)
-  if (!known) throw new Rejected('change_not_found', String(id))
-  if (known.isUnfinished > 0) throw new Rejected('revert_conflict', '')
+  if (!known) throw changeNotFound(id)
+  if (known.isUnfinished > 0) throw revertConflict([])
   type Past = Omit<FileRow, 'name'> | { path: string; digest: null }
   const rows = await transaction.all<{ after: string | null; hadFile: number | null } & Past>(
     sql`select file.path, after, before_change "hadFile", digest, size, content_type "contentType", category,
@@ -55,7 +57,7 @@ async function readReverted(transaction: SqlTransaction, id: number): Promise<Re
     const { path } = row
     const before = row.digest === null ? undefined : row
     if ((hadFile !== null && !before) || (hadFile === null && after === null)) {
-      throw new Rejected('history_gone', path)
+      throw historyGone()
     }
     return { path, after: after && JSON.parse(after), before }
   })
@@ -63,11 +65,7 @@ async function readReverted(transaction: SqlTransaction, id: number): Promise<Re
 
 function refuseConflicts({ table }: Target, files: Reverted[]) {
   const changed = files.filter(({ path, after }) => !isSame(table.find(path), after))
-  if (changed.length > 0)
-    throw new Rejected(
-      'revert_conflict',
-      changed.map(({ path }) => path),
-    )
+  if (changed.length > 0) throw revertConflict(changed.slice(0, 10).map(({ path }) => path))
 }
 
 // The same content again is no conflict: so changes can be reverted one after another.

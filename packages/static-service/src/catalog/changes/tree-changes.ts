@@ -1,33 +1,43 @@
 import type { TagList } from '@domains-and-files/http'
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import {
+  changeNotFound,
+  contentMissing,
+  directoryNotFound,
+  historyGone,
+  treeChanged,
+  treeTooLarge,
+  versionExists,
+} from '../../errors.ts'
+import { readPath } from '../../files/file-path.ts'
 import type { FileRow, NewFile, NewVersion } from '../../files/file-record.ts'
-import { findPathFault } from '../../files/path-rules.ts'
 import { filesAt, isGone } from '../history/past-files.ts'
 import type { TreeState } from '../list-query.ts'
 import { readLastChange, readTreeState } from '../listing/tree-files.ts'
 import { recordVersion } from '../versions.ts'
 import { movedPath, replaceFiles } from './apply-command.ts'
 import { causeOf } from './change-entry.ts'
-import { type Outcome, Rejected, type TreeCommand } from './commands.ts'
+import type { Done, TreeChange, TreeCommand } from './commands.ts'
 import { type Group, loadBelow, loadTarget } from './load-files.ts'
 import { writeChanges } from './write-changes.ts'
 
-/** Makes a directory what the source is. Equal files stay as they are, with their dates. @throws {Rejected} */
-export async function replaceTree(group: Group, command: TreeCommand): Promise<Outcome> {
-  const { table, dates, result } = await applyTree(group, command)
+/** Makes a directory what the source is. Equal files stay as they are, with their dates. @throws {HttpError} */
+export async function replaceTree(group: Group, command: TreeCommand): Promise<Done<TreeChange>> {
+  const { result, ...target } = await applyTree(group, command)
+  const { table, dates } = target
   const { actor, directory, version, isDryRun } = command
   if (isDryRun) {
     const files = result.files + result.added - result.removed
-    return { done: 'tree', tree: { ...result, files }, freed: [], changed: [] }
+    return { value: { ...result, files } }
   }
   const cause = causeOf(actor, isRestore(command) ? 'restore' : 'deploy', directory)
   const change = table.accept({ ...cause, version: version?.version ?? null }, dates.of())
-  if (change) await writeChanges(group, { table, dates })
+  if (change) await writeChanges(group, target)
   // It names the change, and its name was free.
   if (version) await recordVersion(group, version)
   const state = await readTreeState(group.transaction, directory)
-  const tree = { ...result, ...state, change: change ?? null }
-  return { done: 'tree', tree, freed: result.freed, changed: result.changed }
+  const value = { ...result, ...state, change: change ?? null }
+  return { value, freed: result.freed, changed: result.changed }
 }
 
 const isRestore = ({ source, directory }: TreeCommand) =>
@@ -35,13 +45,12 @@ const isRestore = ({ source, directory }: TreeCommand) =>
 
 async function applyTree(group: Group, command: TreeCommand) {
   const { transaction } = group
-  const { directory, source, isMerge, maxFiles, quota, version, conditions } = command
+  const { directory, source, isMerge, maxFiles, version, conditions } = command
   const state = await readTreeState(transaction, directory)
-  if (!holdsForTree(conditions, state)) throw new Rejected('tree_changed', directory)
-  if (version && (await isRecorded(transaction, version)))
-    throw new Rejected('version_exists', version.version)
+  if (!holdsForTree(conditions, state)) throw treeChanged(directory)
+  if (version && (await isRecorded(transaction, version))) throw versionExists(version.version)
   const files = await filesOf(group, command)
-  if (!isMerge && state.files > maxFiles) throw new Rejected('tree_too_large', directory)
+  if (!isMerge && state.files > maxFiles) throw tooManyFiles(directory)
   const before = isMerge ? [] : await loadBelow(transaction, directory, { limit: maxFiles })
   const paths = [...before, ...files].map(({ path }) => path)
   const target = await loadTarget(group, paths, { digests: files.map(({ digest }) => digest) })
@@ -49,9 +58,9 @@ async function applyTree(group: Group, command: TreeCommand) {
     const isStored = (digest: string) =>
       !source.areStored || target.table.blobs.get(digest) !== undefined
     const lost = files.find(({ digest }) => group.missing.has(digest) || !isStored(digest))
-    if (lost) throw new Rejected('content_missing', lost.path)
+    if (lost) throw contentMissing()
   }
-  const counts = replaceFiles(target, { before, files, quota })
+  const counts = replaceFiles(target, { before, files })
   return { ...target, result: { ...state, ...counts, change: null } }
 }
 
@@ -64,22 +73,23 @@ async function filesOf(
   const { from, change } = source
   const scope = { directory: from, change: change ?? 0, after: '', limit: maxFiles + 1 }
   if (change !== undefined && change > (await readLastChange(transaction)))
-    throw new Rejected('change_not_found', String(change))
+    throw changeNotFound(change)
   if (change !== undefined && (await isGone(transaction, { directory: from, change })))
-    throw new Rejected('history_gone', from)
+    throw historyGone()
   const rows: FileRow[] = await (change === undefined
     ? loadBelow(transaction, from, scope)
     : filesAt(transaction, scope))
-  if (rows.length > maxFiles) throw new Rejected('tree_too_large', source.from)
-  if (rows.length === 0) throw new Rejected('directory_not_found', source.from)
+  if (rows.length > maxFiles) throw tooManyFiles(from)
+  if (rows.length === 0) throw directoryNotFound(from)
   const copy = (row: FileRow): NewFile => {
-    const path = movedPath(row.path, { from: source.from, to: directory, overwrite: true })
-    if (findPathFault(path)) throw new Rejected('invalid_target', path)
+    const path = readPath(movedPath(row.path, { from, to: directory, overwrite: true }))
     const { digest, size, contentType, category } = row
     return { path, digest, size, contentType, category, uploadedBy: actor.by }
   }
   return rows.map(copy)
 }
+
+const tooManyFiles = (directory: string) => treeTooLarge(`MAX_TREE_FILES files below ${directory}/`)
 
 function holdsForTree(
   { ifMatch, ifNoneMatch }: TreeCommand['conditions'],

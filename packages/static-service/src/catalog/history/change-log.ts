@@ -64,6 +64,7 @@ export async function readEntry(
   return row && toEntry(row)
 }
 
+/** Changes, newest first. */
 export async function listChanges(
   database: SqlTransaction,
   { before, page, pageSize, ...filter }: ChangeQuery,
@@ -131,6 +132,7 @@ export interface ChangePage {
   next: string | undefined
 }
 
+/** A change and a page of its files, by path; undefined: there is none with this number. */
 export async function readChange(
   database: SqlTransaction,
   { id, within, page, pageSize, after }: ChangePageQuery,

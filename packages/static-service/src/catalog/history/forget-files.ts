@@ -1,7 +1,8 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { fileNotFound } from '../../errors.ts'
 import { removeRows } from '../changes/apply-command.ts'
 import { causeOf } from '../changes/change-entry.ts'
-import type { ForgetCommand, Outcome } from '../changes/commands.ts'
+import type { Done, ForgetCommand, Results } from '../changes/commands.ts'
 import { type Group, loadTarget } from '../changes/load-files.ts'
 import { type PastRow, pastRows, removePast } from '../changes/prune-past.ts'
 import { writeChanges } from '../changes/write-changes.ts'
@@ -12,23 +13,26 @@ import { among } from '../records.ts'
  * Removes files with all their past, also of paths that were deleted before: entries of changes keep the names alone. All
  * contents that only they had are freed, also those that were pruned before.
  */
-export async function forgetFiles(group: Group, command: ForgetCommand): Promise<Outcome> {
-  const { actor, paths } = command
+export async function forgetFiles(
+  group: Group,
+  { actor, paths }: ForgetCommand,
+): Promise<Done<Results['forget']>> {
   const { transaction } = group
   const forgetting: Group = { ...group, keeps: 'nothing' }
-  const { table, dates } = await loadTarget(forgetting, paths)
+  const target = await loadTarget(forgetting, paths)
+  const { table, dates } = target
   const current = paths.flatMap((path) => table.find(path) ?? [])
   const recorded = await readRecorded(transaction, paths)
   const past = await readPast(transaction, sql`path ${among(paths)}`)
   const known = new Set([...current, ...past, ...recorded].map(({ path }) => path))
   const unknown = paths.find((path) => !known.has(path))
-  if (unknown !== undefined) return { refused: 'file_not_found', path: unknown }
+  if (unknown !== undefined) throw fileNotFound(unknown)
   const all = [...current, ...past, ...recorded].flatMap(({ digest }) => digest ?? [])
   const digests = [...new Set(all)]
   const before = await readSizes(transaction, digests)
-  removeRows({ table, dates }, current)
+  removeRows(target, current)
   table.accept(causeOf(actor, 'delete'), dates.of(), paths)
-  await writeChanges(forgetting, { table, dates })
+  await writeChanges(forgetting, target)
   // Read again: the quota may have dropped some. None is kept for a manifest either.
   const isKept = sql`change_id = 0 and digest ${among(digests)}`
   await removePast(group, await readPast(transaction, sql`path ${among(paths)} or (${isKept})`))
@@ -36,7 +40,7 @@ export async function forgetFiles(group: Group, command: ForgetCommand): Promise
   const after = await readSizes(transaction, digests)
   const freed = digests.filter((digest) => !after.has(digest))
   const bytesFreed = freed.reduce((sum, digest) => sum + (before.get(digest) ?? 0), 0)
-  return { done: 'remove', files: current.length, bytesFreed, changed: paths, freed }
+  return { value: { files: current.length, bytesFreed, freed }, changed: paths, freed }
 }
 
 const readPast = (transaction: SqlTransaction, condition: Statement) =>

@@ -1,55 +1,9 @@
-import {
-  name,
-  type Sql,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
+import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
 import { nameOf } from '../../files/path-segments.ts'
 import type { ChangeAction } from '../changes/change-entry.ts'
 import { below } from '../changes/load-files.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
-import { type ChangePageQuery, type ChangeQuery, listChanges, readChange } from './change-log.ts'
-import { type DiffQuery, readDiff } from './tree-diff.ts'
-
-/** What requests did to files, and files as they were. */
-export type HistoryReads = ReturnType<typeof historyReads>
-
-export const historyReads = (database: Sql) => ({
-  /** Changes, newest first. */
-  changes: (query: ChangeQuery) => listChanges(database, query),
-
-  /** A change and a page of its files, by path; undefined: there is none with this number. */
-  change: (query: ChangePageQuery) => readChange(database, query),
-
-  /** The last change at a time (ISO 8601 in UTC, with milliseconds) or before it; 0: none. */
-  changeAt: (time: string) => changeAt(database, time),
-
-  /** A page of the states of a path, newest first. */
-  states: (query: StatesQuery) => readStates(database, query),
-
-  /** The file at a path as a change left it; undefined: there was none, or its row is not kept: see `isGone`. */
-  fileAt: (query: { path: string; change: number }) => fileAt(database, query),
-
-  /** Files below a directory (the root is empty) as a change left them, by path: those whose rows are kept; see `isGone`. */
-  filesAt: (query: PastQuery) => filesAt(database, query),
-
-  /** How many they are. */
-  countAt: (scope: { directory: string; change: number }) => countAt(database, scope),
-
-  /** What differs below a directory between two moments, by path. */
-  diff: (query: DiffQuery) => readDiff(database, query),
-
-  /**
-   * The file that a deploy, a restore or a revert ended at this time (ISO 8601 in UTC, with milliseconds) or later, if
-   * that was the last end at its path.
-   */
-  lastDeployed: (query: { path: string; since: string }) => lastDeployed(database, query),
-
-  /** Whether a file of the scope was there after the change, and its row is not kept any more. */
-  isGone: (scope: PastScope) => isGone(database, scope),
-})
 
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
 
@@ -82,6 +36,7 @@ const rowsAt = (scope: Statement, change: number) => sql`
   select ${rowColumns} from ${name('past_files')}
   where ${scope} and change_id <= ${change} and ended_by > ${change}`
 
+/** Files below a directory (the root is empty) as a change left them, by path: those whose rows are kept; see `isGone`. */
 export async function filesAt(
   database: Pick<SqlTransaction, 'all'>,
   { directory, change, after, skip = 0, limit }: PastQuery,
@@ -93,7 +48,8 @@ export async function filesAt(
   return rows.map(toFile)
 }
 
-async function countAt(
+/** How many they are. */
+export async function countAt(
   database: Pick<SqlTransaction, 'get'>,
   { directory, change }: { directory: string; change: number },
 ): Promise<number> {
@@ -103,7 +59,8 @@ async function countAt(
   return found?.files ?? 0
 }
 
-async function fileAt(
+/** The file at a path as a change left it; undefined: there was none, or its row is not kept: see `isGone`. */
+export async function fileAt(
   database: Pick<SqlTransaction, 'get'>,
   { path, change }: { path: string; change: number },
 ): Promise<FileRow | undefined> {
@@ -111,7 +68,11 @@ async function fileAt(
   return row && toFile(row)
 }
 
-async function lastDeployed(
+/**
+ * The file that a deploy, a restore or a revert ended at this time (ISO 8601 in UTC, with milliseconds) or later, if that was
+ * the last end at its path.
+ */
+export async function lastDeployed(
   database: Pick<SqlTransaction, 'get'>,
   { path, since }: { path: string; since: string },
 ): Promise<FileRow | undefined> {
@@ -125,6 +86,7 @@ async function lastDeployed(
   return ['deploy', 'restore', 'revert'].includes(action) ? toFile(file) : undefined
 }
 
+/** Whether a file of the scope was there after the change, and its row is not kept any more. */
 export async function isGone(
   database: Pick<SqlTransaction, 'get'>,
   { change, ...scope }: PastScope,
@@ -152,7 +114,11 @@ const forgotten = (path: string, change: number) => sql`(
   where path = ${path} and change_id <= ${change} order by change_id desc limit 1
 ) last where before is null and after is null`
 
-async function changeAt(database: Pick<SqlTransaction, 'get'>, time: string): Promise<number> {
+/** The last change at a time (ISO 8601 in UTC, with milliseconds) or before it; 0: none. */
+export async function changeAt(
+  database: Pick<SqlTransaction, 'get'>,
+  time: string,
+): Promise<number> {
   const found = await database.get<{ id: number }>(
     sql`select coalesce(max(id), (select min(id) - 1 from ${name('changes')}), 0) id from ${name('changes')}
       where at = (select max(at) from ${name('changes')} where at <= ${time})`,
@@ -192,7 +158,8 @@ export interface PathStates {
   next: number | undefined
 }
 
-async function readStates(
+/** A page of the states of a path, newest first. */
+export async function readStates(
   database: Pick<SqlTransaction, 'all' | 'get'>,
   { path, page, pageSize, before }: StatesQuery,
 ): Promise<PathStates> {

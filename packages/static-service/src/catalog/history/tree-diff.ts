@@ -40,7 +40,7 @@ interface DiffRow {
   newSize: number
 }
 
-/** Reads the rows alone that began or ended in between. */
+/** What differs below a directory between two moments, by path. Reads the rows alone that began or ended in between. */
 export async function readDiff(
   database: Pick<SqlTransaction, 'all' | 'get'>,
   { directory, from, to, page, pageSize, after }: DiffQuery,

@@ -73,10 +73,9 @@ class PostgresCatalog extends Catalog {
 
   protected async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
     const outcomes = await this.#groups.commit(commands)
-    for (const outcome of outcomes) {
-      if ('done' in outcome && outcome.done === 'record')
-        this.#probe.addVersion(outcome.version.version)
-    }
+    for (const [at, command] of commands.entries())
+      if (command.kind === 'record' && !('error' in (outcomes[at] ?? {})))
+        this.#probe.addVersion(command.version.version)
     return outcomes
   }
 

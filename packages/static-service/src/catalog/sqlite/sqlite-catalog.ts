@@ -1,7 +1,8 @@
+import { HttpError } from '@domains-and-files/http'
 import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
-import { storageFailure } from '../../sqlite/storage-failure.ts'
-import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
+import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
+import { fromPlain, WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
 import { fileColumns, type Totals, totalsStatement } from '../queries.ts'
@@ -61,6 +62,10 @@ class SqliteCatalog extends Catalog {
     const asked = methods.map((method) => [method, (input: never) => reader.ask(method, input)])
     this.reads = {
       ...(Object.fromEntries(asked) as CatalogReads), // The thread has the same methods.
+      checkMove: (move) =>
+        reader.ask('checkMove', move).catch((error) => {
+          throw revive(error)
+        }),
       // Look-ups by key.
       lastDeployed: here.lastDeployed,
       usage: (directory) => (directory === '' ? here.usage('') : reader.ask('usage', directory)),
@@ -99,11 +104,10 @@ class SqliteCatalog extends Catalog {
   }
 
   protected async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
-    try {
-      return await this.#writer.ask('commit', commands)
-    } catch (error) {
-      throw storageFailure(error)
-    }
+    const outcomes = await this.#writer.ask('commit', commands).catch(throwStorageFailure)
+    return outcomes.map((each) =>
+      'error' in each ? { error: revive(fromPlain(each.error)) } : each,
+    )
   }
 
   protected async closeDatabase(): Promise<void> {
@@ -116,6 +120,13 @@ class SqliteCatalog extends Catalog {
   get #isSmall(): boolean {
     return (this.#totals.get()?.totalFiles ?? 0) <= 1000
   }
+}
+
+// An error that the thread threw as an `HttpError`.
+function revive(error: Error): Error {
+  if (!('status' in error)) return error
+  const { status, code, message } = error as HttpError // No other error of the catalog has a status.
+  return new HttpError(status, code, message, error)
 }
 
 const textOf = (statement: Statement) => render(statement, { dialect: 'sqlite', schema: '' }).text

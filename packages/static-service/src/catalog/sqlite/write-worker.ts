@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { workerData } from 'node:worker_threads'
 import { SqliteSql } from '@domains-and-files/persistence'
 import { DiskReserve } from '../../sqlite/disk-reserve.ts'
-import { serveCalls } from '../../sqlite/worker-rpc.ts'
+import { serveCalls, toPlain } from '../../sqlite/worker-rpc.ts'
 import type { CatalogOptions } from '../catalog.ts'
 import { ChangeGroups } from '../changes/change-groups.ts'
 import { type CatalogCommand, isAlone, type Outcome } from '../changes/commands.ts'
@@ -32,11 +32,7 @@ serveCalls(methods, () => sql.close())
 async function commit(commands: CatalogCommand[]): Promise<Outcome[]> {
   const outcomes = await groups.commit(commands)
   if (commands.some(isAlone)) truncateLog()
-  return outcomes.map((outcome) => {
-    if (!('failed' in outcome)) return outcome
-    const { error: _, ...rest } = outcome
-    return rest
-  })
+  return outcomes.map((each) => ('error' in each ? { error: toPlain(each.error) } : each))
 }
 
 // A large change leaves a large log. Readers of an older state are not waited for: the writer has no busy timeout.
