@@ -36,8 +36,9 @@ export async function runProgram<Client, Named extends Options>(
     if (name === 'login') return await logIn(service, 'sso' in values && values.sso === true)
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined
     if (!command) throw new UsageError(name ? `Unknown command: ${name}` : 'Name a command.')
-    const [synopsis = ''] = usage.match(new RegExp(`^  ${program} ${name} .*`, 'm')) ?? []
-    const needed = [...synopsis.matchAll(/<(.+?)>/g)].map(([, what = '']) => what)
+    const start = `  ${program} ${name} `
+    const synopsis = usage.split('\n').find((line) => line.startsWith(start)) ?? ''
+    const needed = [...synopsis.matchAll(/<([^<>]+)>/g)].map(([, what = '']) => what)
     const missing = needed.find((_, at) => !args[at])
     if (missing) throw new UsageError(`Name ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}.`)
     await command(open({ baseUrl, credentials: await readCredentials(service) }), args, values)
