@@ -121,7 +121,7 @@ interface CurlRequest {
 function curlConfig({ method, url, from, headers }: CurlRequest, token: string): string {
   const all = { expect: '', authorization: `Bearer ${token}`, ...headers }
   const lines = Object.entries(all).map(([name, value]) => `header = "${name}: ${value}"\n`)
-  return `silent\nfail\nrequest = ${method}\nupload-file = "${from}"\nurl = "${url}"\noutput = /dev/null\n${lines.join('')}`
+  return `silent\nshow-error\nfail\nrequest = ${method}\nupload-file = "${from}"\nurl = "${url}"\noutput = /dev/null\n${lines.join('')}`
 }
 
 const tus = { 'tus-resumable': '1.0.0' }

@@ -1,5 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import type { Program } from './program.ts'
+import type { Answer } from './start.ts'
 import { offsetOf, tus, urlOf } from './tus.ts'
 
 const size = 12_000_000
@@ -46,12 +47,23 @@ export async function findLostBytes(
   { url, bytes, acknowledged }: ResumedUpload,
 ): Promise<string[]> {
   const { head, patch } = client(program, token)
-  const offset = offsetOf(await head(url))
+  const known = await untilServed(() => head(url))
+  const offset = offsetOf(known)
   // The last byte is withheld until the file is stored.
   if (!(offset >= Math.min(acknowledged, size - 1)))
-    return [`${acknowledged} bytes were acknowledged, and ${offset} are there`]
-  const { status, bytes: answer } = await patch(url, offset, bytes.subarray(offset))
+    return [`${acknowledged} bytes were acknowledged; HEAD: ${known.status}, ${offset} bytes`]
+  const { status, bytes: answer } = await untilServed(() =>
+    patch(url, offset, bytes.subarray(offset)),
+  )
   if (status !== 204) return [`the rest after ${offset} bytes was answered ${status}: ${answer}`]
   const served = await program.ask({ method: 'GET', path: `/static/${path}`, headers: {} })
   return served.bytes.equals(bytes) ? [] : [`other bytes, of which ${offset} survived the cut`]
+}
+
+// A busy service sheds requests.
+async function untilServed(ask: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    const answer = await ask()
+    if (answer.status !== 503) return answer
+  }
 }
