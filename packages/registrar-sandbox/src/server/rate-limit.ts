@@ -11,10 +11,12 @@ export const ratePattern =
 
 function parseRate(text: string): Limit[] {
   if (!ratePattern.test(text)) throw new SyntaxError(`Not a rate: ${text}`)
-  return [...text.matchAll(/(\d+)\/(\w+)/g)].map(([, calls, unit]) => ({
-    calls: Number(calls),
-    window: lengths[unit as keyof typeof lengths], // The pattern admits only these.
-  }))
+  if (text === 'off') return []
+  return text.split(',').map((each) => {
+    const [calls, unit] = each.trim().split('/')
+    // The pattern admits only these.
+    return { calls: Number(calls), window: lengths[unit as keyof typeof lengths] }
+  })
 }
 
 /** Counts the calls of one account in sliding windows. Refused calls are not counted. */
