@@ -7,11 +7,12 @@ const memory = join(import.meta.dirname, '../src/memory.ts')
 
 // Prints the largest size of the young generation in MiB, in which many objects survive. Its size is adjusted every 50 ms:
 // once in each round.
-const script = `
+const script = (isGrowing: boolean) => `
   import { getHeapSpaceStatistics } from 'node:v8'
   import { setTimeout as wait } from 'node:timers/promises'
-  const { limitYoungGeneration } = await import(${JSON.stringify(memory)})
-  limitYoungGeneration()
+  const { growYoungGeneration, keepYoungGenerationSmall } = await import(${JSON.stringify(memory)})
+  keepYoungGenerationSmall()
+  const growth = ${isGrowing} ? growYoungGeneration() : undefined
   const live = []
   let largest = 0
   for (let round = 0; round < 15; round += 1) {
@@ -20,13 +21,22 @@ const script = `
     largest = Math.max(largest, space.space_size / 2) // One of its halves is in use.
     await wait(60)
   }
+  growth?.[Symbol.dispose]()
   process.stdout.write(String(largest / 1_048_576))
 `
 
-test('the young generation grows, but not without bound', async () => {
-  const args = ['--input-type=module', '--eval', script]
+async function largestYoungGeneration(isGrowing: boolean): Promise<number> {
+  const args = ['--input-type=module', '--eval', script(isGrowing)]
   const { stdout } = await promisify(execFile)(process.execPath, args)
-  const largest = Number(stdout)
+  return Number(stdout)
+}
+
+test('the young generation stays small', async () => {
+  expect(await largestYoungGeneration(false)).toBeLessThan(3)
+})
+
+test('where requests wait for other machines, it grows, but not without bound', async () => {
+  const largest = await largestYoungGeneration(true)
 
   expect(largest).toBeGreaterThan(3)
   // Without a bound it has more than 7 MiB.
