@@ -1,6 +1,6 @@
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { throwStorageFailure } from '../sqlite/storage-failure.ts'
-import { blobMode } from './blob-path.ts'
+import { blobMode, maxSmallBytes } from './blob-path.ts'
 
 type MakeRoom = (bytes: number) => Promise<boolean>
 
@@ -36,7 +36,7 @@ interface StagingFileOptions {
 }
 
 /**
- * The file of a content that is arriving, created with its first batch of bytes. Writes behind: the next batch arrives while
+ * The file of a content that is arriving, created once it is not small. Writes behind: the next batch arrives while
  * the last one is written. `write`, `settle` and `flush` throw `insufficient_storage` when the disk is full.
  */
 export class StagingFile {
@@ -79,8 +79,9 @@ export class StagingFile {
     this.#batchBytes += chunk.length
     this.#hold(chunk.length)
     const { memory } = this.#options
-    if (this.#batchBytes < batchBytes && !memory.isShort) return
-    const handle = await this.#open()
+    const isSmall = this.#size <= maxSmallBytes && !memory.isShort
+    const handle = isSmall ? undefined : await this.#open()
+    if (!handle || (this.#batchBytes < batchBytes && !memory.isShort)) return
     await this.#writing
     this.#startWriting(handle)
     this.#startFlushing(handle)

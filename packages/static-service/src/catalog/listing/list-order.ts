@@ -18,25 +18,34 @@ export interface Order {
   reversed: OrderName
 }
 
-type Value = string | number
-
 interface SortKey {
   columns: string[]
-  valuesOf: (row: SortedFile) => Value[]
+  valuesOf: (row: SortedFile) => (string | number)[]
+  isLess: (one: SortedFile, other: SortedFile) => boolean
 }
 
-const pathKey: SortKey = { columns: ['path'], valuesOf: ({ path }) => [path] }
+const pathKey: SortKey = {
+  columns: ['path'],
+  valuesOf: ({ path }) => [path],
+  isLess: (one, other) => isPathLess(one.path, other.path),
+}
 
-const nameKey: SortKey = { columns: ['name'], valuesOf: ({ path }) => [nameOf(path)] }
+const nameKey: SortKey = { ...pathKey, columns: ['name'], valuesOf: ({ path }) => [nameOf(path)] }
 
 const timeKey: SortKey = {
   columns: ['updated_at', 'path'],
   valuesOf: ({ updatedAt, path }) => [updatedAt, path],
+  isLess: (one, other) =>
+    one.updatedAt === other.updatedAt
+      ? isPathLess(one.path, other.path)
+      : one.updatedAt < other.updatedAt,
 }
 
 const sizeKey: SortKey = {
   columns: ['size', 'path'],
   valuesOf: ({ size, path }) => [size, path],
+  isLess: (one, other) =>
+    one.size === other.size ? isPathLess(one.path, other.path) : one.size < other.size,
 }
 
 /** Equal times and sizes follow their paths. */
@@ -51,7 +60,11 @@ export const orders: Record<OrderName, Order> = {
   '-size': orderBy(sizeKey, 'size', true),
 }
 
-function orderBy({ columns, valuesOf }: SortKey, reversed: OrderName, isDescending = false): Order {
+function orderBy(
+  { columns, valuesOf, isLess }: SortKey,
+  reversed: OrderName,
+  isDescending = false,
+): Order {
   const key = sql([columns.join(', ')])
   const later = isDescending ? '<' : '>'
   const compare = (operator: string, row: SortedFile) =>
@@ -61,23 +74,15 @@ function orderBy({ columns, valuesOf }: SortKey, reversed: OrderName, isDescendi
     by: isDescending ? sql([columns.map((column) => `${column} desc`).join(', ')]) : key,
     after: (row) => compare(later, row),
     from: (row) => compare(`${later}=`, row),
-    precedes: (one, other) =>
-      isDescending
-        ? isBefore(valuesOf(other), valuesOf(one))
-        : isBefore(valuesOf(one), valuesOf(other)),
+    precedes: isDescending ? (one, other) => isLess(other, one) : isLess,
     reversed,
   }
 }
 
-function isBefore(one: Value[], other: Value[]): boolean {
-  const at = one.findIndex((value, index) => value !== other[index])
-  return at !== -1 && isLess(one[at] ?? '', other[at] ?? '')
-}
-
 // The order of UTF-8 bytes, as PostgreSQL's: that of UTF-16 differs where there are surrogates.
-function isLess(one: Value, other: Value): boolean {
-  if (!surrogate.test(`${one}`) && !surrogate.test(`${other}`)) return one < other
-  return Buffer.compare(Buffer.from(`${one}`), Buffer.from(`${other}`)) < 0
+function isPathLess(one: string, other: string): boolean {
+  if (!surrogate.test(one) && !surrogate.test(other)) return one < other
+  return Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0
 }
 
 const surrogate = /[\ud800-\udfff]/
