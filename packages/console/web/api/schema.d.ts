@@ -45,6 +45,18 @@ export type Body<Service extends ServiceName, Path, Verb extends Method> = BodyI
   Verb
 >
 
+export type Send = <Service extends ServiceName, Verb extends Method, Path extends PathOf<Service>>(
+  service: Service,
+  method: Verb,
+  path: Path,
+  options?: Options<Path>,
+) => Promise<Body<Service, Path, Verb>>
+export type Get = <Service extends ServiceName, Path extends PathOf<Service>>(
+  service: Service,
+  path: Path,
+  options?: Options<Path>,
+) => Promise<Body<Service, Path, 'get'>>
+
 type Domain = DomainService['schemas']
 type Static = StaticService['schemas']
 type Answer<Operation> = Operation extends {

@@ -124,18 +124,14 @@ export function explain(error) {
  */
 export async function call(service, path, options = {}) {
   const { method = 'GET', json, signal } = options
-  const headers = new Headers()
-  for (const [name, value] of Object.entries(options.headers ?? {})) {
-    if (value !== undefined) headers.set(name, value)
-  }
-  if (json !== undefined && !headers.has('content-type')) {
-    headers.set('content-type', 'application/json')
-  }
+  const type = json === undefined ? undefined : 'application/json'
+  const headers = given({ 'content-type': type, ...options.headers })
   /** @param {unknown} error @returns {never} also where the answer is cut */
   const fail = (error) => {
     throw signal?.aborted ? error : unreachable(titleOf(service).toLowerCase(), urlOf(service))
   }
-  const response = await fetch(toUrl(service, path, options.query), {
+  const query = new URLSearchParams(given(options.query)).toString()
+  const response = await fetch(`${urlOf(service)}${path}${query && `?${query}`}`, {
     method,
     headers,
     body: json === undefined ? options.body : JSON.stringify(json),
@@ -149,18 +145,13 @@ export async function call(service, path, options = {}) {
   return { status: response.status, body, header }
 }
 
-/**
- * @param {Api.ServiceName} service
- * @param {string} path
- * @param {Record<string, string | number | undefined>} [query]
- */
-export function toUrl(service, path, query = {}) {
-  const search = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== '') search.set(name, String(value))
-  }
-  return `${urlOf(service)}${path}${search.size > 0 ? `?${search}` : ''}`
-}
+/** Those values that are given, as texts. @param {Record<string, string | number | undefined>} [values] */
+const given = (values = {}) =>
+  Object.entries(values).flatMap(([name, value]) =>
+    value === undefined || value === ''
+      ? []
+      : [/** @type {[string, string]} */ ([name, `${value}`])],
+  )
 
 /** @param {Response} response @returns {Promise<unknown>} */
 async function readBody(response) {

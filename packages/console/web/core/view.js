@@ -1,5 +1,5 @@
 import { render } from '../vendor/lit-html.js'
-import { currentRoute, navigate, routeChanges } from './router.js'
+import { currentRoute, hrefTo, navigate, routeChanges } from './router.js'
 
 export { html, nothing, render, svg } from '../vendor/lit-html.js'
 
@@ -133,12 +133,9 @@ export class RouteView extends View {
    * @param {{ replace?: boolean }} [options]
    */
   open(changes, options) {
-    const { path, query } = currentRoute()
-    const next = Object.entries({ ...Object.fromEntries(query), page: undefined, ...changes })
-    const search = new URLSearchParams(
-      next.flatMap(([name, value]) => (value ? [[name, value]] : [])),
-    )
-    navigate(`#${path}${search.size > 0 ? `?${search}` : ''}`, options)
+    const { segments, query } = currentRoute()
+    const next = { ...Object.fromEntries(query), page: undefined, ...changes }
+    navigate(hrefTo(segments, next), options)
   }
 
   /** Puts what somebody types into the address, once they pause. */

@@ -9,8 +9,6 @@ import { empty, page, show } from '../ui/states.js'
 import { age } from '../ui/table.js'
 import { repeat } from '../vendor/directives/repeat.js'
 
-/** @typedef {{ service: Api.ServiceName, event: Api.Event }} Seen */
-
 const dayMs = 86_400_000
 const mostShown = 500
 
@@ -18,7 +16,7 @@ const mostShown = 500
 class EventList extends View {
   /** @type {Map<Api.ServiceName, string>} the position after what was read */
   #next = new Map()
-  /** @type {Seen[]} newest first */
+  /** @type {Api.Event[]} newest first */
   #seen = []
   #days = 1
   #type = ''
@@ -33,21 +31,21 @@ class EventList extends View {
     const services = offeredServices().filter((service) => session.loginOf(service))
     const found = await Promise.all(services.map((service) => this.#readOf(service, signal)))
     const all = [...this.#seen, ...found.flat()]
-    this.#seen = all.sort((a, b) => (a.event.id < b.event.id ? 1 : -1)).slice(0, mostShown)
+    this.#seen = all.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, mostShown)
     return this.#seen
   }
 
   // Follows `next` to the end.
   /** @param {Api.ServiceName} service @param {AbortSignal} signal */
   async #readOf(service, signal) {
-    /** @type {Seen[]} */
+    /** @type {Api.Event[]} */
     const found = []
     for (;;) {
       const after = this.#next.get(service) ?? idBefore(Date.now() - this.#days * dayMs)
       const query = { after, limit: 200 }
       const { events, next } = await get(service, '/api/events', { query, signal })
       this.#next.set(service, next)
-      found.push(...events.map((event) => ({ service, event })))
+      found.push(...events)
       if (events.length < 200) return found
     }
   }
@@ -60,7 +58,7 @@ class EventList extends View {
   }
 
   template() {
-    const types = [...new Set(this.#seen.map(({ event }) => event.type))].sort()
+    const types = [...new Set(this.#seen.map(({ type }) => type))].sort()
     const choose = (/** @type {string} */ type) => {
       this.#type = type
       this.update()
@@ -73,35 +71,24 @@ class EventList extends View {
   }
 
   #list() {
-    const shown = this.#seen.filter(({ event }) => !this.#type || event.type === this.#type)
+    const shown = this.#seen.filter(({ type }) => !this.#type || type === this.#type)
     const more =
       this.#days < 29
         ? html`<button class="button" @click=${this.#showMore}>Show older events</button>`
         : nothing
-    if (shown.length === 0) {
-      return empty(
-        'bell',
-        'Nothing has happened',
-        'Changes of records and files appear here while you look.',
-        more,
-      )
-    }
+    const hint = 'Changes of records and files appear here while you look.'
+    if (shown.length === 0) return empty('bell', 'Nothing has happened', hint, more)
     return html`
       <ol class="timeline" aria-live="polite">
-        ${repeat(
-          shown,
-          ({ event }) => event.id,
-          (each) => eventItem(each),
-        )}
+        ${repeat(shown, ({ id }) => id, eventItem)}
       </ol>
       ${more}`
   }
 }
 
-/** @param {Seen} seen */
-function eventItem({ event }) {
-  const { type, at, by } = event
-  const data = /** @type {Record<string, any>} */ (event.data)
+/** @param {Api.Event} event */
+function eventItem({ type, at, by, data: anyData }) {
+  const data = /** @type {Record<string, any>} */ (anyData)
   const name = html`<span class="chip ${type.endsWith('failing') || type.endsWith('outside') ? 'warn' : ''}">${type}</span>`
   if (type.startsWith('zone.') || type.startsWith('change.')) {
     const title = html`${name} ${domainLink(data.domain)}`

@@ -52,26 +52,20 @@ const describe = ({ username, role, expiresAt }) => html`
   <p><strong>${username}</strong> <span class="chip">${role}</span></p>
   <p class="muted">This login ends in ${formatDuration(Math.max(0, expiresAt - Date.now()) / 1000)}.</p>`
 
+const newPassword = { type: 'password', autocomplete: 'new-password', isRequired: true }
+
 /** Changes the password of the person at every service that it is logged in at. All other logins of it end. */
 function openPasswordDialog() {
   const form = { current: '', next: '', again: '' }
-  /** @param {keyof typeof form} name @param {string} label @param {string} [hint] */
-  const field = (name, label, hint) =>
-    formField(form, name, label, {
-      type: 'password',
-      autocomplete: name === 'current' ? 'current-password' : 'new-password',
-      isRequired: true,
-      hint,
-    })
   return confirmDialog({
     title: 'Change password',
     className: 'small',
     confirm: 'Change',
     busy: 'Changing…',
     body: () => html`
-      ${field('current', 'Current password')}
-      ${field('next', 'New password', 'At least 10 characters. Your other logins end.')}
-      ${field('again', 'New password, again')}`,
+      ${formField(form, 'current', 'Current password', { ...newPassword, autocomplete: 'current-password' })}
+      ${formField(form, 'next', 'New password', { ...newPassword, hint: 'At least 10 characters. Your other logins end.' })}
+      ${formField(form, 'again', 'New password, again', newPassword)}`,
     action: async () => {
       if (form.next !== form.again) throw new Error('The new passwords differ.')
       await changeEverywhere(form)
@@ -102,17 +96,13 @@ export async function openRenewal() {
   if (isOpen) return
   isOpen = true
   const services = session.renewing
+  const renewals = Promise.all(services.map((service) => session.renew(service)))
   const username = services.map((service) => session.loginOf(service)?.username).find(Boolean)
   await openDialog({
     title: 'Log in again',
     className: 'small',
     draw: ({ close }) => {
-      const closeWhenDone = () => {
-        if (services.some((service) => session.renewing.includes(service))) return
-        session.removeEventListener('change', closeWhenDone)
-        close()
-      }
-      session.addEventListener('change', closeWhenDone)
+      void renewals.then(() => close())
       return html`
         <div class="dialog-body">
           <p>
@@ -139,7 +129,7 @@ export function openInviteDialog() {
     body: () => html`
       ${formField(form, 'username', 'Your user name', { id: 'invited-username', isRequired: true })}
       ${formField(form, 'invite', 'Invite code', { isRequired: true })}
-      ${formField(form, 'new', 'Your new password', { type: 'password', autocomplete: 'new-password', hint: 'At least 10 characters', isRequired: true })}`,
+      ${formField(form, 'new', 'Your new password', { ...newPassword, hint: 'At least 10 characters' })}`,
     action: async () => {
       await acceptAtOne(form)
       await session.logIn(offeredServices(), form.username, form.new)

@@ -15,28 +15,27 @@ class LoginForm extends View {
   username = ''
   #form = { username: '', password: '' }
   #attempt = new Attempt(() => this.update())
-  /** @type {{ service: Api.ServiceName, methods: Api.LoginMethods }[]} */
+  /** @type {(Api.LoginMethods & { service: Api.ServiceName })[]} */
   #methods = []
 
   opened() {
     this.#form.username = this.username
     this.#attempt.error = session.refusal
     session.refusal = undefined
-    void readMethods().then((methods) => {
-      this.#methods = methods.filter(({ service }) => this.services.includes(service))
+    void readMethods(this.services).then((methods) => {
+      this.#methods = methods
       this.update()
     })
   }
 
   template() {
-    const signsOn = this.#methods.filter(({ methods }) => methods.oidc)
-    const hasPassword =
-      this.#methods.length === 0 || this.#methods.some(({ methods }) => methods.password)
+    const signsOn = this.#methods.filter(({ oidc }) => oidc)
+    const hasPassword = this.#methods.length === 0 || this.#methods.some(({ password }) => password)
     return html`
       ${
-        signsOn[0]?.methods.oidc
+        signsOn[0]?.oidc
           ? html`<button class="button ${hasPassword ? '' : 'primary'} wide" @click=${() => this.#attempt.run(() => beginSingleSignOn(signsOn.map(({ service }) => service)))}>
-              Continue with ${signsOn[0].methods.oidc.name}
+              Continue with ${signsOn[0].oidc.name}
             </button>`
           : nothing
       }
@@ -120,15 +119,15 @@ export const loginPanel = (service) => html`
 
 const storedName = 'single-sign-on'
 
-/** How each offered service lets people log in; a service that does not answer is left out. */
-async function readMethods() {
-  const found = await Promise.allSettled(
-    offeredServices().map(async (service) => {
-      const { body } = await call(service, '/api/auth/methods')
-      return { service, methods: /** @type {Api.LoginMethods} */ (body) }
-    }),
+/** How each of these services lets people log in; a service that does not answer is left out. @param {Api.ServiceName[]} services */
+async function readMethods(services) {
+  const found = services.map((service) =>
+    call(service, '/api/auth/methods').then(
+      ({ body }) => ({ service, .../** @type {Api.LoginMethods} */ (body) }),
+      () => [],
+    ),
   )
-  return found.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+  return (await Promise.all(found)).flat()
 }
 
 /** Leaves the page for the provider of the first of these services. @param {Api.ServiceName[]} services @param {string} hash to come back to */

@@ -1,10 +1,10 @@
 import { isAdmin, session } from '../api/client.js'
 import { config, offeredServices, titleOf } from '../api/transport.js'
 import { currentRoute, hrefTo, navigate, routeChanges } from '../core/router.js'
-import { html, nothing, View } from '../core/view.js'
+import { html, nothing, Resource, View } from '../core/view.js'
 import { loginPage, loginPanel } from '../login/login-form.js'
 import { toUnicode } from '../ui/format.js'
-import { attempt, empty, failed, icon, loading, notice } from '../ui/states.js'
+import { attempt, empty, icon, notice, show } from '../ui/states.js'
 
 /**
  * Which element shows which address. `module`: without its ending, and the element has its name. Modules are loaded when they
@@ -40,7 +40,7 @@ function currentPlace() {
 
 /** The frame of the page: navigation, account, and the view that the address names. */
 class AppShell extends View {
-  /** @type {Map<string, HTMLElement | 'loading' | { error: unknown }>} */
+  /** By their modules. @type {Map<string, Resource<HTMLElement>>} */
   #views = new Map()
   #shownTitle = ''
 
@@ -88,21 +88,18 @@ class AppShell extends View {
       return html`<div class="view">${empty('warning', `The ${titleOf(service).toLowerCase()} service is not configured here`)}</div>`
     if (service && !session.loginOf(service)) return loginPanel(service)
     const view = this.#views.get(module) ?? this.#load(module)
-    if (view === 'loading') return html`<div class="view">${loading()}</div>`
-    if (view instanceof HTMLElement) return view
-    return html`<div class="view">${failed(view.error, () => this.#load(module))}</div>`
+    return view.value ?? html`<div class="view">${show(view, (element) => element)}</div>`
   }
 
-  /** @param {string} module @returns {'loading'} */
+  /** @param {string} module */
   #load(module) {
-    this.#views.set(module, 'loading')
-    void importModule(module)
-      .then(
-        () => this.#views.set(module, document.createElement(module.replace(/^.*\//, ''))),
-        (error) => this.#views.set(module, { error }),
-      )
-      .then(() => this.update())
-    return 'loading'
+    const view = new Resource(this, async () => {
+      await importModule(module)
+      return document.createElement(module.replace(/^.*\//, ''))
+    })
+    this.#views.set(module, view)
+    void view.reload()
+    return view
   }
 
   /** @param {Place | undefined} place */

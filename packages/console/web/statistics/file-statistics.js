@@ -36,22 +36,17 @@ async function readChanges(signal) {
 /** @param {{ changes: Api.FileChange[], isWhole: boolean }} recent */
 function overTime({ changes, isWhole }) {
   const today = new Date().setHours(12, 0, 0, 0)
-  const dates = Array.from({ length: days }, (_, at) => new Date(today - (days - 1 - at) * dayMs))
-  /** @param {string} label @param {(value: number) => string} format @param {(change: Api.FileChange) => number} measure */
-  const chart = (label, format, measure) => {
-    const sums = dates.map((date) => {
-      const ofDay = changes.filter(({ at }) => new Date(at).toDateString() === date.toDateString())
-      return { date, value: ofDay.reduce((sum, change) => sum + measure(change), 0) }
-    })
-    return dayChart(label, sums, format)
-  }
+  const byDay = Array.from({ length: days }, (_, at) => {
+    const date = new Date(today - (days - 1 - at) * dayMs).toDateString()
+    return { date, changes: changes.filter(({ at }) => new Date(at).toDateString() === date) }
+  })
   return html`
     <section class="panel" aria-labelledby="over-time">
       <h2 id="over-time">The last ${days} days</h2>
       ${isWhole ? '' : html`<p class="note">Only the newest ${formatCount(changes.length, 'change')}.</p>`}
-      ${chart('Changes a day', formatNumber, () => 1)}
-      ${chart('Files stored or replaced a day', formatNumber, ({ added, replaced }) => added + replaced)}
-      ${chart('Bytes stored a day', formatBytes, ({ bytes, added, replaced }) => (added + replaced > 0 ? bytes : 0))}
+      ${dayChart('Changes a day', byDay, formatNumber, () => 1)}
+      ${dayChart('Files stored or replaced a day', byDay, formatNumber, ({ added, replaced }) => added + replaced)}
+      ${dayChart('Bytes stored a day', byDay, formatBytes, ({ bytes, added, replaced }) => (added + replaced > 0 ? bytes : 0))}
     </section>`
 }
 
@@ -100,21 +95,23 @@ function barChart(categories) {
 /**
  * A column for each day, with the last day and the highest value in words.
  * @param {string} label
- * @param {{ date: Date, value: number }[]} days
+ * @param {{ date: string, changes: Api.FileChange[] }[]} byDay
  * @param {(value: number) => string} format
+ * @param {(change: Api.FileChange) => number} measure
  */
-function dayChart(label, days, format) {
-  const top = days.reduce((one, other) => (other.value > one.value ? other : one))
-  const dateOf = (/** @type {Date} */ date) =>
-    date.toLocaleDateString('en', { month: 'short', day: 'numeric' })
-  const summary = `today ${format(days.at(-1)?.value ?? 0)}, most ${format(top.value)} on ${dateOf(top.date)}`
+function dayChart(label, byDay, format, measure) {
+  const values = byDay.map(({ changes }) => changes.reduce((sum, each) => sum + measure(each), 0))
+  const top = Math.max(...values)
+  const topDay = new Date(byDay[values.indexOf(top)]?.date ?? '')
+  const topDate = topDay.toLocaleDateString('en', { month: 'short', day: 'numeric' })
+  const summary = `today ${format(values.at(-1) ?? 0)}, most ${format(top)} on ${topDate}`
   return html`
     <figure class="day-chart">
       <figcaption>${label} <span class="muted">${summary}</span></figcaption>
       ${svg`
-        <svg viewBox="0 0 ${days.length} 10" preserveAspectRatio="none" role="img" aria-label="${label}: ${summary}">
-          ${days.map(({ value }, at) => {
-            const height = Math.max(0.2, (10 * value) / Math.max(1, top.value))
+        <svg viewBox="0 0 ${days} 10" preserveAspectRatio="none" role="img" aria-label="${label}: ${summary}">
+          ${values.map((value, at) => {
+            const height = Math.max(0.2, (10 * value) / Math.max(1, top))
             return svg`<rect x=${at + 0.1} width="0.8" y=${10 - height} height=${height} />`
           })}
         </svg>`}

@@ -44,14 +44,13 @@ class VersionListView extends RouteView {
   /** @param {string} since */
   #compareWith(since) {
     const names = this.#list.value?.versions.map(({ version }) => version) ?? []
-    const others = names.filter((name) => name !== since)
+    /** @type {import('../ui/form.js').Option[]} */
     const options = [
-      /** @type {[string, string]} */ (['current', 'The files as they are now']),
-      ...others,
+      ['current', 'The files as they are now'],
+      ...names.filter((name) => name !== since),
     ]
-    return select('Compare with', options, this.query.get('to') ?? 'current', (to) =>
-      this.open({ to }),
-    )
+    const { to = 'current' } = this.values('to')
+    return select('Compare with', options, to, (to) => this.open({ to }))
   }
 
   /** @param {Api.VersionDiff} diff */

@@ -62,10 +62,9 @@ class WebhookList extends ServiceLists {
   #test = (service, id) =>
     attempt(async () => {
       const delivery = await send(service, 'post', '/api/webhooks/{id}/test', { params: { id } })
-      toast(
-        `Test ${delivery.status}: ${delivery.response_status ?? delivery.answer ?? 'no response'}`,
-        delivery.status === 'delivered' ? 'good' : 'bad',
-      )
+      const { status, response_status: code, answer } = delivery
+      const tone = status === 'delivered' ? 'good' : 'bad'
+      toast(`Test ${status}: ${code ?? answer ?? 'no response'}`, tone)
     })
 
   /** @param {Api.ServiceName} service @param {Api.Webhook} webhook */
@@ -106,10 +105,7 @@ function openWebhookDialog(service) {
   /** @type {Set<string>} */
   const types = new Set()
   let secret = ''
-  const limitWords =
-    service === 'domains'
-      ? { label: 'Only these domains', hint: 'With commas. Empty: all' }
-      : { label: 'Only these folders', hint: 'With commas, such as docs/. Empty: all' }
+  const [limit, example] = service === 'domains' ? ['domains', ''] : ['folders', ', such as docs/']
   return confirmDialog({
     title: 'New webhook',
     confirm: 'Add',
@@ -124,14 +120,14 @@ function openWebhookDialog(service) {
           ),
         )}
       </fieldset>
-      ${formField(form, 'limits', limitWords.label, { hint: limitWords.hint })}`,
+      ${formField(form, 'limits', `Only these ${limit}`, { hint: `With commas${example}. Empty: all` })}`,
     action: async () => {
       const limits = splitList(form.limits)
       const json = {
         url: form.url,
         ...(form.name && { name: form.name }),
         ...(types.size > 0 && { types: [...types] }),
-        ...(limits.length > 0 && { [service === 'domains' ? 'domains' : 'folders']: limits }),
+        ...(limits.length > 0 && { [limit]: limits }),
       }
       ;({ secret } = await send(service, 'post', '/api/webhooks', { json }))
     },

@@ -29,30 +29,21 @@ export function openShareDialog(path) {
     ;({ links } = await get('files', '/api/links', { query: { path, page_size: 200 } }))
     if (isLockable) isPrivate = isPrivateBy((await get('files', '/api/access')).rules, path)
   }
-  /** @param {boolean} wanted */
-  const lock = async (wanted) => {
-    await send('files', 'put', '/api/access/{path}', {
-      params: { path },
-      json: { public: !wanted },
-    })
-    await load()
-  }
-  /** @param {string} id */
-  const revoke = async (id) => {
-    await send('files', 'delete', '/api/links/{id}', { params: { id } })
-    await load()
-  }
+  const lock = (/** @type {boolean} */ wanted) =>
+    send('files', 'put', '/api/access/{path}', { params: { path }, json: { public: !wanted } })
+  const revoke = (/** @type {string} */ id) =>
+    send('files', 'delete', '/api/links/{id}', { params: { id } })
   return confirmDialog({
     title: `Share ${path}`,
     confirm: 'Make a link',
     prepare: load,
     body: (/** @type {unknown} */ _, /** @type {Attempt} */ attempt) => html`
-      ${isLockable ? checkbox('Private folder', isPrivate, (wanted) => attempt.run(() => lock(wanted)), 'Its files are served only to people and programs that log in, and by links.') : nothing}
+      ${isLockable ? checkbox('Private folder', isPrivate, (wanted) => attempt.run(() => lock(wanted).then(load)), 'Its files are served only to people and programs that log in, and by links.') : nothing}
       <div class="field-pair">
         ${formField(form, 'days', 'Link valid for', { options: spans })}
         ${formField(form, 'downloads', 'Downloads', { inputMode: 'numeric', hint: 'Empty: as many as they like' })}
       </div>
-      ${linkList(links, (id) => attempt.run(() => revoke(id)))}`,
+      ${linkList(links, (id) => attempt.run(() => revoke(id).then(load)))}`,
     action: async () => {
       const downloads = form.downloads ? { downloads: Number(form.downloads) } : {}
       const json = { path, expires_in: Number(form.days) * day, ...downloads }

@@ -39,17 +39,13 @@ async function* filesIn(entry) {
 
 /** Opens the browser's dialog and uploads what is chosen. @param {string} folder @param {boolean} isWholeFolder */
 export function chooseFiles(folder, isWholeFolder) {
-  const input = document.createElement('input')
-  input.type = 'file'
-  input.multiple = true
-  input.webkitdirectory = isWholeFolder
+  const options = { type: 'file', multiple: true, webkitdirectory: isWholeFolder }
+  const input = Object.assign(document.createElement('input'), options)
   input.addEventListener('change', () => {
-    const chosen = [...(input.files ?? [])]
     // With folders, each file knows its path in them.
-    uploads.add(
-      folder,
-      chosen.map((file) => ({ file, path: file.webkitRelativePath || file.name })),
-    )
+    const pathOf = (/** @type {File} */ file) => file.webkitRelativePath || file.name
+    const chosen = [...(input.files ?? [])].map((file) => ({ file, path: pathOf(file) }))
+    uploads.add(folder, chosen)
   })
   input.click()
 }

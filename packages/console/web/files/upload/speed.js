@@ -17,8 +17,4 @@ export class SpeedMeter {
     if (!first || !last || last.at - first.at < 200) return 0
     return Math.max(0, ((last.value - first.value) * 1000) / (last.at - first.at))
   }
-
-  reset() {
-    this.#samples = []
-  }
 }

@@ -41,7 +41,7 @@ class UploadPanel extends View {
             ${icon('chevron')}
           </button>
           ${!isActive && failed > 0 ? html`<button class="button" @click=${() => uploads.retryFailed()}>Retry failed</button>` : nothing}
-          ${isActive ? html`<button class="button" @click=${() => uploads.cancelAll()}>Cancel all</button>` : closeButton(() => uploads.clear())}
+          ${isActive ? html`<button class="button" @click=${() => uploads.cancelAll()}>Cancel all</button>` : this.#closeButton()}
         </header>
         <meter-bar .fraction=${total > 0 ? sent / total : isActive ? 0 : 1}></meter-bar>
         ${this.#isOpen ? list() : nothing}
@@ -56,14 +56,15 @@ class UploadPanel extends View {
           <strong role="status">${formatCount(this.#interrupted.length, 'upload')} interrupted</strong>
           <span class="muted">Choose the same files again, and they continue: ${this.#interrupted.join(', ')}</span>
         </div>
-        ${closeButton(this.#forget)}
+        ${this.#closeButton()}
       </header>
     </section>`
 
-  #forget = () => {
-    this.#interrupted = []
-    this.update()
-  }
+  #closeButton = () =>
+    action('close', 'Close the list of uploads', () => {
+      this.#interrupted = []
+      uploads.clear()
+    })
 
   #toggle = () => {
     this.#isOpen = !this.#isOpen
@@ -71,14 +72,9 @@ class UploadPanel extends View {
   }
 }
 
-const closeButton = (/** @type {() => void} */ close) =>
-  action('close', 'Close the list of uploads', close)
-
 // Those that need attention come first, then those under way.
 function list() {
-  const sorted = [...uploads.items].sort(
-    (left, right) => rank(left) - rank(right) || left.id - right.id,
-  )
+  const sorted = order.flatMap((wanted) => uploads.items.filter(({ state }) => state === wanted))
   return html`
     <ul class="upload-list" aria-label="Each upload" tabindex="0">
       ${repeat(sorted.slice(0, maxRows), ({ id }) => id, row)}
@@ -93,17 +89,15 @@ function title({ count, done, failed, isActive }) {
 }
 
 /** @param {typeof uploads.summary} summary */
-function detail({ sent, total, perSecond, secondsLeft, isActive }) {
+function detail({ sent, total, perSecond, isActive }) {
   if (!isActive) return formatBytes(total)
-  const speed = perSecond > 0 ? ` · ${formatBytes(perSecond)}/s` : ''
-  const left = secondsLeft === undefined ? '' : ` · ${formatDuration(secondsLeft)} left`
-  return `${formatBytes(sent)} of ${formatBytes(total)}${speed}${left}`
+  const progress = `${formatBytes(sent)} of ${formatBytes(total)}`
+  if (perSecond === 0) return progress
+  const left = formatDuration((total - sent) / perSecond)
+  return `${progress} · ${formatBytes(perSecond)}/s · ${left} left`
 }
 
-/** @param {Upload} upload */
-const rank = (upload) =>
-  ['failed', 'exists', 'sending', 'paused', 'waiting'].indexOf(upload.state) +
-  (isOpen(upload) || upload.state === 'failed' ? 0 : 9)
+const order = ['failed', 'exists', 'sending', 'paused', 'waiting', 'cancelled', 'skipped', 'done']
 
 /** @param {Upload} upload */
 function row(upload) {

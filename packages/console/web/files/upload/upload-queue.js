@@ -77,7 +77,7 @@ class UploadQueue extends EventTarget {
   /** Removes what has ended from the list. */
   clear() {
     this.items = this.items.filter(isOpen)
-    this.#speed.reset()
+    this.#speed = new SpeedMeter()
     this.#changed()
   }
 
@@ -86,15 +86,11 @@ class UploadQueue extends EventTarget {
     const count = (/** @type {UploadState} */ of) =>
       wanted.filter(({ state }) => state === of).length
     const total = wanted.reduce((sum, { file }) => sum + file.size, 0)
-    const sent = wanted.reduce(
-      (sum, each) => sum + (each.state === 'done' ? each.file.size : each.sent),
-      0,
-    )
+    const sent = wanted.reduce((sum, each) => sum + each.sent, 0)
     const { perSecond } = this.#speed
     const isActive = this.items.some(isOpen)
-    const secondsLeft = isActive && perSecond > 0 ? (total - sent) / perSecond : undefined
     const [done, failed] = [count('done'), count('failed')]
-    return { count: wanted.length, done, failed, total, sent, perSecond, secondsLeft, isActive }
+    return { count: wanted.length, done, failed, total, sent, perSecond, isActive }
   }
 
   #advance() {
@@ -122,7 +118,7 @@ class UploadQueue extends EventTarget {
     try {
       const send = isResumable(file) ? sendResumable : sendFile
       await send({ ...upload, signal, onProgress, onWait })
-      upload.state = 'done'
+      Object.assign(upload, { state: 'done', sent: file.size })
       this.#announce()
     } catch (error) {
       if (!signal.aborted) {
@@ -148,14 +144,12 @@ class UploadQueue extends EventTarget {
     this.#advance()
   }
 
-  /** @param {Upload} upload @returns {Promise<Choice>} */
+  /** @param {Upload} upload */
   async #ask(upload) {
     const others = this.items.filter(isOpen).length - 1
-    const { choice, forAll } = (await askAboutExisting(await compare(upload), others)) ?? {
-      choice: 'skip',
-    }
-    if (forAll) this.#choiceForAll = choice
-    return choice
+    const answer = await askAboutExisting(await compare(upload), others)
+    if (answer?.forAll) this.#choiceForAll = answer.choice
+    return answer?.choice ?? 'skip'
   }
 
   #announce() {

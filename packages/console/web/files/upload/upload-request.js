@@ -1,13 +1,5 @@
 import { request, session, withLogin } from '../../api/client.js'
-import {
-  ApiError,
-  config,
-  explain,
-  toApiError,
-  toUrl,
-  unreachable,
-  urlOf,
-} from '../../api/transport.js'
+import { ApiError, config, explain, toApiError, unreachable, urlOf } from '../../api/transport.js'
 
 /**
  * @typedef {{ file: File, path: string, choice?: string }} ChosenFile `choice`: unless it is `replace`, an existing file is refused
@@ -43,7 +35,7 @@ const sendBytes = (method, path, { headers, body, signal, onProgress }) =>
     /** @type {PromiseWithResolvers<XMLHttpRequest>} */
     const { promise, resolve, reject } = Promise.withResolvers()
     const request = new XMLHttpRequest()
-    request.open(method, toUrl('files', path))
+    request.open(method, `${urlOf('files')}${path}`)
     for (const [name, value] of Object.entries({ ...headers, authorization }))
       request.setRequestHeader(name, value)
     request.responseType = 'json'
