@@ -65,7 +65,7 @@ class Session extends EventTarget {
       call(service, '/api/auth/logout', { method: 'POST', headers }).catch(() => {}) // It ends by itself.
     }
     this.#logins.clear()
-    sessionStorage.removeItem(storedName)
+    sessionStorage.clear() // Drafts and unfinished uploads too: nothing of that person stays.
     for (const service of this.renewing) this.settle(service)
     this.dispatchEvent(new Event('change'))
   }

@@ -52,13 +52,13 @@ export class ApiError extends Error {
   }
 }
 
-/** @param {string} service @param {string} url */
-export const unreachable = (service, url) =>
+/** @param {Api.ServiceName} service */
+export const unreachable = (service) =>
   new ApiError({
     status: 0,
     code: 'unreachable',
     detail: navigator.onLine
-      ? `The ${service} service at ${url} did not answer.`
+      ? `The ${service} service at ${urlOf(service)} did not answer.`
       : 'This computer is offline.',
   })
 
@@ -128,7 +128,7 @@ export async function call(service, path, options = {}) {
   const headers = given({ 'content-type': type, ...options.headers })
   /** @param {unknown} error @returns {never} also where the answer is cut */
   const fail = (error) => {
-    throw signal?.aborted ? error : unreachable(titleOf(service).toLowerCase(), urlOf(service))
+    throw signal?.aborted ? error : unreachable(service)
   }
   const query = new URLSearchParams(given(options.query)).toString()
   const response = await fetch(`${urlOf(service)}${path}${query && `?${query}`}`, {

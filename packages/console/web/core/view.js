@@ -169,12 +169,6 @@ export class Resource {
     view.resources.push(this)
   }
 
-  /** Loads another value in place of this one. */
-  restart() {
-    this.value = undefined
-    queueMicrotask(() => void this.reload())
-  }
-
   /** Loads the value; an earlier load that is still running is aborted and its outcome ignored. */
   async reload() {
     this.#running?.abort()

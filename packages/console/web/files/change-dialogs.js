@@ -117,21 +117,14 @@ const nameList = (names) => html`
  */
 export function askAboutExisting(body, others = 0) {
   let forAll = false
+  const label = `Do the same for all that exist (${formatCount(others, 'more upload')})`
   return openDialog({
     title: 'This file exists',
     className: 'small',
     draw: ({ close }) => html`
       <div class="dialog-body">
         ${body}
-        ${
-          others > 0
-            ? checkbox(
-                `Do the same for all that exist (${formatCount(others, 'more upload')})`,
-                forAll,
-                (value) => (forAll = value),
-              )
-            : nothing
-        }
+        ${others > 0 ? checkbox(label, forAll, (value) => (forAll = value)) : nothing}
       </div>
       <footer class="dialog-footer">
         <button class="button" @click=${() => close({ choice: 'skip', forAll })}>Skip</button>
@@ -145,12 +138,10 @@ export function askAboutExisting(body, others = 0) {
 const undo = () =>
   attempt(async () => {
     const query = { by: session.loginOf('files')?.username, action: 'delete', page_size: 1 }
-    const { changes } = await get('files', '/api/changes', { query })
-    if (!changes[0]) return
-    await send('files', 'post', '/api/changes/{id}/revert', {
-      params: { id: changes[0].id },
-      json: {},
-    })
+    const [last] = (await get('files', '/api/changes', { query })).changes
+    if (!last) return
+    const params = { id: last.id }
+    await send('files', 'post', '/api/changes/{id}/revert', { params, json: {} })
     toast('The files are back')
     announceFilesChanged()
   })
@@ -168,14 +159,13 @@ export const sizeOf = (entry) => ('sha256' in entry ? entry.size : entry.total_s
 export async function deleteDialog(entries) {
   const paths = entries.map(({ path }) => path)
   const files = paths.filter((path) => !path.endsWith('/'))
-  const deletions = [
-    ...paths.filter((path) => path.endsWith('/')).map((prefix) => ({ prefix })),
-    ...Array.from({ length: Math.ceil(files.length / atOnce) }, (_, at) => {
-      return { paths: files.slice(at * atOnce, (at + 1) * atOnce) }
-    }),
-  ]
+  /** @type {({ prefix: string } | { paths: string[] })[]} */
+  const deletions = paths.flatMap((prefix) => (prefix.endsWith('/') ? { prefix } : []))
+  for (let at = 0; at < files.length; at += atOnce)
+    deletions.push({ paths: files.slice(at, at + atOnce) })
+  const counts = entries.map((each) => ('sha256' in each ? 1 : each.file_count))
   const count = formatCount(
-    entries.reduce((sum, each) => sum + ('sha256' in each ? 1 : each.file_count), 0),
+    counts.reduce((sum, each) => sum + each),
     'file',
   )
   const isDone = await confirmDialog({

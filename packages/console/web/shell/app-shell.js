@@ -48,20 +48,16 @@ class AppShell extends View {
     const { signal } = this
     const update = () => this.update()
     routeChanges.addEventListener('change', update, { signal })
-    session.addEventListener('change', () => this.#afterLogin(), { signal })
+    session.addEventListener('change', update, { signal })
     session.addEventListener('renew', () => void renew(), { signal })
     addEventListener('online', update, { signal })
     addEventListener('offline', update, { signal })
     addEventListener('keydown', pressKey, { signal })
   }
 
-  #afterLogin() {
-    if (session.isEmpty) this.#views.clear()
-    this.update()
-  }
-
   template() {
     if (session.isEmpty) {
+      this.#views.clear()
       document.title = 'Log in · Domains and files'
       return loginPage()
     }

@@ -114,11 +114,7 @@ function openWebhookDialog(service) {
       ${formField(form, 'name', 'Name', { hint: 'To know it again' })}
       <fieldset class="choices">
         <legend>Which events? None chosen: all</legend>
-        ${typesOf[service].map((type) =>
-          checkbox(type, types.has(type), (isChecked) =>
-            isChecked ? types.add(type) : types.delete(type),
-          ),
-        )}
+        ${typesOf[service].map((type) => checkbox(type, types.has(type), (isChecked) => types[isChecked ? 'add' : 'delete'](type)))}
       </fieldset>
       ${formField(form, 'limits', `Only these ${limit}`, { hint: `With commas${example}. Empty: all` })}`,
     action: async () => {

@@ -40,7 +40,8 @@ class FilePreview extends View {
     if (keyOf(file) === (this.#file && keyOf(this.#file))) return
     this.#file = file
     this.#forget()
-    this.#content.restart()
+    this.#content.value = undefined
+    queueMicrotask(() => void this.#content.reload())
   }
 
   opened() {

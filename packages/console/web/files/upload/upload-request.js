@@ -1,4 +1,4 @@
-import { request, session, withLogin } from '../../api/client.js'
+import { request, withLogin } from '../../api/client.js'
 import { ApiError, config, explain, toApiError, unreachable, urlOf } from '../../api/transport.js'
 
 /**
@@ -45,7 +45,7 @@ const sendBytes = (method, path, { headers, body, signal, onProgress }) =>
       if (status < 400) resolve(request)
       else reject(toApiError(status, response, (name) => request.getResponseHeader(name)))
     })
-    request.addEventListener('error', () => reject(unreachable('files', urlOf('files'))))
+    request.addEventListener('error', () => reject(unreachable('files')))
     request.addEventListener('abort', () => reject(cancelled()))
     if (signal.aborted) throw cancelled()
     signal.addEventListener('abort', () => request.abort(), { once: true })
@@ -138,15 +138,13 @@ async function create(upload) {
 }
 
 /** What arrived of an upload; undefined where it has expired. @param {string} address @param {AbortSignal} signal */
-async function offsetOf(address, signal) {
-  try {
-    const { header } = await request('files', address, { method: 'HEAD', headers: tus, signal })
-    return Number(header('upload-offset'))
-  } catch (error) {
-    if (error instanceof ApiError && [404, 410].includes(error.status)) return undefined
-    throw error
-  }
-}
+const offsetOf = (address, signal) =>
+  request('files', address, { method: 'HEAD', headers: tus, signal }).then(
+    ({ header }) => Number(header('upload-offset')),
+    (error) => {
+      if (![404, 410].includes(error.status)) throw error
+    },
+  )
 
 // The line, a service that starts again, another writer that is not gone yet.
 /** @param {unknown} error */
@@ -180,7 +178,3 @@ function keep(upload, address) {
 
 /** @param {string} text */
 const toBase64 = (text) => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
-
-session.addEventListener('change', () => {
-  if (session.isEmpty) sessionStorage.removeItem(storedName)
-})
