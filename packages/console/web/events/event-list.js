@@ -59,15 +59,12 @@ class EventList extends View {
 
   template() {
     const types = [...new Set(this.#seen.map(({ type }) => type))].sort()
-    const choose = (/** @type {string} */ type) => {
+    const filter = select('Type', [['', 'All types'], ...types], this.#type, (type) => {
       this.#type = type
       this.update()
-    }
-    return page(
-      'Events',
-      select('Type', [['', 'All types'], ...types], this.#type, choose),
-      show(this.#events, () => this.#list(), 6),
-    )
+    })
+    const content = show(this.#events, () => this.#list(), 6)
+    return page('Events', filter, content)
   }
 
   #list() {

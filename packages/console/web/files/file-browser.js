@@ -31,11 +31,7 @@ class FileBrowser extends RouteView {
         ${file ? html`<file-details .step=${this.#step}></file-details>` : nothing}
       </div>
       <upload-panel></upload-panel>
-      ${
-        this.#isDropping
-          ? html`<div class="drop-target">${icon('upload')}<strong>Drop to upload to ${folder || 'the top folder'}</strong></div>`
-          : nothing
-      }`
+      ${this.#isDropping ? html`<div class="drop-target">${icon('upload')}<strong>Drop to upload to ${folder || 'the top folder'}</strong></div>` : nothing}`
   }
 
   // Only the list knows what comes after a file.

@@ -23,12 +23,8 @@ class FileChangeList extends FilesView {
   })
 
   template() {
-    const chips = filterChips(this, ['prefix', 'by'])
-    return page(
-      'File changes',
-      chips,
-      show(this.#changes, (list) => this.#table(list), 8),
-    )
+    const content = show(this.#changes, (list) => this.#table(list), 8)
+    return page('File changes', filterChips(this, ['prefix', 'by']), content)
   }
 
   /** @param {Api.FileChanges} list */

@@ -31,14 +31,11 @@ class LoginForm extends View {
   template() {
     const signsOn = this.#methods.filter(({ oidc }) => oidc)
     const hasPassword = this.#methods.length === 0 || this.#methods.some(({ password }) => password)
+    const signOn = () =>
+      this.#attempt.run(() => beginSingleSignOn(signsOn.map(({ service }) => service)))
+    const provider = signsOn[0]?.oidc?.name
     return html`
-      ${
-        signsOn[0]?.oidc
-          ? html`<button class="button ${hasPassword ? '' : 'primary'} wide" @click=${() => this.#attempt.run(() => beginSingleSignOn(signsOn.map(({ service }) => service)))}>
-              Continue with ${signsOn[0].oidc.name}
-            </button>`
-          : nothing
-      }
+      ${provider ? html`<button class="button ${hasPassword ? '' : 'primary'} wide" @click=${signOn}>Continue with ${provider}</button>` : nothing}
       ${hasPassword ? this.#fields() : errorNotice(this.#attempt.error)}`
   }
 
@@ -52,11 +49,7 @@ class LoginForm extends View {
         <button class="button primary wide" ?disabled=${this.#attempt.isBusy}>
           ${this.#attempt.isBusy ? 'Logging in…' : 'Log in'}
         </button>
-        ${
-          this.services.length === 1 && offeredServices().length > 1
-            ? html`<p class="note">For: ${titleOf(this.services[0] ?? 'files')}</p>`
-            : nothing
-        }
+        ${this.services.length < offeredServices().length ? html`<p class="note">For: ${this.services.map(titleOf)}</p>` : nothing}
       </form>`
   }
 

@@ -9,12 +9,10 @@ import { age, pager } from '../ui/table.js'
 
 /** The versions, newest first: the first one is current; or what differs between one and another, or the files as they are now. */
 class VersionListView extends RouteView {
-  /** @type {Resource<Api.VersionList>} */
   #list = new Resource(this, (signal) => {
     const query = { ...this.values('page'), page_size: 20 }
     return get('files', '/api/versions', { query, signal })
   })
-  /** @type {Resource<Api.VersionDiff | undefined>} */
   #diff = new Resource(this, async (signal) => {
     const { since, ...query } = this.values('since', 'to', 'page')
     if (!since) return undefined

@@ -24,13 +24,10 @@ class WebhookList extends ServiceLists {
   }
 
   template() {
-    return page(
-      'Webhooks',
-      '',
-      html`
-        <p class="muted">Events are sent to these addresses, signed, and again until they are taken. <a href="#/events">See the events.</a></p>
-        ${this.sections((service, webhooks) => this.#list(service, webhooks), 'New webhook', openWebhookDialog)}`,
-    )
+    const content = html`
+      <p class="muted">Events are sent to these addresses, signed, and again until they are taken. <a href="#/events">See the events.</a></p>
+      ${this.sections((service, webhooks) => this.#list(service, webhooks), 'New webhook', openWebhookDialog)}`
+    return page('Webhooks', '', content)
   }
 
   /** @param {Api.ServiceName} service @param {Api.Webhook[]} webhooks */

@@ -74,24 +74,18 @@ class FileDetails extends FilesView {
     /** @param {import('../../ui/states.js').IconName} name @param {string} words @param {() => unknown} run */
     const button = (name, words, run) =>
       html`<button class="button" @click=${run}>${icon(name)} ${words}</button>`
+    const download = isPrivate
+      ? button('download', 'Download', () => save(file.path, getContent(file.path)))
+      : html`<a class="button" href=${contentUrl(file.path, { download: true })} download>${icon('download')} Download</a>`
+    const changes = () => [
+      button('lock', 'Share', () => openShareDialog(file.path)),
+      button('move', 'Move', () => this.#move(file)),
+      button('trash', 'Delete', () => this.#delete(file)),
+    ]
     return html`
       <file-preview .file=${file}></file-preview>
       <div class="button-row">
-        ${
-          isPrivate
-            ? button('download', 'Download', () => save(file.path, getContent(file.path)))
-            : html`<a class="button" href=${contentUrl(file.path, { download: true })} download>${icon('download')} Download</a>`
-        }
-        ${button('link', 'Copy link', () => copy(url, 'Link'))}
-        ${
-          mayEdit('files')
-            ? [
-                button('lock', 'Share', () => openShareDialog(file.path)),
-                button('move', 'Move', () => this.#move(file)),
-                button('trash', 'Delete', () => this.#delete(file)),
-              ]
-            : nothing
-        }
+        ${download} ${button('link', 'Copy link', () => copy(url, 'Link'))} ${mayEdit('files') ? changes() : nothing}
       </div>
       <dl class="facts stacked">
         <div><dt>Address</dt><dd><a href=${url} target="_blank" rel="noopener noreferrer">${url}</a></dd></div>

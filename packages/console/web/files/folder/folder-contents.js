@@ -178,13 +178,10 @@ export class FolderContents extends FilesView {
     if (this.#isDeep())
       return `${source.isExact ? '' : 'more than '}${formatCount(source.total, 'file')} found`
     const tree = this.#directory.value
-    const order =
-      source.isByName && !source.isNatural
-        ? '; so many are sorted by the bytes of their names: 10 before 2'
-        : ''
-    return tree
-      ? `${formatCount(tree.file_count, 'file')}, ${formatBytes(tree.total_size)} in this folder and below${order}`
-      : ''
+    if (!tree) return ''
+    const byBytes = '; so many are sorted by the bytes of their names: 10 before 2'
+    const order = source.isByName && !source.isNatural ? byBytes : ''
+    return `${formatCount(tree.file_count, 'file')}, ${formatBytes(tree.total_size)} in this folder and below${order}`
   }
 
   #directories() {

@@ -47,17 +47,15 @@ class UploadQueue extends EventTarget {
   /** @param {Upload} upload */
   cancel(upload) {
     if (!isOpen(upload)) return
-    Object.assign(upload, { state: 'cancelled', sent: 0 })
+    this.#set(upload, { state: 'cancelled', sent: 0 })
     upload.abort?.abort()
     void discard(upload)
-    this.#changed()
   }
 
   /** Keeps what has arrived of a large file, until it is tried again. @param {Upload} upload */
   pause(upload) {
-    upload.state = 'paused'
+    this.#set(upload, { state: 'paused' })
     upload.abort?.abort()
-    this.#changed()
   }
 
   cancelAll() {
@@ -103,18 +101,13 @@ class UploadQueue extends EventTarget {
   /** @param {Upload} upload */
   async #send(upload) {
     this.#running += 1
-    upload.state = 'sending'
-    upload.abort = new AbortController()
-    const { signal } = upload.abort
+    const abort = new AbortController()
+    const { signal } = abort
+    this.#set(upload, { state: 'sending', abort })
     const { file, choice } = upload
-    const onProgress = (/** @type {number} */ sent) => {
-      Object.assign(upload, { sent: Math.min(sent, file.size), isInterrupted: false })
-      this.#changed()
-    }
-    const onWait = () => {
-      upload.isInterrupted = true
-      this.#changed()
-    }
+    const onProgress = (/** @type {number} */ sent) =>
+      this.#set(upload, { sent: Math.min(sent, file.size), isInterrupted: false })
+    const onWait = () => this.#set(upload, { isInterrupted: true })
     try {
       const send = isResumable(file) ? sendResumable : sendFile
       await send({ ...upload, signal, onProgress, onWait })
@@ -157,6 +150,12 @@ class UploadQueue extends EventTarget {
     if (this.items.some(isOpen) && now - this.#announcedAt < announceMs) return
     this.#announcedAt = now
     announceFilesChanged()
+  }
+
+  /** @param {Upload} upload @param {Partial<Upload>} changes */
+  #set(upload, changes) {
+    Object.assign(upload, changes)
+    this.#changed()
   }
 
   #changed() {
