@@ -83,7 +83,7 @@ const heldState = ['Held after a restore', 'warn']
 export const diffList = ({ added, removed, changed }) => html`
   <ul class="diff">
     ${removed.map((record) => line('removed', '−', 'Removed', record))}
-    ${changed.map(({ before, after }) => changedLine(before, after))}
+    ${changed.map(({ before, after }) => line('changed', '~', 'Changed', after, before))}
     ${added.map((record) => line('added', '+', 'Added', record))}
   </ul>`
 
@@ -108,25 +108,23 @@ export const emailTypeLine = (before, after) =>
 /** @param {string | null} type */
 const nameOf = (type) => new Map(Object.entries(emailTypes)).get(type ?? '') ?? type ?? 'unknown'
 
-/** @param {'added' | 'removed'} tone @param {string} sign @param {string} word @param {Api.HostRecord} record */
-const line = (tone, sign, word, record) => html`
+/** @param {'added' | 'changed' | 'removed'} tone @param {string} sign @param {string} word @param {Api.HostRecord} record */
+const line = (tone, sign, word, record, before = record) => html`
   <li class=${tone}>
     <span class="sign" aria-hidden="true">${sign}</span><span class="sr-only">${word}:</span>
     <span class="diff-name">${record.name}</span><span class="type-tag">${record.type}</span>
-    <span class="diff-value">${recordValue(record)}</span><span class="muted">${formatTtl(record.ttl)}</span>
+    <span class="diff-value">${edited(recordValue, before, record, ['address', 'mx_pref'])}</span>
+    <span class="muted">${edited(({ ttl }) => formatTtl(ttl), before, record, ['ttl'])}</span>
   </li>`
 
-/** @param {Api.HostRecord} before @param {Api.HostRecord} after */
-const changedLine = (before, after) => html`
-  <li class="changed">
-    <span class="sign" aria-hidden="true">~</span><span class="sr-only">Changed:</span>
-    <span class="diff-name">${after.name}</span><span class="type-tag">${after.type}</span>
-    <span class="diff-value">
-      ${isSameValue(before, after) ? recordValue(after) : html`<del>${recordValue(before)}</del> → <ins>${recordValue(after)}</ins>`}
-    </span>
-    <span class="muted">${before.ttl === after.ttl ? formatTtl(after.ttl) : html`<del>${formatTtl(before.ttl)}</del> → <ins>${formatTtl(after.ttl)}</ins>`}</span>
-  </li>`
-
-/** @param {Api.HostRecord} before @param {Api.HostRecord} after */
-const isSameValue = (before, after) =>
-  before.address === after.address && before.mx_pref === after.mx_pref
+/**
+ * What is shown of a record, and what it was where one of these fields differs.
+ * @param {(record: Api.HostRecord) => unknown} draw
+ * @param {Api.HostRecord} before
+ * @param {Api.HostRecord} after
+ * @param {('address' | 'mx_pref' | 'ttl')[]} fields
+ */
+const edited = (draw, before, after, fields) =>
+  fields.every((field) => before[field] === after[field])
+    ? draw(after)
+    : html`<del>${draw(before)}</del> → <ins>${draw(after)}</ins>`

@@ -64,8 +64,8 @@ class ChangeQueue extends RouteView {
         ${
           isAdmin('domains')
             ? html`<div class="button-row">
-              <button class="button" @click=${() => this.#endHold('release')}>Carry them out</button>
-              <button class="button" @click=${() => this.#endHold('cancel')}>Delete them</button>
+              <button class="button" @click=${() => this.reloadAfter(this.#release())}>Carry them out</button>
+              <button class="button" @click=${() => this.reloadAfter(this.#delete())}>Delete them</button>
             </div>`
             : nothing
         }`,
@@ -73,45 +73,44 @@ class ChangeQueue extends RouteView {
     )
   }
 
-  /** @param {'release' | 'cancel'} how */
-  async #endHold(how) {
-    const isRelease = how === 'release'
-    await confirmDialog({
-      title: isRelease ? 'Carry out the held changes?' : 'Delete the held changes?',
-      body: html`<p>All changes that are held ${isRelease ? 'are sent to the registrar, each on the zone as it is then' : 'are cancelled, and nothing of them is sent'}.</p>`,
-      confirm: isRelease ? 'Carry them out' : 'Delete them',
-      danger: !isRelease,
-      action: () =>
-        isRelease
-          ? send('domains', 'post', '/api/changes/held/release')
-          : send('domains', 'delete', '/api/changes/held'),
+  #release = () =>
+    confirmDialog({
+      title: 'Carry out the held changes?',
+      body: html`<p>All changes that are held are sent to the registrar, each on the zone as it is then.</p>`,
+      confirm: 'Carry them out',
+      action: () => send('domains', 'post', '/api/changes/held/release'),
     })
-    await this.reload()
-  }
+
+  #delete = () =>
+    confirmDialog({
+      title: 'Delete the held changes?',
+      body: html`<p>All changes that are held are cancelled, and nothing of them is sent.</p>`,
+      confirm: 'Delete them',
+      danger: true,
+      action: () => send('domains', 'delete', '/api/changes/held'),
+    })
 
   /** @param {Api.LedgerChange} change */
   #actions(change) {
     if (!mayEdit('domains')) return nothing
     if (change.status === 'queued')
-      return html`<button class="button" @click=${() => this.#cancel(change)}>Cancel</button>`
+      return html`<button class="button" @click=${() => this.reloadAfter(cancel(change))}>Cancel</button>`
     const isOwn = change.by === session.loginOf('domains')?.username
     return change.status === 'proposed' && !isOwn
       ? html`<button class="button primary" @click=${() => this.reloadAfter(openProposal(change))}>Review</button>`
       : nothing
   }
-
-  /** @param {Api.LedgerChange} change */
-  async #cancel({ id, domain }) {
-    await confirmDialog({
-      title: 'Cancel this change?',
-      body: html`<p>The change to <strong>${domain}</strong> was not sent yet, and will not be.</p>`,
-      confirm: 'Cancel the change',
-      danger: true,
-      action: () => send('domains', 'delete', '/api/changes/{id}', { params: { id } }),
-    })
-    await this.reload()
-  }
 }
+
+/** @param {Api.LedgerChange} change */
+const cancel = ({ id, domain }) =>
+  confirmDialog({
+    title: 'Cancel this change?',
+    body: html`<p>The change to <strong>${domain}</strong> was not sent yet, and will not be.</p>`,
+    confirm: 'Cancel the change',
+    danger: true,
+    action: () => send('domains', 'delete', '/api/changes/{id}', { params: { id } }),
+  })
 
 /** @param {Api.LedgerChange} change */
 const titleOf = ({ domain }) =>

@@ -2,8 +2,8 @@ import { get } from '../api/client.js'
 import { html, nothing, Resource, svg, View } from '../core/view.js'
 import { formatAge, formatNumber, formatTime } from '../ui/format.js'
 import { notice, page, show } from '../ui/states.js'
+import { bar } from '../ui/table.js'
 import { adviceFor } from './advice.js'
-import '../ui/table.js'
 
 /** The account at the registrar: calls left in each window, and what is wrong when something is. */
 class RegistrarView extends View {
@@ -64,7 +64,7 @@ function meter({ window, limit, left, next_free_at: next }) {
   return html`
     <li class="meter">
       <span><strong>${formatNumber(left)}</strong> of ${formatNumber(limit)} <span class="muted">this ${window}</span></span>
-      <meter-bar tone=${tone} .fraction=${fraction}></meter-bar>
+      ${bar(fraction, tone)}
       ${left === 0 && next ? html`<span class="note">next ${formatTime(next)}</span>` : nothing}
     </li>`
 }

@@ -77,17 +77,18 @@ export function formatTtl(ttl) {
 export const toUnicode = (text) =>
   text.replace(/\bxn--([a-z0-9-]+)/gi, (label, code) => decodePunycode(code.toLowerCase()) ?? label)
 
-/** RFC 3492, 6.2. @param {string} code @returns {string | undefined} where it is malformed */
+/** RFC 3492, 6.2. @param {string} code letters, digits, hyphens @returns {string | undefined} where it is malformed */
 function decodePunycode(code) {
   const split = code.lastIndexOf('-')
-  const output = split > 0 ? [...code.slice(0, split)] : []
+  const output = [...code.slice(0, Math.max(0, split))]
+  // The digits are a to z, then 0 to 9.
+  const digits = [...code.slice(split + 1)].map((digit) => (Number.parseInt(digit, 36) + 26) % 36)
   let [point, at, bias] = [128, 0, 72]
-  for (let index = split + 1; index < code.length; at += 1) {
+  for (; digits.length > 0; at += 1) {
     const before = at
     for (let [weight, k] = [1, 36]; ; k += 36) {
-      const digit = '' === code.charAt(index) ? -1 : alphabet.indexOf(code.charAt(index))
-      index += 1
-      if (digit < 0) return undefined
+      const digit = digits.shift()
+      if (digit === undefined) return undefined
       at += digit * weight
       const threshold = Math.min(26, Math.max(1, k - bias))
       if (digit < threshold) break
@@ -102,8 +103,6 @@ function decodePunycode(code) {
   }
   return output.join('')
 }
-
-const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 /** @param {number} delta @param {number} length @param {boolean} isFirst */
 function adapt(delta, length, isFirst) {

@@ -170,11 +170,8 @@ class RetryCountdown extends View {
 
 customElements.define('retry-countdown', RetryCountdown)
 
-/** @typedef {{ text: unknown, tone: 'good' | 'bad', id: number }} Toast */
-
-/** @type {Toast[]} */
+/** @typedef {{ text: unknown, tone: 'good' | 'bad' }} Toast @type {Toast[]} */
 let toasts = []
-let lastId = 0
 const region = document.createElement('div')
 region.className = 'toasts'
 region.setAttribute('role', 'status')
@@ -186,11 +183,10 @@ document.body.append(region)
  * @param {'good' | 'bad'} [tone]
  */
 export function toast(text, tone = 'good') {
-  lastId += 1
-  const id = lastId
-  toasts = [...toasts.slice(-2), { text, tone, id }]
+  const shown = { text, tone }
+  toasts = [...toasts.slice(-2), shown]
   draw()
-  setTimeout(() => dismiss(id), 6000)
+  setTimeout(() => dismiss(shown), 6000)
 }
 
 /** Does something at once, and says why where it fails. @param {() => Promise<unknown>} task */
@@ -202,20 +198,20 @@ export async function attempt(task) {
   }
 }
 
-/** @param {number} id */
-function dismiss(id) {
-  toasts = toasts.filter((each) => each.id !== id)
+/** @param {Toast} shown */
+function dismiss(shown) {
+  toasts = toasts.filter((each) => each !== shown)
   draw()
 }
 
 function draw() {
   render(
     toasts.map(
-      ({ text, tone, id }) => html`
-        <div class="toast ${tone}">
-          ${icon(tone === 'good' ? 'check' : 'warning')}
-          <span>${text}</span>
-          <button class="icon-button" aria-label="Dismiss" @click=${() => dismiss(id)}>${icon('close')}</button>
+      (each) => html`
+        <div class="toast ${each.tone}">
+          ${icon(each.tone === 'good' ? 'check' : 'warning')}
+          <span>${each.text}</span>
+          <button class="icon-button" aria-label="Dismiss" @click=${() => dismiss(each)}>${icon('close')}</button>
         </div>`,
     ),
     region,

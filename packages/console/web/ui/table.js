@@ -117,22 +117,9 @@ export function pager({ page, page_size, total_items, total_pages }, open) {
     </nav>`
 }
 
-/**
- * A horizontal bar of `fraction` (0 to 1). Decorative: the text beside it says the value. Its width is set through the
- * CSS object model, which the page's policy allows; a style attribute it would not.
- */
-class MeterBar extends HTMLElement {
-  connectedCallback() {
-    this.setAttribute('aria-hidden', 'true')
-  }
-
-  /** @param {number} fraction */
-  set fraction(fraction) {
-    this.style.setProperty('--fraction', String(Math.max(0, Math.min(1, fraction))))
-  }
-}
-
-customElements.define('meter-bar', MeterBar)
+/** A decorative bar, 0 to 1: the text beside it says the value. @param {number} fraction @param {string} [tone] */
+export const bar = (fraction, tone = '') =>
+  html`<progress class="bar ${tone}" value=${fraction} aria-hidden="true"></progress>`
 
 const fullBarDays = 365
 
@@ -149,7 +136,7 @@ export function expiryBar(expiresOn, isExpired = false) {
     isExpired || days === 0 ? 'expired' : days === 1 ? '1 day left' : `${days} days left`
   return html`
     <span class="expiry ${tone}" title=${formatDate(expiresOn)}>
-      <meter-bar tone=${tone} .fraction=${Math.min(1, days / fullBarDays)}></meter-bar>
+      ${bar(days / fullBarDays, tone)}
       <span class="expiry-words">${words}</span>
       <span class="expiry-date">${formatDate(expiresOn)}</span>
     </span>`

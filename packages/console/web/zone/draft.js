@@ -8,7 +8,7 @@ import { describe, isSameRecord, pairChanges } from './zone-diff.js'
  * @typedef {{ added: readonly Api.HostRecord[], removed: readonly Api.HostRecord[] }} Changes
  * @typedef {'kept' | 'added' | 'updated' | 'removed' | 'waiting' | 'leaving'} RowState `waiting`, `leaving`: queued to be
  *   added and removed
- * @typedef {{ key: string, state: RowState, record: Api.RecordInput, original?: Api.HostRecord }} DraftRow
+ * @typedef {ReturnType<typeof rowOf>} DraftRow
  * @typedef {{ mine: Api.RecordInput, theirs: Api.HostRecord, choice: 'mine' | 'theirs' | 'both' }} Conflict a record that both
  *   changed
  */
@@ -75,26 +75,20 @@ export function rowsOf(zone, { records }, queued = { added: [], removed: [] }) {
   const added = Object.entries(records).filter(([key]) => key.startsWith('new-'))
   const waiting = queued.added.filter(({ id }) => !live.has(id))
   return [
-    ...added
-      .reverse()
-      .flatMap(
-        /** @returns {DraftRow[]} */ ([key, record]) =>
-          record ? [{ key, state: 'added', record }] : [],
-      ),
-    ...waiting.map(
-      /** @returns {DraftRow} */ (record) => ({ key: record.id, state: 'waiting', record }),
-    ),
-    ...zone.hosts.map(
-      /** @returns {DraftRow} */ (original) => {
-        const { id: key } = original
-        const edit = records[key]
-        if (edit) return { key, state: 'updated', record: edit, original }
-        const kept = isLeaving.has(key) ? 'leaving' : 'kept'
-        return { key, state: edit === null ? 'removed' : kept, record: original, original }
-      },
-    ),
+    ...added.reverse().flatMap(([key, record]) => (record ? [rowOf(key, 'added', record)] : [])),
+    ...waiting.map((record) => rowOf(record.id, 'waiting', record)),
+    ...zone.hosts.map((original) => {
+      const { id: key } = original
+      const edit = records[key]
+      if (edit) return rowOf(key, 'updated', edit, original)
+      const kept = isLeaving.has(key) ? 'leaving' : 'kept'
+      return rowOf(key, edit === null ? 'removed' : kept, original, original)
+    }),
   ]
 }
+
+/** @param {string} key @param {RowState} state @param {Api.RecordInput} record @param {Api.HostRecord} [original] */
+export const rowOf = (key, state, record, original) => ({ key, state, record, original })
 
 /** The body of the PATCH that carries out the draft. @param {Draft} draft @param {Api.Zone} zone @returns {Api.ZonePatch} */
 export function toPatch({ records, emailType }, zone) {

@@ -2,10 +2,10 @@ import { explain } from '../../api/transport.js'
 import { html, nothing, View } from '../../core/view.js'
 import { formatBytes, formatCount, formatDuration, formatNumber } from '../../ui/format.js'
 import { icon } from '../../ui/states.js'
+import { bar } from '../../ui/table.js'
 import { repeat } from '../../vendor/directives/repeat.js'
 import { isOpen, uploads } from './upload-queue.js'
 import { interruptedPaths, isResumable } from './upload-request.js'
-import '../../ui/table.js'
 
 /** @import { Upload } from './upload-queue.js' */
 
@@ -43,7 +43,7 @@ class UploadPanel extends View {
           ${!isActive && failed > 0 ? html`<button class="button" @click=${() => uploads.retryFailed()}>Retry failed</button>` : nothing}
           ${isActive ? html`<button class="button" @click=${() => uploads.cancelAll()}>Cancel all</button>` : this.#closeButton()}
         </header>
-        <meter-bar .fraction=${total > 0 ? sent / total : isActive ? 0 : 1}></meter-bar>
+        ${bar(total > 0 ? sent / total : isActive ? 0 : 1)}
         ${this.#isOpen ? list() : nothing}
       </section>`
   }
@@ -108,7 +108,7 @@ function row(upload) {
     <li>
       <span class="upload-name" title=${path}>${path}</span>
       <span class="upload-state">
-        ${hasBar ? html`<meter-bar .fraction=${percent / 100}></meter-bar><span class="sr-only">${percent} %</span>` : nothing}
+        ${hasBar ? html`${bar(percent / 100)}<span class="sr-only">${percent} %</span>` : nothing}
         ${state === 'sending' || state === 'failed' ? nothing : html`<span class="muted">${state}</span>`}
       </span>
       <span class="upload-actions">

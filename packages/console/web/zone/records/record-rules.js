@@ -25,32 +25,28 @@ export function findFaults(record, domain, others) {
   return faults
 }
 
-/** @param {string} name @param {string} domain @returns {string | undefined} */
+/** What the first rule that is broken says. @param {[isBroken: unknown, fault: string][]} rules */
+const firstOf = (rules) => rules.find(([isBroken]) => isBroken)?.[1]
+
+/** @param {string} name @param {string} domain */
 function nameFault(name, domain) {
-  if (name === '') return 'Write a name, or @ for the domain itself'
   if (name === '@') return undefined
   const lower = name.toLowerCase()
-  if (lower === domain || lower.endsWith(`.${domain}`)) {
-    const short = lower.slice(0, -domain.length - 1) || '@'
-    return `Leave out the domain: write ${short}`
-  }
-  if (lower.length > 60) return 'Must have at most 60 characters'
+  const short = lower === domain ? '@' : lower.slice(0, -domain.length - 1)
   const labels = lower.split('.')
-  if (labels.some((label) => label === '')) return 'A part between dots is empty'
-  if (labels.some((label, at) => label === '*' && at > 0))
-    return '* is allowed as the first part only'
   const bad = labels.find((label) => label !== '*' && !isLabel(label))
-  return bad
-    ? `“${bad}” may have letters, digits, - and _ only, up to 63, not - at its ends`
-    : undefined
+  return firstOf([
+    [name === '', 'Write a name, or @ for the domain itself'],
+    [`.${lower}`.endsWith(`.${domain}`), `Leave out the domain: write ${short || '@'}`],
+    [lower.length > 60, 'Must have at most 60 characters'],
+    [labels.includes(''), 'A part between dots is empty'],
+    [labels.includes('*', 1), '* is allowed as the first part only'],
+    [bad, `“${bad}” may have letters, digits, - and _ only, up to 63, not - at its ends`],
+  ])
 }
 
 /** @param {string} label */
-const isLabel = (label) =>
-  label.length <= 63 &&
-  !label.startsWith('-') &&
-  !label.endsWith('-') &&
-  /^[\p{L}\p{N}\p{M}_-]+$/u.test(label)
+const isLabel = (label) => label.length <= 63 && /^(?!-)[\p{L}\p{N}\p{M}_-]+(?<!-)$/u.test(label)
 
 const redirects = ['URL', 'URL301', 'FRAME']
 
@@ -63,83 +59,77 @@ const enemies = [
   [['MX'], ['MXE'], 'zone'],
 ]
 
-/** @param {Api.RecordInput} record @param {readonly Api.RecordInput[]} others @returns {string | undefined} */
+/** @param {Api.RecordInput} record @param {readonly Api.RecordInput[]} others */
 function placeFault({ name, type }, others) {
   const beside = others.filter((other) => other.name === name.toLowerCase())
-  if (type === 'CNAME' && name === '@') return 'CNAME is not allowed at @: use ALIAS'
-  if (type === 'NS' && name === '@')
-    return 'NS is not allowed at @: the nameservers belong to the registration'
-  if (type === 'MXE' && name !== '@') return 'MXE is allowed at @ only'
-  if (type === 'CNAME' && beside.length > 0)
-    return `CNAME must be alone: there is ${[...new Set(beside.map((other) => other.type))].join(', ')} at this name`
-  if (beside.some((other) => other.type === 'CNAME'))
-    return 'There is a CNAME at this name, which must be alone'
-  for (const [types, foes, where] of enemies) {
-    const foe = (where === 'name' ? beside : others).find((other) => foes.includes(other.type))
-    if (types.includes(type) && foe)
-      return `${type} is not allowed beside ${foe.type}, of which this ${where} has one`
-  }
-  return undefined
+  const types = [...new Set(beside.map((other) => other.type))]
+  const isApex = name === '@'
+  return firstOf([
+    [type === 'CNAME' && isApex, 'CNAME is not allowed at @: use ALIAS'],
+    [type === 'NS' && isApex, 'NS is not allowed at @: the nameservers belong to the registration'],
+    [type === 'MXE' && !isApex, 'MXE is allowed at @ only'],
+    [
+      type === 'CNAME' && types[0],
+      `CNAME must be alone: there is ${types.join(', ')} at this name`,
+    ],
+    [types.includes('CNAME'), 'There is a CNAME at this name, which must be alone'],
+    ...enemies.map(([mine, foes, where]) => {
+      const foe = (where === 'name' ? beside : others).find((other) => foes.includes(other.type))
+      const fault = `${type} is not allowed beside ${foe?.type}, of which this ${where} has one`
+      return /** @type {[boolean, string]} */ ([Boolean(foe) && mine.includes(type), fault])
+    }),
+  ])
 }
 
-/** @param {Api.RecordInput} record @param {string} domain @returns {string | undefined} */
+/** @param {Api.RecordInput} record @param {string} domain */
 function addressFault({ type, name, address }, domain) {
   if (address === '') return 'Write a value'
-  switch (type) {
-    case 'A':
-    case 'MXE':
-      return isIpv4(address) ? undefined : 'Must be an IPv4 address such as 192.0.2.10'
-    case 'AAAA':
-      return isIpv6(address) ? undefined : 'Must be an IPv6 address such as 2001:db8::10'
-    case 'TXT':
-      return address.length <= 2500 ? undefined : 'Must have at most 2500 characters'
-    case 'CAA':
-      return caaFault(address)
-    case 'URL':
-    case 'URL301':
-    case 'FRAME':
-      return urlFault(address)
-    case 'ALIAS':
-    case 'CNAME':
-    case 'MX':
-    case 'NS':
-      return targetFault(address, type, name, domain)
-    default: // The service has the last word.
-      return undefined
-  }
+  if (type === 'CAA') return caaFault(address)
+  if (redirects.includes(type)) return urlFault(address)
+  if (['ALIAS', 'CNAME', 'MX', 'NS'].includes(type)) return targetFault(address, type, name, domain)
+  const isIpv4Type = type === 'A' || type === 'MXE'
+  // Of other types the service has the last word.
+  return firstOf([
+    [isIpv4Type && !isIpv4(address), 'Must be an IPv4 address such as 192.0.2.10'],
+    [type === 'AAAA' && !isIpv6(address), 'Must be an IPv6 address such as 2001:db8::10'],
+    [type === 'TXT' && address.length > 2500, 'Must have at most 2500 characters'],
+  ])
 }
 
-/** @param {string} address @param {string} type @param {string} name @param {string} domain @returns {string | undefined} */
+/** @param {string} address @param {string} type @param {string} name @param {string} domain */
 function targetFault(address, type, name, domain) {
   const target = address.toLowerCase().replace(/\.$/, '')
-  if (isIpv4(target) || isIpv6(target)) return 'Must be a host name, not an IP address'
-  if (target.length > 255 || !target.split('.').every(isLabel))
-    return 'Must be a host name such as www.example.net'
-  if (!target.includes('.')) return `Write the whole name, such as ${target}.${domain}`
+  const isHost = target.length <= 255 && target.split('.').every(isLabel)
   const itself = name === '@' ? domain : `${name.toLowerCase()}.${domain}`
-  return type === 'CNAME' && target === itself ? 'Must not point at itself' : undefined
+  return firstOf([
+    [isIpv4(target) || isIpv6(target), 'Must be a host name, not an IP address'],
+    [!isHost, 'Must be a host name such as www.example.net'],
+    [!target.includes('.'), `Write the whole name, such as ${target}.${domain}`],
+    [type === 'CNAME' && target === itself, 'Must not point at itself'],
+  ])
 }
 
-/** @param {string} address @returns {string | undefined} */
+/** @param {string} address */
 function caaFault(address) {
   const [, flags, tag = '', value = ''] = /^(\d{1,3})\s+(\w+)\s+(.+)$/.exec(address.trim()) ?? []
-  if (!flags || Number(flags) > 255) return 'Must be like 0 issue "letsencrypt.org"'
-  if (!['issue', 'issuewild', 'iodef'].includes(tag.toLowerCase()))
-    return 'The tag must be issue, issuewild or iodef'
-  const text = value.replace(/^"|"$/g, '')
   const isReport = tag.toLowerCase() === 'iodef'
-  return isReport && !/^(?:mailto:|https?:\/\/)\S+$/i.test(text)
-    ? 'iodef needs a mailto: or http(s) address'
-    : undefined
+  const isKnown = isReport || /^issue(?:wild)?$/i.test(tag)
+  const isContact = /^(?:mailto:|https?:\/\/)\S+$/i.test(value.replace(/^"|"$/g, ''))
+  return firstOf([
+    [!flags || Number(flags) > 255, 'Must be like 0 issue "letsencrypt.org"'],
+    [!isKnown, 'The tag must be issue, issuewild or iodef'],
+    [isReport && !isContact, 'iodef needs a mailto: or http(s) address'],
+  ])
 }
 
-/** @param {string} address @returns {string | undefined} */
+/** @param {string} address */
 function urlFault(address) {
-  const url = URL.parse(address)
-  if (!url || !/^https?:\/\//i.test(address))
-    return 'Must be a web address such as https://example.net/'
-  if (url.username || url.password) return 'Must have no user name or password'
-  return address.length <= 255 ? undefined : 'Must have at most 255 characters'
+  const url = /^https?:\/\//i.test(address) ? URL.parse(address) : null
+  return firstOf([
+    [!url, 'Must be a web address such as https://example.net/'],
+    [url?.username || url?.password, 'Must have no user name or password'],
+    [address.length > 255, 'Must have at most 255 characters'],
+  ])
 }
 
 /** @param {string} text */
@@ -153,14 +143,13 @@ const isIpv6 = (text) =>
 
 /** @param {Api.RecordInput} record @param {readonly Api.RecordInput[]} others */
 function isDuplicate({ name, type, address }, others) {
-  const same = address.toLowerCase().replace(/\.$/, '')
+  const plain = (/** @type {string} */ text) =>
+    type === 'TXT' ? text : text.toLowerCase().replace(/\.$/, '')
   return others.some(
     (other) =>
       other.name === name.toLowerCase() &&
       other.type === type &&
-      (type === 'TXT'
-        ? other.address === address
-        : other.address.toLowerCase().replace(/\.$/, '') === same),
+      plain(other.address) === plain(address),
   )
 }
 

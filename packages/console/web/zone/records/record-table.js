@@ -4,24 +4,17 @@ import { formatCount, formatTtl, toUnicode } from '../../ui/format.js'
 import { icon } from '../../ui/states.js'
 import { table } from '../../ui/table.js'
 import { repeat } from '../../vendor/directives/repeat.js'
-import { editRow, setRecord } from '../draft.js'
+import { editRow, rowOf, setRecord } from '../draft.js'
 import { ttls } from './record-types.js'
 
 /**
- * @import { Selection } from '../../ui/selection.js'
+ * The rows of a zone with what the draft does to each: read only without `actions`; `editing` is the key of the row that
+ * has the form of `editor`.
  * @import { Draft, DraftRow } from '../draft.js'
- */
-
-/**
- * The rows of a zone with what the draft does to each.
- * @typedef {{ draft: Draft, change: (draft: Draft, focusOn: string) => void, edit: (key: string) => void,
- *   selection: Selection<DraftRow> }} RowActions `focusOn`: the key of the row where the keyboard goes on
- * @typedef {object} RecordTable
- * @property {DraftRow[]} rows
- * @property {string} domain
- * @property {RowActions} [actions] without them it is read only
- * @property {string} [editing] the key of the row that has the form
- * @property {(row: DraftRow) => unknown} [editor] the form
+ * @import { ZoneRecords } from './zone-records.js'
+ * @typedef {Pick<ZoneRecords, 'store' | 'selection' | 'change' | 'edit'>} RowActions
+ * @typedef {{ rows: DraftRow[], domain: string, actions?: RowActions, editing?: string,
+ *   editor?: (row: DraftRow) => unknown }} RecordTable
  */
 
 /** @type {Record<DraftRow['state'], [label: string, tone: string]>} */
@@ -55,7 +48,7 @@ export function recordTable(shown) {
 /** Records as they are. @param {readonly Api.HostRecord[]} records @param {string} domain */
 export const plainTable = (records, domain) =>
   recordTable({
-    rows: records.map((record) => ({ key: record.id, state: 'kept', record })),
+    rows: records.map((record) => rowOf(record.id, 'kept', record)),
     domain,
   })
 
@@ -103,16 +96,17 @@ function check(row, rows, { selection }) {
 }
 
 /** @param {DraftRow} row @param {RowActions} actions */
-function rowButtons({ record, state, key }, { draft, change, edit }) {
+function rowButtons({ record, state, key }, actions) {
   const what = `${record.type} ${record.name}`
-  const reset = () => change(setRecord(draft, key), state === 'added' ? 'new' : key)
-  const remove = () => change(setRecord(draft, key, null), key)
+  const { draft } = actions.store
+  const reset = () => actions.change(setRecord(draft, key), state === 'added' ? 'new' : key)
+  const remove = () => actions.change(setRecord(draft, key, null), key)
   const undo = html`
     <button class="icon-button" aria-label="Undo: ${what}" title="Undo" @click=${reset}>${icon('undo')}</button>`
   if (state === 'removed') return undo
   return html`
     ${state === 'kept' ? nothing : undo}
-    <button class="icon-button" aria-label="Edit ${what}" title="Edit" @click=${() => edit(key)}>${icon('edit')}</button>
+    <button class="icon-button" aria-label="Edit ${what}" title="Edit" @click=${() => actions.edit(key)}>${icon('edit')}</button>
     ${
       state === 'added'
         ? nothing
@@ -121,13 +115,12 @@ function rowButtons({ record, state, key }, { draft, change, edit }) {
 }
 
 /** What can be done to the selected records at once. @param {DraftRow[]} all @param {RowActions} actions */
-export function bulkBar(all, { draft, selection, change: changeOne }) {
+export function bulkBar(all, actions) {
+  const { selection } = actions
+  const { draft } = actions.store
   const rows = all.filter((row) => selection.has(row))
   if (rows.length === 0) return nothing
-  const change = (/** @type {Draft} */ next) => changeOne(next, 'all')
-  const choices = ttls.map(
-    ([seconds, label]) => /** @type {[string, string]} */ ([`${seconds}`, label]),
-  )
+  const change = (/** @type {Draft} */ next) => actions.change(next, 'all')
   const setTtl = (/** @type {string} */ ttl) =>
     change(
       rows
@@ -140,7 +133,7 @@ export function bulkBar(all, { draft, selection, change: changeOne }) {
     <div class="draft-bar" role="region" aria-label="Selection">
       <span>${formatCount(rows.length, 'record')} selected</span>
       <span class="spacer"></span>
-      ${select('TTL of the selected records', [['', 'Set TTL…'], ...choices], '', setTtl)}
+      ${select('TTL of the selected records', [['', 'Set TTL…'], ...ttls], '', setTtl)}
       <button class="button" @click=${remove}>${icon('trash')} Delete</button>
       <button class="button" @click=${() => selection.choose([])}>Clear selection</button>
     </div>`

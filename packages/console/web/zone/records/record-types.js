@@ -55,14 +55,14 @@ export const emailTypes = {
   GMAIL: 'Google Workspace',
 }
 
-/** @type {[seconds: number, label: string][]} */
+/** @type {[seconds: string, label: string][]} */
 export const ttls = [
-  [1799, 'Automatic'],
-  [60, '1 minute'],
-  [300, '5 minutes'],
-  [1200, '20 minutes'],
-  [1800, '30 minutes'],
-  [3600, '1 hour'],
-  [14_400, '4 hours'],
-  [43_200, '12 hours'],
+  ['1799', 'Automatic'],
+  ['60', '1 minute'],
+  ['300', '5 minutes'],
+  ['1200', '20 minutes'],
+  ['1800', '30 minutes'],
+  ['3600', '1 hour'],
+  ['14400', '4 hours'],
+  ['43200', '12 hours'],
 ]

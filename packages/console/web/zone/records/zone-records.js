@@ -20,16 +20,15 @@ import './record-form.js'
  */
 
 /** The records of one domain. Edits gather as a draft; Review shows what they change, Apply sends them together. */
-class ZoneRecords extends RouteView {
+export class ZoneRecords extends RouteView {
   /** Replaced by that of the domain. */
   store = new ZoneStore(this)
   #search = ''
   #type = ''
   /** @type {string | undefined} the key of the row that is edited, or `new` */
   #editing
-  /** @type {Selection<DraftRow>} */
-  #selection = new Selection(
-    ({ key }) => key,
+  selection = new Selection(
+    (/** @type {DraftRow} */ { key }) => key,
     () => this.update(),
   )
   /** @type {string | undefined} what has the focus after the next rendering */
@@ -61,7 +60,7 @@ class ZoneRecords extends RouteView {
   entered() {
     this.#search = this.query.get('filter') ?? ''
     this.#editing = undefined
-    this.#selection.choose([])
+    this.selection.choose([])
   }
 
   #lastKnown() {
@@ -95,7 +94,7 @@ class ZoneRecords extends RouteView {
       domain: store.domain,
       editing: this.#editing,
       editor: (/** @type {DraftRow} */ row) => this.#form(row, rows),
-      actions: isEditable ? this.#actions : undefined,
+      actions: isEditable ? this : undefined,
     }
     return html`
       <div class="records">
@@ -128,7 +127,7 @@ class ZoneRecords extends RouteView {
           isEditable
             ? html`
               <button class="button" @click=${this.#import}>${icon('upload')} Import</button>
-              <button class="button primary" data-key="n" @click=${() => this.#edit('new')}>${icon('plus')} Add record</button>`
+              <button class="button primary" data-key="n" @click=${() => this.edit('new')}>${icon('plus')} Add record</button>`
             : nothing
         }
       </div>`
@@ -157,7 +156,7 @@ class ZoneRecords extends RouteView {
         .record=${row?.record}
         .others=${others.map(({ record }) => record)}
         @save=${(/** @type {CustomEvent<Api.RecordInput>} */ event) => this.#save(row, event.detail)}
-        @cancel=${() => this.#edit(undefined)}
+        @cancel=${() => this.edit()}
       ></record-form>`
   }
 
@@ -177,7 +176,7 @@ class ZoneRecords extends RouteView {
     return html`
       <p class="sr-only" role="status">${words}</p>
       <div class="bars">
-        ${bulkBar(rows, this.#actions)}
+        ${bulkBar(rows, this)}
         ${
           count > 0
             ? html`<div class="draft-bar" role="region" aria-label="Draft">
@@ -193,24 +192,15 @@ class ZoneRecords extends RouteView {
 
   #discard = () => {
     const { draft } = this.store
-    this.#change(emptyDraft, 'new')
+    this.change(emptyDraft, 'new')
     const undo = () => this.store.change(draft)
     toast(html`Draft discarded. <button class="link-button" @click=${undo}>Undo</button>`)
   }
 
-  get #actions() {
-    return {
-      draft: this.store.draft,
-      change: (/** @type {Draft} */ draft, /** @type {string} */ key) => this.#change(draft, key),
-      edit: (/** @type {string} */ key) => this.#edit(key),
-      selection: this.#selection,
-    }
-  }
-
   /** @param {Draft} draft @param {string} key of the row where the keyboard goes on */
-  #change(draft, key) {
+  change(draft, key) {
     this.#focus = selectorOf(key)
-    this.#selection.choose([])
+    this.selection.choose([])
     this.store.change(draft)
     this.update()
   }
@@ -220,11 +210,11 @@ class ZoneRecords extends RouteView {
     const { draft } = this.store
     this.#editing = undefined
     const next = row ? editRow(draft, row, record) : addRecord(draft, record)
-    this.#change(next, row?.key ?? 'new')
+    this.change(next, row?.key ?? 'new')
   }
 
-  /** @param {string | undefined} key */
-  #edit(key) {
+  /** @param {string} [key] of the row that gets the form; none: none */
+  edit(key) {
     if (key !== undefined && !this.#finishForm()) return
     if (key === undefined) this.#focus = selectorOf(this.#editing ?? '')
     else this.#focus = key === 'new' ? '#record-type' : '#record-address'
