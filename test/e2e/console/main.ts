@@ -54,6 +54,7 @@ try {
     ...sessionFlows,
     ...userFlows,
   }
+  const failed: string[] = []
   for (const [name, run] of Object.entries(flows)) {
     if (words.length > 0 && !words.some((word) => name.includes(word))) continue
     await using tester = await Tester.open(browser, everything, pictures)
@@ -61,12 +62,14 @@ try {
     try {
       await run(tester)
       tester.checkComplaints()
+      process.stdout.write(`✓ ${name}\n`)
     } catch (error) {
-      await tester.picture('failed')
-      throw new Error(`failed: ${name}`, { cause: error })
+      failed.push(name)
+      await tester.picture(`failed-${failed.length}`)
+      process.stdout.write(`✗ ${name}: ${error instanceof Error ? error.stack : error}\n`)
     }
-    process.stdout.write(`✓ ${name}\n`)
   }
+  assert.deepEqual(failed, [], 'flows that failed')
   if (words.length === 0) {
     const { bytes, requests } = await measureFirstLoad(browser, everything)
     const label = `login page and first list: ${Math.round(bytes / 1024)} KiB, ${requests} requests`

@@ -119,7 +119,7 @@ export const reliabilityFlows: Flows = {
   ) => {
     const { page } = tester
     await tester.goTo('/domains?search=bäckerei')
-    await page.getByRole('link', { name: 'bäckerei-könig.de' }).click()
+    await page.locator('.domains-table').getByRole('link', { name: 'bäckerei-könig.de' }).click()
     await page.getByRole('heading', { name: 'bäckerei-könig.de' }).waitFor()
     await tester.text('Mail handling').waitFor()
     await tester.button('Import').click()
