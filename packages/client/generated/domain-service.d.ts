@@ -131,7 +131,7 @@ export interface paths {
         put?: never;
         /**
          * Log out
-         * @description The token that is sent ends at once, at every replica. Other logins go on.
+         * @description The token that is sent ends at once, at every replica. Other logins go on, unless `everywhere` is true; API tokens do in any case.
          */
         post: operations["logOut"];
         delete?: never;
@@ -3228,7 +3228,10 @@ export interface operations {
     };
     logOut: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description ends all logins of this user */
+                everywhere?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;

@@ -71,6 +71,16 @@ export class Tester implements AsyncDisposable {
     await this.page.getByRole('navigation', { name: 'Main', exact: true }).waitFor()
   }
 
+  async logOut(name = 'admin') {
+    await this.page.getByRole('button', { name, exact: true }).click()
+    await this.endLogin()
+  }
+
+  /** With the account open. */
+  endLogin() {
+    return this.page.getByRole('button', { name: 'Log out', exact: true }).click()
+  }
+
   /** Another person's window, not logged in; by default at the same console. */
   openAnother(everything = this.everything, options: TesterOptions = {}): Promise<Tester> {
     const browser = this.#context.browser()

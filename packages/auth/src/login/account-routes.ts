@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
 import { type App, answers, defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf, requireLogin } from '../access-control.ts'
@@ -91,7 +91,7 @@ const setPassword = (context: AuthContext) =>
   })
 
 /** POST /api/auth/logout */
-const logOut = ({ sessions }: AuthContext) =>
+const logOut = ({ sessions, users }: AuthContext) =>
   defineRoute({
     method: 'POST',
     url: '/api/auth/logout',
@@ -99,11 +99,25 @@ const logOut = ({ sessions }: AuthContext) =>
     schema: {
       operationId: 'logOut',
       summary: 'Log out',
-      description: 'The token that is sent ends at once, at every replica. Other logins go on.',
+      description:
+        'The token that is sent ends at once, at every replica. Other logins go on, unless `everywhere` is true; API tokens do in any case.',
+      querystring: z.strictObject({
+        everywhere: z
+          .stringbool({ error: 'must be true or false' })
+          .default(false)
+          .meta({ description: 'ends all logins of this user' }),
+      }),
       ...answers(204, 'The token has ended'),
     },
     handler: async (request, reply) => {
-      await sessions.end(sessionOf(callerOf(request)))
+      const caller = callerOf(request)
+      if (request.query.everywhere)
+        await updateUsers(users, (all) =>
+          all.map((user) =>
+            user.username === caller.username ? { ...user, logins: randomUUID() } : user,
+          ),
+        )
+      await sessions.end(sessionOf(caller))
       return reply.code(204).send(undefined)
     },
   })

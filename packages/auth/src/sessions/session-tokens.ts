@@ -156,7 +156,8 @@ export class SessionTokens {
   #fingerprintsOf(user: User): string[] {
     const known = this.#fingerprints.get(user)
     if (known) return known
-    const text = `password of a token\0${user.username}\0${user.password ?? user.id}`
+    const parts = [user.username, user.password ?? user.id, ...(user.logins ? [user.logins] : [])]
+    const text = ['password of a token', ...parts].join('\0')
     const made = this.#secrets.map((secret) =>
       createHmac('sha256', secret).update(text).digest().subarray(0, 16).toString('base64url'),
     )

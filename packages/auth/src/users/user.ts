@@ -64,6 +64,8 @@ const UserFields = z.strictObject({
   created_at: z.iso.datetime().optional(),
   /** Distinguishes a user from an earlier one of that name. Absent in files written by hand. */
   id: z.string().optional(),
+  /** Changes when the user logs out everywhere: logins of before have ended. */
+  logins: z.string().optional(),
   /** Of a user of single sign-on: the account at the provider that the name is bound to. `role` is that of the last login. */
   oidc: z
     .strictObject({

@@ -107,6 +107,22 @@ describe.each(forms)('accounts in %s', (_name, begin) => {
     expect(await statusOf(elsewhere)).toBe(200)
   })
 
+  test('logging out everywhere ends all logins of this user, and nothing else', async () => {
+    const [here, kept] = [await service.tokenOf('vera'), await service.tokenOf('vera')]
+    const { token } = await service.createToken('vera')
+    const edda = await service.tokenOf('edda')
+    await changePassword(kept, { current: "vera's words", new: words })
+    const again = (await service.login('vera', words)).body.access_token
+
+    const answer = await service.send('POST', '/api/auth/logout?everywhere=true', undefined, again)
+
+    expect(answer.status).toBe(204)
+    const ended = [here, kept, again].flatMap((each) => [statusOf(each), statusOf(each, service)])
+    expect(await Promise.all(ended)).toEqual(Array(6).fill(401))
+    expect([await statusOf(token), await statusOf(edda)]).toEqual([200, 200])
+    expect((await service.login('vera', words)).status).toBe(200)
+  })
+
   test('an ended session is not brought back by a change of its password', async () => {
     const token = await service.tokenOf('vera')
     const changing = changePassword(token, { current: "vera's words", new: words })

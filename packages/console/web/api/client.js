@@ -58,11 +58,20 @@ class Session extends EventTarget {
     this.settle(service, true)
   }
 
-  /** Ends the logins here at once, and at each service that can be reached. */
-  logOut() {
+  /**
+   * Ends the logins here at once, and at each service that can be reached.
+   * @param {'true'} [everywhere] all logins of this person, also in other browsers: here once the services have done so
+   * @throws {ApiError} only where it is to be everywhere
+   */
+  async logOut(everywhere) {
     for (const [service, { token }] of this.#logins) {
-      const headers = { authorization: `Bearer ${token}` }
-      call(service, '/api/auth/logout', { method: 'POST', headers }).catch(() => {}) // It ends by itself.
+      const options = { method: 'POST', headers: { authorization: `Bearer ${token}` } }
+      const ending = call(service, '/api/auth/logout', { ...options, query: { everywhere } })
+      // It ends by itself; where services share their users, the first has ended it at the second.
+      const ended = ending.catch((error) => {
+        if (everywhere && error.status !== 401) throw error
+      })
+      if (everywhere) await ended
     }
     this.#logins.clear()
     sessionStorage.clear() // Drafts and unfinished uploads too: nothing of that person stays.

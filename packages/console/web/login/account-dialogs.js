@@ -1,6 +1,6 @@
 import { draftsName, send, session } from '../api/client.js'
 import { call, offeredServices, titleOf, urlOf } from '../api/transport.js'
-import { html } from '../core/view.js'
+import { html, nothing } from '../core/view.js'
 import { confirmDialog, openDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
 import { formatDuration } from '../ui/format.js'
@@ -12,9 +12,10 @@ export function openAccount() {
     title: 'Your account',
     className: 'small',
     draw: ({ close, update }) => {
-      const logOut = async () => {
+      /** @param {'true'} [everywhere] */
+      const logOut = (everywhere) => {
         close()
-        if (sessionStorage.getItem(draftsName) === null || (await confirmLoss())) session.logOut()
+        void (everywhere || hasDrafts() ? openLogOut(everywhere) : session.logOut())
       }
       session.addEventListener('change', update, { once: true })
       return html`
@@ -32,19 +33,25 @@ export function openAccount() {
         <footer class="dialog-footer">
           <a class="button" href="#/tokens" @click=${() => close()}>API tokens</a>
           <button class="button" @click=${() => void openPasswordDialog()}>Change password</button>
-          <button class="button" @click=${logOut}>Log out</button>
+          <button class="button" @click=${() => logOut('true')}>Log out everywhere</button>
+          <button class="button" @click=${() => logOut()}>Log out</button>
         </footer>`
     },
   })
 }
 
-const confirmLoss = () =>
+const hasDrafts = () => sessionStorage.getItem(draftsName) !== null
+
+/** @param {'true'} [everywhere] */
+const openLogOut = (everywhere) =>
   confirmDialog({
-    title: 'Log out and lose your draft?',
-    body: html`<p>There are changes of records that are not applied yet. They are lost.</p>`,
-    confirm: 'Log out',
+    title: everywhere ? 'Log out everywhere?' : 'Log out and lose your draft?',
+    body: html`
+      ${everywhere ? html`<p>All your logins end, also in other browsers. Your API tokens go on.</p>` : nothing}
+      ${hasDrafts() ? html`<p>There are changes of records that are not applied yet. They are lost.</p>` : nothing}`,
+    confirm: everywhere ? 'End all logins' : 'Log out',
     danger: true,
-    action: async () => {},
+    action: () => session.logOut(everywhere),
   })
 
 /** @param {import('../api/client.js').Login} login */

@@ -7,8 +7,7 @@ export const sessionFlows: Flows = {
     const { page, everything } = tester
     tester.expectFailure(/status of 401/)
     manageUsers(everything, ['add', 'petra', '--role', 'editor'], 'first-password')
-    await tester.button('admin').click()
-    await tester.button('Log out').click()
+    await tester.logOut()
     await tester.logIn('petra', 'first-password')
     await tester.goTo('/domains/alder-and-finch.com')
     await tester.button('Add record').click()
@@ -35,7 +34,8 @@ export const sessionFlows: Flows = {
     tester.expectFailure(/status of 401/)
     await tester.button('admin').click()
     await tester.checkAccessibility('account')
-    await tester.button('Log out').click()
+    await tester.picture('account')
+    await tester.endLogin()
     await page.getByLabel('User name').fill('admin')
     await page.getByLabel('Password').fill('wrong-password')
     await page.keyboard.press('Enter')
@@ -47,8 +47,7 @@ export const sessionFlows: Flows = {
   'offers a viewer nothing that changes anything': async (tester) => {
     const { page, everything } = tester
     manageUsers(everything, ['add', 'vera', '--role', 'viewer'], 'password-of-vera')
-    await tester.button('admin').click()
-    await tester.button('Log out').click()
+    await tester.logOut()
     await tester.logIn('vera', 'password-of-vera')
     await tester.goTo('/domains/alder-and-finch.com')
     await tester.text('Mail handling').waitFor()
@@ -77,11 +76,10 @@ export const sessionFlows: Flows = {
     const me = () =>
       fetch(`${everything.domains}/api/auth/me`, { headers: { authorization: `Bearer ${token}` } })
     assert.equal((await me()).status, 200)
-    await tester.button('admin').click()
     const ended = page.waitForResponse((response) =>
       response.url().startsWith(`${everything.domains}/api/auth/logout`),
     )
-    await tester.button('Log out').click()
+    await tester.logOut()
     await ended
     assert.equal((await me()).status, 401)
     await page.reload()
@@ -105,14 +103,12 @@ export const sessionFlows: Flows = {
     await tester.text('Draft discarded').waitFor()
     await tester.button('Undo').last().click()
     await tester.text('1 change not applied yet').waitFor()
-    await tester.button('admin').click()
-    await tester.button('Log out').click()
+    await tester.logOut()
     await tester.text('Log out and lose your draft?').waitFor()
     await tester.checkAccessibility('logout with a draft')
     await page.keyboard.press('Escape')
     await tester.text('1 change not applied yet').waitFor()
-    await tester.button('admin').click()
-    await tester.button('Log out').click()
+    await tester.logOut()
     await page
       .getByRole('dialog', { name: /lose your draft/ })
       .getByRole('button', { name: 'Log out' })
@@ -123,14 +119,47 @@ export const sessionFlows: Flows = {
     assert.equal(await tester.text('not applied yet').count(), 0)
   },
 
+  'ends all logins of a person everywhere, and their drafts here': async (tester) => {
+    const { page, everything } = tester
+    manageUsers(everything, ['add', 'edda', '--role', 'editor'], 'password-of-edda')
+    await using other = await tester.openAnother()
+    tester.expectFailure(/logout\?everywhere/) // The services share their users: the first has ended both.
+    other.expectFailure(/status of 401/)
+    for (const each of [tester, other]) {
+      if (each === tester) await tester.logOut()
+      await each.logIn('edda', 'password-of-edda')
+      await each.goTo('/domains/amberworks.com')
+    }
+    await tester
+      .button(/^Delete/)
+      .first()
+      .click()
+    await tester.button('edda').click()
+    await tester.button('Log out everywhere').click()
+    await tester.text('They are lost').waitFor()
+    await tester.checkAccessibility('log out everywhere')
+    await tester.picture('log-out-everywhere')
+    await tester.button('End all logins').click()
+    await page.getByLabel('User name').waitFor()
+    assert.equal(await page.evaluate('sessionStorage.length'), 0)
+
+    for (const address of ['/domains', '/files/']) {
+      await other.page.reload()
+      await other.page.getByRole('navigation', { name: 'Main', exact: true }).waitFor()
+      await other.page.evaluate(`location.hash = '${address}'`)
+      await other.text('Log in again').waitFor()
+    }
+    await tester.logIn('edda', 'password-of-edda')
+    other.checkComplaints()
+  },
+
   'logs in at both services by single sign-on, and stays logged in': async (tester) => {
     const { page, everything } = tester
     // The provider's own pages want a font from elsewhere.
     tester.expectFailure(/fonts\.googleapis\.com/)
     await page.route('https://fonts.googleapis.com/**', (route) => route.abort())
     await tester.goTo('/versions')
-    await tester.button('admin').click()
-    await tester.button('Log out').click()
+    await tester.logOut()
     await tester.button('Continue with Test ID').waitFor()
     await tester.checkAccessibility('single sign-on')
     await tester.picture('single-sign-on')
