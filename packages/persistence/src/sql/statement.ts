@@ -36,9 +36,10 @@ class Template extends Fragment implements Statement {
   }
 
   writeTo(rendered: Rendered, target: Target): void {
-    for (const [at, text] of this.strings.entries()) {
-      rendered.text += text
-      if (at < this.values.length) writeValue(rendered, this.values[at], target)
+    const { strings, values } = this
+    for (let at = 0; at < strings.length; at += 1) {
+      rendered.text += strings[at]
+      if (at < values.length) writeValue(rendered, values[at], target)
     }
   }
 }
@@ -56,16 +57,19 @@ class Name extends Fragment {
   }
 }
 
-class ByDialect extends Fragment {
-  readonly #statements: Record<Dialect, Statement>
+type ByDialectStatements = Record<Dialect, Statement | (() => Statement)>
 
-  constructor(statements: Record<Dialect, Statement>) {
+class ByDialect extends Fragment {
+  readonly #statements: ByDialectStatements
+
+  constructor(statements: ByDialectStatements) {
     super()
     this.#statements = statements
   }
 
   writeTo(rendered: Rendered, target: Target): void {
-    writeValue(rendered, this.#statements[target.dialect], target)
+    const statement = this.#statements[target.dialect]
+    writeValue(rendered, typeof statement === 'function' ? statement() : statement, target)
   }
 }
 
@@ -102,9 +106,8 @@ export const join = (parts: readonly unknown[], separator = ', '): Statement =>
 export const list = (values: readonly unknown[]): Statement =>
   values.length === 0 ? sql`null` : join(values)
 
-/** Different text in each dialect: only where the two have nothing in common. */
-export const dialect = (statements: Record<Dialect, Statement>): Fragment =>
-  new ByDialect(statements)
+/** Different text in each dialect: only where the two have nothing in common. A function is called where its dialect is used. */
+export const dialect = (statements: ByDialectStatements): Fragment => new ByDialect(statements)
 
 const nothing = sql``
 

@@ -6,17 +6,32 @@ type ColumnType = 'text' | 'bigint'
 
 const text = (written: string): Statement => sql([written])
 
-/** These objects as a table named `record`, with the columns that the statement uses. */
-export function records(rows: object[], columns: Record<string, ColumnType>): Statement {
-  const json = JSON.stringify(rows)
+/**
+ * Objects as a table named `record` with these columns. Few, as most requests write them, are bound value by value in SQLite,
+ * which takes half the time of JSON.
+ */
+export function recordsOf(columns: Record<string, ColumnType>) {
   const names = Object.keys(columns)
-  const read = names.map((key) => `value ->> '${key}' ${key}`).join(', ')
-  const types = names.map((key) => `${key} ${columns[key]}`).join(', ')
-  return sql`${dialect({
-    sqlite: sql`(select ${text(read)} from jsonb_each(${json})) record`,
-    postgres: sql`json_to_recordset(${json}) as record (${text(types)})`,
-  })}`
+  const read = text(names.map((key) => `value ->> '${key}' ${key}`).join(', '))
+  const types = text(names.map((key) => `${key} ${columns[key]}`).join(', '))
+  const named = text(names.map((key, at) => `column${at + 1} ${key}`).join(', '))
+  const row = ['(', ...names.slice(1).map(() => ', '), ')']
+  return (rows: readonly object[]): Statement => {
+    const json = () => JSON.stringify(rows)
+    const values = () =>
+      join(rows.map((each) => sql(row, ...names.map((key) => Reflect.get(each, key)))))
+    return sql`${dialect({
+      sqlite: () =>
+        rows.length > 0 && rows.length <= maxBound
+          ? sql`(select ${named} from (values ${values()})) record`
+          : sql`(select ${read} from jsonb_each(${json()})) record`,
+      postgres: () => sql`json_to_recordset(${json()}) as record (${types})`,
+    })}`
+  }
 }
+
+/** Each number of rows is a statement of its own. */
+const maxBound = 4
 
 /** Condition: equals one of these values. */
 export const among = (values: readonly (string | number)[]): Statement =>

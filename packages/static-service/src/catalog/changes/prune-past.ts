@@ -1,5 +1,5 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import { among, records } from '../records.ts'
+import { among, recordsOf } from '../records.ts'
 import type { Done, PruneCommand, Results } from './commands.ts'
 import type { Group } from './load-files.ts'
 
@@ -20,6 +20,10 @@ export interface PastRow {
   digest: string
   size: number
 }
+
+const spanRecords = recordsOf({ first: 'bigint', until: 'bigint' })
+const keyRecords = recordsOf({ path: 'text', change_id: 'bigint' })
+const countRecords = recordsOf({ digest: 'text', removed: 'bigint' })
 
 const batchRows = 1000
 const dayMs = 86_400_000
@@ -88,7 +92,7 @@ export async function loseFiles(
 ): Promise<void> {
   const spans = rows.map(({ changeId, endedBy }) => ({ first: changeId, until: endedBy }))
   await transaction.run(sql`update ${name('versions')} set files_kept = 0 where files_kept = 1 and exists (
-    select 1 from ${records(spans, { first: 'bigint', until: 'bigint' })}
+    select 1 from ${spanRecords(spans)}
     where record.first <= change_id and change_id < record.until)`)
 }
 
@@ -122,12 +126,12 @@ export async function removePast(group: Group, rows: PastRow[]): Promise<number>
   const { transaction } = group
   const keys = rows.map(({ path, changeId }) => ({ path, change_id: changeId }))
   await transaction.run(sql`delete from ${name('past_files')} where (path, change_id) in (
-    select path, change_id from ${records(keys, { path: 'text', change_id: 'bigint' })})`)
+    select path, change_id from ${keyRecords(keys)})`)
   const counts = new Map<string, number>()
   for (const { digest } of rows) counts.set(digest, (counts.get(digest) ?? 0) + 1)
   const counted = [...counts].map(([digest, removed]) => ({ digest, removed }))
   await transaction.run(sql`update ${name('blobs')} as blob set past = blob.past - record.removed
-    from ${records(counted, { digest: 'text', removed: 'bigint' })} where blob.digest = record.digest`)
+    from ${countRecords(counted)} where blob.digest = record.digest`)
   const gone = await transaction.all<{ digest: string; size: number }>(
     sql`delete from ${name('blobs')} where refs = 0 and past = 0 and digest ${among([...counts.keys()])}
       returning digest, size`,

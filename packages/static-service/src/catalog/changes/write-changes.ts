@@ -3,7 +3,7 @@ import { nameOf, parentOf } from '../../files/path-segments.ts'
 import { insertPast } from '../history/past-rows.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
 import { fold, searchIndexOf } from '../listing/search-index.ts'
-import { among, records, stateTypes } from '../records.ts'
+import { among, recordsOf, stateTypes } from '../records.ts'
 import type { Target } from './apply-command.ts'
 import { appendFileEvents } from './file-events.ts'
 import type { Group } from './load-files.ts'
@@ -100,15 +100,25 @@ const recordOf = (file: StoredFile) => ({
   change_id: file.changeId,
 })
 
+const foldedRecords = recordsOf({ ...fileTypes, folded: 'text' })
+
 const fileRecords = (files: StoredFile[]) =>
-  records(
+  foldedRecords(
     files.map((file) => ({
       ...recordOf(file),
       ...{ id: file.id, name: file.name },
       ...{ directory: parentOf(file.path), folded: fold(file.path) },
     })),
-    { ...fileTypes, folded: 'text' },
   )
+
+const directoryRecords = recordsOf({
+  path: 'text',
+  parent: 'text',
+  name: 'text',
+  children: 'bigint',
+  files: 'bigint',
+  bytes: 'bigint',
+})
 
 async function writeDirectories(transaction: SqlTransaction, { directories }: LoadedFiles) {
   const { removed, stored } = split(directories)
@@ -123,18 +133,13 @@ async function writeDirectories(transaction: SqlTransaction, { directories }: Lo
     }))
     await transaction.run(sql`insert into ${name('directories')}
         (path, parent, name, children, file_count, total_size)
-      select path, parent, name, children, files, bytes from ${records(rows, {
-        path: 'text',
-        parent: 'text',
-        name: 'text',
-        children: 'bigint',
-        files: 'bigint',
-        bytes: 'bigint',
-      })} where true
+      select path, parent, name, children, files, bytes from ${directoryRecords(rows)} where true
       on conflict (path) do update set children = excluded.children, file_count = excluded.file_count,
         total_size = excluded.total_size`)
   }
 }
+
+const blobRecords = recordsOf({ digest: 'text', size: 'bigint', refs: 'bigint', past: 'bigint' })
 
 async function writeBlobs(transaction: SqlTransaction, { blobs }: LoadedFiles) {
   const { removed, stored } = split(blobs)
@@ -144,10 +149,12 @@ async function writeBlobs(transaction: SqlTransaction, { blobs }: LoadedFiles) {
   for (const some of pieces(stored)) {
     await transaction.run(sql`insert into ${name('blobs')} (digest, size, refs, past)
       select digest, size, refs, past
-      from ${records(some, { digest: 'text', size: 'bigint', refs: 'bigint', past: 'bigint' })} where true
+      from ${blobRecords(some)} where true
       on conflict (digest) do update set refs = excluded.refs, past = excluded.past`)
   }
 }
+
+const categoryRecords = recordsOf({ category: 'text', files: 'bigint', bytes: 'bigint' })
 
 async function writeCategories(transaction: SqlTransaction, { categories }: LoadedFiles) {
   const { removed, stored } = split(categories)
@@ -157,7 +164,7 @@ async function writeCategories(transaction: SqlTransaction, { categories }: Load
   if (stored.length === 0) return
   await transaction.run(sql`insert into ${name('categories')} (category, file_count, total_size)
     select category, files, bytes
-    from ${records(stored, { category: 'text', files: 'bigint', bytes: 'bigint' })} where true
+    from ${categoryRecords(stored)} where true
     on conflict (category) do update set file_count = excluded.file_count, total_size = excluded.total_size`)
 }
 
@@ -169,7 +176,7 @@ async function recordChanges(transaction: SqlTransaction, changes: FileChange[])
   }))
   const columns = sql([Object.keys(entryTypes).join(', ')])
   await transaction.run(sql`insert into ${name('changes')} as entry (${columns})
-    select ${columns} from ${records(entries, entryTypes)} where true
+    select ${columns} from ${entryRecords(entries)} where true
     on conflict (id) do update set added = entry.added + excluded.added,
       replaced = entry.replaced + excluded.replaced, removed = entry.removed + excluded.removed,
       bytes = entry.bytes + excluded.bytes`)
@@ -181,13 +188,7 @@ async function recordChanges(transaction: SqlTransaction, changes: FileChange[])
   )
   for (const some of pieces(files)) {
     await transaction.run(sql`insert into ${name('changed_files')} (change_id, path, before_change, before, after)
-      select change_id, path, before_change, before, after from ${records(some, {
-        change_id: 'bigint',
-        path: 'text',
-        before_change: 'bigint',
-        before: 'text',
-        after: 'text',
-      })}`)
+      select change_id, path, before_change, before, after from ${changedRecords(some)}`)
   }
   const past = changes.flatMap(({ entry: { id, at }, past }) =>
     past.map((file) => ({ ...recordOf(file), ended_by: id, ended_at: at })),
@@ -210,6 +211,16 @@ const entryTypes = {
   bytes: 'bigint',
   paths: 'text',
 } as const
+
+const entryRecords = recordsOf(entryTypes)
+
+const changedRecords = recordsOf({
+  change_id: 'bigint',
+  path: 'text',
+  before_change: 'bigint',
+  before: 'text',
+  after: 'text',
+})
 
 function stateOf(row: StoredFile | undefined): string | null {
   if (!row) return null

@@ -1,12 +1,15 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import type { Group } from '../changes/load-files.ts'
-import { among, records, stateTypes } from '../records.ts'
+import { among, recordsOf, stateTypes } from '../records.ts'
 
 const pastTypes = {
   ...stateTypes,
   ended_by: 'bigint',
   ended_at: 'text',
 } as const
+
+const pastRecords = recordsOf(pastTypes)
+const blobRecords = recordsOf({ digest: 'text', size: 'bigint', past: 'bigint' })
 
 /** A row of `past_files`. */
 export type PastRecord = Record<keyof typeof pastTypes, string | number> & {
@@ -24,7 +27,7 @@ export function insertPast(transaction: SqlTransaction, rows: PastRecord[]) {
     digest: string
     size: number
   }>(sql`insert into ${name('past_files')} (${columns})
-    select ${columns} from ${records(rows, pastTypes)} where true on conflict do nothing returning digest, size`)
+    select ${columns} from ${pastRecords(rows)} where true on conflict do nothing returning digest, size`)
 }
 
 /** Adds rows with their references. */
@@ -41,9 +44,8 @@ export async function addPast(
     sql`select digest from ${name('blobs')} where digest ${among([...counts.keys()])}`,
   )
   const before = new Set(known.map(({ digest }) => digest))
-  const counted = records([...counts.values()], { digest: 'text', size: 'bigint', past: 'bigint' })
   await transaction.run(sql`insert into ${name('blobs')} as blob (digest, size, refs, past)
-    select digest, size, 0, past from ${counted} where true
+    select digest, size, 0, past from ${blobRecords([...counts.values()])} where true
     on conflict (digest) do update set past = blob.past + excluded.past`)
   const fresh = [...counts.values()].filter(({ digest }) => !before.has(digest))
   const bytes = fresh.reduce((sum, { size }) => sum + size, 0)
