@@ -6514,33 +6514,32 @@ export interface operations {
                 "tus-resumable"?: string;
                 /** @description Bytes of the file. For example `104857600` */
                 "upload-length"?: string;
-                /** @description sha1 or sha256 of the body in base64, without which nothing of it counts. For example `sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=` */
-                "upload-checksum"?: string;
                 /** @description The length comes with a PATCH. For example `1` */
                 "upload-defer-length"?: string;
                 /** @description `path`, `filename`, `overwrite`, `if_match`, each in base64; others are kept. For example `path bm90ZXMvaGVsbG8udHh0` */
                 "upload-metadata"?: string;
+                /** @description Where the bytes of a PATCH belong. For example `8388608` */
+                "upload-offset"?: string;
+                /** @description sha1 or sha256 of the body in base64, without which nothing of it counts. For example `sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=` */
+                "upload-checksum"?: string;
+                /** @description Of the last PATCH: replaces `if_match`. For example `"abc"` */
+                "if-match"?: string;
             };
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Created; with all bytes in the body, the file is stored */
+            /** @description Created; with all bytes, the file is stored */
             201: {
                 headers: {
                     /**
-                     * @description URL of the upload
+                     * @description URL of a new upload
                      * @example /api/uploads/5f0c1a52
                      */
                     location?: string;
                     /**
-                     * @description Version of the protocol, the only one
-                     * @example 1.0.0
-                     */
-                    "tus-resumable"?: string;
-                    /**
-                     * @description Bytes that are durable: where those of a PATCH belong
+                     * @description Bytes that are durable
                      * @example 8388608
                      */
                     "upload-offset"?: string;
@@ -6550,7 +6549,7 @@ export interface operations {
                      */
                     "upload-expires"?: string;
                     /**
-                     * @description URL of the record, once the file is stored; `ETag` and `Repr-Digest` come with it
+                     * @description URL of the record, once the file is stored; with `ETag` and `Repr-Digest`
                      * @example /api/files/notes/hello.txt
                      */
                     "content-location"?: string;
@@ -6600,8 +6599,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `path_conflict` */
+            /** @description `upload_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `offset_conflict`, `path_conflict` */
             409: {
+                headers: {
+                    /** @example 8388608 */
+                    "upload-offset"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_ended` */
+            410: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6620,7 +6639,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `file_too_large` */
+            /** @description `upload_length_exceeded`, `file_too_large` */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6701,6 +6720,18 @@ export interface operations {
             header?: {
                 /** @description Version of the protocol, the only one. For example `1.0.0` */
                 "tus-resumable"?: string;
+                /** @description Bytes of the file. For example `104857600` */
+                "upload-length"?: string;
+                /** @description The length comes with a PATCH. For example `1` */
+                "upload-defer-length"?: string;
+                /** @description `path`, `filename`, `overwrite`, `if_match`, each in base64; others are kept. For example `path bm90ZXMvaGVsbG8udHh0` */
+                "upload-metadata"?: string;
+                /** @description Where the bytes of a PATCH belong. For example `8388608` */
+                "upload-offset"?: string;
+                /** @description sha1 or sha256 of the body in base64, without which nothing of it counts. For example `sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=` */
+                "upload-checksum"?: string;
+                /** @description Of the last PATCH: replaces `if_match`. For example `"abc"` */
+                "if-match"?: string;
             };
             path: {
                 /** @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44 */
@@ -6714,11 +6745,6 @@ export interface operations {
             204: {
                 headers: {
                     /**
-                     * @description Version of the protocol, the only one
-                     * @example 1.0.0
-                     */
-                    "tus-resumable"?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -6727,167 +6753,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `malformed_request`, `validation_failed` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unauthorized`, `token_expired` */
-            401: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `forbidden` */
-            403: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `upload_not_found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `upload_ended` */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `tus_version_not_supported` */
-            412: {
-                headers: {
-                    /** @example 1.0.0 */
-                    "tus-version"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `url_too_long` */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `upload_locked` */
-            423: {
-                headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 2
-                     */
-                    "retry-after"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error, such as `internal_error` */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    appendToUpload: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Version of the protocol, the only one. For example `1.0.0` */
-                "tus-resumable"?: string;
-                /** @description Bytes of the file. For example `104857600` */
-                "upload-length"?: string;
-                /** @description sha1 or sha256 of the body in base64, without which nothing of it counts. For example `sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=` */
-                "upload-checksum"?: string;
-                /** @description Bytes that are durable: where those of a PATCH belong. For example `8388608` */
-                "upload-offset"?: string;
-                /** @description Replaces the condition of the metadata. For example `"abc"` */
-                "if-match"?: string;
-            };
-            path: {
-                /** @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example Hello, files */
-                "application/offset+octet-stream": Blob;
-            };
-        };
-        responses: {
-            /** @description The bytes are durable */
-            204: {
-                headers: {
-                    /**
-                     * @description Version of the protocol, the only one
-                     * @example 1.0.0
-                     */
-                    "tus-resumable"?: string;
-                    /**
-                     * @description Bytes that are durable: where those of a PATCH belong
-                     * @example 8388608
-                     */
-                    "upload-offset"?: string;
-                    /**
-                     * @description When the upload is removed unless it is continued
-                     * @example Sat, 16 Jan 2027 09:30:00 GMT
-                     */
-                    "upload-expires"?: string;
-                    /**
-                     * @description URL of the record, once the file is stored; `ETag` and `Repr-Digest` come with it
-                     * @example /api/files/notes/hello.txt
-                     */
-                    "content-location"?: string;
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `malformed_request`, `invalid_path`, `validation_failed` */
+            /** @description `malformed_request`, `concatenation_not_supported`, `invalid_path`, `validation_failed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6997,6 +6863,245 @@ export interface operations {
                     /**
                      * @description Seconds to wait before the next attempt
                      * @example 2
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_uploads` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `checksum_mismatch` */
+            460: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage`, `quota_exceeded` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    appendToUpload: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Version of the protocol, the only one. For example `1.0.0` */
+                "tus-resumable"?: string;
+                /** @description Bytes of the file. For example `104857600` */
+                "upload-length"?: string;
+                /** @description The length comes with a PATCH. For example `1` */
+                "upload-defer-length"?: string;
+                /** @description `path`, `filename`, `overwrite`, `if_match`, each in base64; others are kept. For example `path bm90ZXMvaGVsbG8udHh0` */
+                "upload-metadata"?: string;
+                /** @description Where the bytes of a PATCH belong. For example `8388608` */
+                "upload-offset"?: string;
+                /** @description sha1 or sha256 of the body in base64, without which nothing of it counts. For example `sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=` */
+                "upload-checksum"?: string;
+                /** @description Of the last PATCH: replaces `if_match`. For example `"abc"` */
+                "if-match"?: string;
+            };
+            path: {
+                /** @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example Hello, files */
+                "application/offset+octet-stream": Blob;
+            };
+        };
+        responses: {
+            /** @description The bytes are durable */
+            204: {
+                headers: {
+                    /**
+                     * @description URL of a new upload
+                     * @example /api/uploads/5f0c1a52
+                     */
+                    location?: string;
+                    /**
+                     * @description Bytes that are durable
+                     * @example 8388608
+                     */
+                    "upload-offset"?: string;
+                    /**
+                     * @description When the upload is removed unless it is continued
+                     * @example Sat, 16 Jan 2027 09:30:00 GMT
+                     */
+                    "upload-expires"?: string;
+                    /**
+                     * @description URL of the record, once the file is stored; with `ETag` and `Repr-Digest`
+                     * @example /api/files/notes/hello.txt
+                     */
+                    "content-location"?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `malformed_request`, `concatenation_not_supported`, `invalid_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `offset_conflict`, `path_conflict` */
+            409: {
+                headers: {
+                    /** @example 8388608 */
+                    "upload-offset"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_ended` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `tus_version_not_supported`, `precondition_failed` */
+            412: {
+                headers: {
+                    /** @example 1.0.0 */
+                    "tus-version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_length_exceeded`, `file_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_locked` */
+            423: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 2
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_uploads` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
                      */
                     "retry-after"?: string;
                     [name: string]: unknown;

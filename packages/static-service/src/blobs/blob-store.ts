@@ -22,6 +22,9 @@ export interface BlobStore {
    */
   resume(id: string, saved: SavedBlob, epoch: number): ResumableBlob
 
+  /** Whether what was saved is gone; only where that is known without asking another machine. */
+  isLost?(id: string, saved: SavedBlob): Promise<boolean>
+
   /** Removes what was saved of a content; does nothing to one that a file refers to. */
   discard(id: string, saved: SavedBlob): Promise<void>
 

@@ -38,6 +38,10 @@ export const uploadMigrations: Statement[] = [
   ) ${strict};
   create index uploads_by_owner on ${uploads} (owner) where outcome is null and is_ended = 0;
   create index uploads_by_expiry on ${uploads} (expires_at)`,
+  sql`
+  alter table ${uploads} drop column conditions;
+  alter table ${uploads} drop column publishing;
+  alter table ${uploads} drop column writer`,
 ]
 
 /** A resumable upload: its row. */
@@ -46,27 +50,24 @@ export interface Upload extends SavedBlob {
   owner: string
   path: string
   metadata: string
-  conditions: string
   length: number | null
-  publishing: string | null
   outcome: string | null
   isEnded: 0 | 1
   expiresAt: number
-  writer: string | null
+  /** 0: nobody writes to it. */
+  writerUntil: number
   epoch: number
 }
 
-/** Of a writer. */
-export type HeldUpload = Upload & { writer: string }
+export type NewUpload = Pick<Upload, 'owner' | 'path' | 'metadata' | 'length'>
 
-export type NewUpload = Pick<Upload, 'owner' | 'path' | 'metadata' | 'conditions' | 'length'>
+/** What a writer records: bytes that are durable, that the file is stored. */
+export type UploadChange = Partial<Pick<Upload, 'length' | 'size' | 'state' | 'tail' | 'outcome'>>
 
-/** What a writer records: bytes that are durable, which content the catalog is about to get, that the file is stored. */
-export type UploadChange = Partial<
-  Pick<Upload, 'length' | 'size' | 'state' | 'tail' | 'publishing' | 'outcome'>
->
+/** A writer: its upload, as long as its epoch is that of the row. */
+type Lease = Pick<Upload, 'id' | 'epoch'>
 
-const columns = sql`id, owner, path, metadata, conditions, length, size, state, tail, publishing, outcome, writer, epoch,
+const columns = sql`id, owner, path, metadata, length, size, state, tail, outcome, epoch, writer_until "writerUntil",
   case when expires_at <= ${now} then 1 else is_ended end "isEnded", expires_at "expiresAt"`
 
 /** How long the writer of an upload may be silent before another one takes over. */
@@ -89,10 +90,7 @@ export class UploadTable {
   }
 
   /** @throws {HttpError} `too_many_uploads`. */
-  async create(
-    id: string,
-    { owner, path, metadata, conditions, length }: NewUpload,
-  ): Promise<Upload> {
+  async create(id: string, { owner, path, metadata, length }: NewUpload): Promise<Upload> {
     const created = await this.#sql.transaction(async (transaction) => {
       // Uploads that one user creates at once are counted one after another.
       if (transaction.dialect === 'postgres')
@@ -103,8 +101,8 @@ export class UploadTable {
         where owner = ${owner} and outcome is null and is_ended = 0 and expires_at > ${now}`)
       if (unfinished.length >= maxUnfinished) throw tooManyUploads(maxUnfinished)
       return transaction.all<Upload>(sql`
-        insert into ${uploads} (id, owner, path, metadata, conditions, length, size, is_ended, expires_at, writer_until, epoch)
-        values (${id}, ${owner}, ${path}, ${metadata}, ${conditions}, ${length}, 0, 0, ${this.#expiry}, 0, 0)
+        insert into ${uploads} (id, owner, path, metadata, length, size, is_ended, expires_at, writer_until, epoch)
+        values (${id}, ${owner}, ${path}, ${metadata}, ${length}, 0, 0, ${this.#expiry}, 0, 0)
         returning ${columns}`)
     })
     await this.#sync()
@@ -114,15 +112,15 @@ export class UploadTable {
   async find(id: string): Promise<Upload | undefined> {
     const row = await this.#sql.get<Upload>(sql`select ${columns} from ${uploads} where id = ${id}`)
     // Its writer may have committed the row just now.
-    if (row?.writer) await this.#sync()
+    if (row?.writerUntil) await this.#sync()
     return row
   }
 
-  /** Makes `writer` the only one of an upload; undefined while another is heard of, or when it has ended. */
-  acquire(id: string, writer: string): Promise<HeldUpload | undefined> {
-    return this.#sql.get(sql`update ${uploads} set writer = ${writer}, ${this.#heard},
-        epoch = epoch + case when writer is null then 0 else 1 end
-      where id = ${id} and is_ended = 0 and expires_at > ${now} and (writer is null or writer_until <= ${now})
+  /** The lease of the only writer of an upload; undefined while another is heard of, or when it has ended. */
+  acquire(id: string): Promise<Upload | undefined> {
+    return this.#sql.get(sql`update ${uploads} set ${this.#heard},
+        epoch = epoch + case when writer_until = 0 then 0 else 1 end
+      where id = ${id} and is_ended = 0 and expires_at > ${now} and writer_until <= ${now}
       returning ${columns}`)
   }
 
@@ -130,21 +128,21 @@ export class UploadTable {
    * Records a change durably, and prolongs the lease. False when another writer has it: then nothing more may be recorded,
    * here and below.
    */
-  update(id: string, writer: string, change: UploadChange): Promise<boolean> {
+  update(lease: Lease, change: UploadChange): Promise<boolean> {
     const assignments = Object.entries(change).map(([column, value]) =>
       sql([`${column} = `, ''], value),
     )
     const sync = assignments.length > 0 ? this.#sync : unsynced
-    return this.#assign(id, writer, join([...assignments, this.#heard]), sync)
+    return this.#assign(lease, join([...assignments, this.#heard]), sync)
   }
 
   /** Ends an upload: its bytes can be removed. */
-  end(id: string, writer: string): Promise<boolean> {
-    return this.#assign(id, writer, ended, this.#sync)
+  end(lease: Lease): Promise<boolean> {
+    return this.#assign(lease, ended, this.#sync)
   }
 
-  async release(id: string, writer: string): Promise<void> {
-    await this.#assign(id, writer, sql`writer = null, writer_until = 0`, unsynced)
+  async release(lease: Lease): Promise<void> {
+    await this.#assign(lease, sql`writer_until = 0`, unsynced)
   }
 
   /** Ends what has expired, some at a time, and forgets what has ended long ago. */
@@ -159,18 +157,16 @@ export class UploadTable {
 
   /** For the only process at its start: no writer is left of the one before. Returns the ids that have saved bytes. */
   async restart(): Promise<Set<string>> {
-    await this.#sql.run(
-      sql`update ${uploads} set writer = null, writer_until = 0 where writer is not null`,
-    )
+    await this.#sql.run(sql`update ${uploads} set writer_until = 0 where writer_until > 0`)
     const rows = await this.#sql.all<{ id: string }>(
       sql`select id from ${uploads} where outcome is null and is_ended = 0`,
     )
     return new Set(rows.map(({ id }) => id))
   }
 
-  async #assign(id: string, writer: string, assignments: Statement, sync: () => Promise<void>) {
+  async #assign({ id, epoch }: Lease, assignments: Statement, sync: () => Promise<void>) {
     const changed = await this.#sql.run(
-      sql`update ${uploads} set ${assignments} where id = ${id} and writer = ${writer}`,
+      sql`update ${uploads} set ${assignments} where id = ${id} and epoch = ${epoch} and writer_until > 0`,
     )
     await sync()
     return changed > 0

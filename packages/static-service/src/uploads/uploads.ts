@@ -2,10 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
 import { LRUCache } from 'lru-cache'
 import type { BlobStore } from '../blobs/blob-store.ts'
-import type { ContentHash } from '../blobs/hashing.ts'
 import { uploadEnded, uploadLocked, uploadNotFound } from '../errors.ts'
 import type { NewUpload, Upload, UploadTable } from './upload-table.ts'
-import { UploadWriter } from './upload-writer.ts'
+import { UploadWriter, type WriterDependencies } from './upload-writer.ts'
 
 interface Dependencies {
   table: UploadTable
@@ -18,17 +17,17 @@ interface Dependencies {
 
 /** Uploads that arrive in several requests (tus 1.0). */
 export class Uploads {
-  readonly #dependencies: Dependencies
-  readonly #hashes = new LRUCache<string, ContentHash>({ max: 1000 })
-  readonly #writers = new Map<string, UploadWriter>()
+  readonly #dependencies: Dependencies & WriterDependencies
+  readonly #written = new Set<string>()
   readonly #timer: NodeJS.Timeout
   #sweeping: Promise<void> = Promise.resolve()
 
   constructor(dependencies: Dependencies) {
-    this.#dependencies = dependencies
-    const intervalMs = Math.min(Math.max(dependencies.lifetimeMs / 16, 250), 60_000)
+    const { lifetimeMs, onError } = dependencies
+    this.#dependencies = { ...dependencies, hashes: new LRUCache({ max: 1000 }) }
+    const intervalMs = Math.min(Math.max(lifetimeMs / 16, 250), 60_000)
     this.#timer = setInterval(() => {
-      this.#sweeping = this.#sweeping.then(() => this.#sweep()).catch(dependencies.onError)
+      this.#sweeping = this.#sweeping.then(() => this.#sweep()).catch(onError)
     }, intervalMs).unref()
   }
 
@@ -47,7 +46,7 @@ export class Uploads {
   }
 
   /**
-   * Runs `work` as the only writer of an upload, unless it falls silent for ten seconds. Returns the upload as it is then.
+   * Runs `work` as the only writer of an upload. Returns the upload as it is then.
    * @throws {HttpError} `upload_locked` while another one is heard of, and as `find`.
    */
   async write(
@@ -56,21 +55,18 @@ export class Uploads {
     work: (writer: UploadWriter) => Promise<void>,
   ): Promise<Upload> {
     await this.find(id, caller)
-    const upload = await this.#dependencies.table.acquire(id, randomUUID())
-    if (!upload) {
-      await this.find(id, caller)
-      throw uploadLocked()
+    // Also where a lease ended because this process stood still: both would write to the same bytes.
+    if (this.#written.has(id)) throw uploadLocked()
+    this.#written.add(id)
+    try {
+      const upload = await this.#acquire(id)
+      // Ended before the response: the client may send its next request at once.
+      await using writer = new UploadWriter(upload, this.#dependencies)
+      await work(writer)
+      return writer.upload
+    } finally {
+      this.#written.delete(id)
     }
-    // Both would write to the same bytes.
-    await this.#writers.get(id)?.stop()
-    // Ended before the response: the client may send its next request at once.
-    await using writer = new UploadWriter(upload, {
-      ...{ ...this.#dependencies, hashes: this.#hashes },
-      onClose: () => this.#writers.get(id) === writer && this.#writers.delete(id),
-    })
-    this.#writers.set(id, writer)
-    await work(writer)
-    return writer.upload
   }
 
   async close(): Promise<void> {
@@ -78,11 +74,19 @@ export class Uploads {
     await this.#sweeping
   }
 
+  // Where somebody has removed the bytes, it begins again: a client asks after a conflict, and continues at 0.
+  async #acquire(id: string): Promise<Upload> {
+    const { table, store } = this.#dependencies
+    const upload = await table.acquire(id)
+    if (!upload) throw uploadLocked()
+    if (upload.outcome !== null || !(await store.isLost?.(id, upload))) return upload
+    const nothing = { size: 0, state: null, tail: null }
+    await table.update(upload, nothing)
+    return { ...upload, ...nothing }
+  }
+
   async #sweep() {
     const { table, store } = this.#dependencies
-    for (const upload of await table.expire()) {
-      this.#hashes.delete(upload.id)
-      await store.discard(upload.id, upload)
-    }
+    for (const upload of await table.expire()) await store.discard(upload.id, upload)
   }
 }

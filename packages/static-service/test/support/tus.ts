@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import type { Answer, Call, Service } from './start.ts'
 
 /** What every request of tus 1.0.0 has. */
@@ -50,3 +51,15 @@ export const urlOf = ({ headers }: Answer): string => String(headers.location)
 
 /** Where an upload continues. */
 export const offsetOf = ({ headers }: Answer): number => Number(headers['upload-offset'])
+
+/** A PATCH of which only the headers are sent. */
+export async function beginPatch({ port, tokenOf }: Service, url: string, size: number) {
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+  const headers = {
+    ...{ ...tusHeaders, host: 'x', authorization: `Bearer ${await tokenOf('admin')}` },
+    ...{ 'content-type': offsetStream, 'upload-offset': '0', 'content-length': String(size) },
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.write(`PATCH ${url} HTTP/1.1\r\n${lines.join('')}\r\n`)
+  return socket
+}

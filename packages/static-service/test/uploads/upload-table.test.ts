@@ -17,35 +17,37 @@ function openTable(sync?: () => Promise<void>) {
   return { clock, table: new UploadTable(sql, hourMs, sync) }
 }
 
-const upload = { owner: 'alice', path: 'a', metadata: '', conditions: '{}', length: 10 }
+const upload = { owner: 'alice', path: 'a', metadata: '', length: 10 }
 
 test('a second writer takes over once the first has been silent for ten seconds', async () => {
   const { clock, table } = openTable()
   await table.create('u', upload)
-  await table.acquire('u', 'first')
+  const first = await acquire(table)
 
   clock.now += 6000
-  await table.update('u', 'first', {})
+  await table.update(first, {})
   clock.now += 9999
-  const early = await table.acquire('u', 'second')
+  const early = await table.acquire('u')
   clock.now += 1
-  const late = await table.acquire('u', 'second')
+  const second = await acquire(table)
 
-  expect([early, late?.epoch]).toEqual([undefined, 1])
-  expect(await table.update('u', 'first', saved)).toBe(false)
-  expect(await table.update('u', 'first', {})).toBe(false)
-  expect(await table.update('u', 'second', saved)).toBe(true)
-  await table.release('u', 'second')
-  expect(await table.acquire('u', 'third')).toMatchObject({ size: 5, epoch: 1 })
+  expect(early).toBeUndefined()
+  expect(await table.update(first, saved)).toBe(false)
+  expect(await table.update(first, {})).toBe(false)
+  await table.release(first)
+  expect(await table.update(second, saved)).toBe(true)
+  await table.release(second)
+  expect(await table.update(second, {})).toBe(false)
+  expect(await table.acquire('u')).toMatchObject({ size: 5, epoch: 1 })
 })
 
 test('an upload expires after its last request, is known for a day, and is then forgotten', async () => {
   const { clock, table } = openTable()
   await table.create('u', upload)
   clock.now += hourMs - 1
-  await table.acquire('u', 'writer')
-  await table.update('u', 'writer', saved)
-  await table.release('u', 'writer')
+  const writer = await acquire(table)
+  await table.update(writer, saved)
+  await table.release(writer)
 
   clock.now += hourMs - 1
   const none = await table.expire()
@@ -61,22 +63,28 @@ test('an upload expires after its last request, is known for a day, and is then 
 
   expect([none, known?.isEnded, due?.isEnded]).toEqual([[], 0, 1])
   expect(expired.map(({ id }) => id)).toEqual(['u'])
-  expect([ended?.isEnded, await table.acquire('u', 'late')]).toEqual([1, undefined])
+  expect([ended?.isEnded, await table.acquire('u')]).toEqual([1, undefined])
   expect(await table.find('u')).toBeUndefined()
 })
 
 test('an upload does not expire while its writer is heard of', async () => {
   const { clock, table } = openTable()
   await table.create('u', upload)
-  await table.acquire('u', 'writer')
+  const writer = await acquire(table)
   clock.now += hourMs - 5000
-  await table.update('u', 'writer', {})
+  await table.update(writer, {})
 
   clock.now += 5000
 
   expect(await table.expire()).toEqual([])
-  expect(await table.update('u', 'writer', saved)).toBe(true)
+  expect(await table.update(writer, saved)).toBe(true)
 })
+
+async function acquire(table: UploadTable) {
+  const upload = await table.acquire('u')
+  if (!upload) throw new Error('another one writes')
+  return upload
+}
 
 test('what a response tells is flushed before, and leases are not', async () => {
   let flushes = 0
@@ -89,16 +97,17 @@ test('what a response tells is flushed before, and leases are not', async () => 
     return flushes - before
   }
 
+  const writer = { id: 'u', epoch: 0 }
   const counts = {
     create: await countOf(table.create('u', upload)),
-    acquire: await countOf(table.acquire('u', 'writer')),
-    renew: await countOf(table.update('u', 'writer', {})),
-    record: await countOf(table.update('u', 'writer', saved)),
+    acquire: await countOf(table.acquire('u')),
+    renew: await countOf(table.update(writer, {})),
+    record: await countOf(table.update(writer, saved)),
     findWhileWritten: await countOf(table.find('u')),
-    release: await countOf(table.release('u', 'writer')),
+    release: await countOf(table.release(writer)),
     find: await countOf(table.find('u')),
-    again: await countOf(table.acquire('u', 'other')),
-    end: await countOf(table.end('u', 'other')),
+    again: await countOf(table.acquire('u')),
+    end: await countOf(table.end(writer)),
   }
 
   expect(counts).toEqual({

@@ -1,49 +1,74 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
-import { start } from '../support/start.ts'
-import { offsetOf, offsetStream, tus, urlOf } from '../support/tus.ts'
+import { filesBelow, start } from '../support/start.ts'
+import { beginPatch, offsetOf, tus, urlOf } from '../support/tus.ts'
 
-test('a writer that was silent is disconnected, and writes nothing to an upload that another one has', async () => {
+test('a second writer takes over once the first has been silent for ten seconds', async () => {
   await using service = await start()
-  const { create, patch, head } = tus(service)
+  const { create, patch } = tus(service)
   const bytes = randomBytes(2_000_000)
+  const sent = 1_100_000
   const url = urlOf(await create('a', bytes.length))
-  const silent = connect(service.port, '127.0.0.1').on('error', () => undefined)
-  silent.write(
-    `PATCH ${url} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${await service.tokenOf('admin')}\r\n` +
-      `tus-resumable: 1.0.0\r\ncontent-type: ${offsetStream}\r\nupload-offset: 0\r\n` +
-      `content-length: ${bytes.length}\r\n\r\n${'x'.repeat(1_100_000)}`,
-  )
+  const silent = await beginPatch(service, url, bytes.length)
+  const closed = once(silent.resume(), 'close')
+  silent.write(bytes.subarray(0, sent))
   await expect.poll(() => service.storedContents()).not.toEqual([])
   const locked = await patch(url, 0, bytes)
-  const closed = once(silent, 'close')
 
-  // The first one may renew its lease for the bytes that it had.
-  await expect
-    .poll(async () => {
-      await letLeasesEnd(service.dataDir)
-      return (await patch(url, 0, bytes.subarray(0, 1_000_000))).status
-    })
-    .toBe(204)
+  await expect.poll(async () => (await patch(url, sent, '')).status).toBe(204)
   await closed
-  const known = await head(url)
-  const done = await patch(url, 1_000_000, bytes.subarray(1_000_000))
+  await patch(url, sent, bytes.subarray(sent))
 
-  expect([locked.status, offsetOf(known), done.status]).toEqual([423, 1_000_000, 204])
+  expect(locked.status).toBe(423)
   const { bytes: served } = await service.call('GET', '/static/a')
   expect(served.equals(bytes)).toBe(true)
 })
 
-/** As if ten seconds had passed without a byte. */
-async function letLeasesEnd(dataDir: string) {
-  const database = new SqliteSql({ file: join(dataDir, 'uploads.sqlite') })
-  await database.run(sql`update uploads set writer_until = 0`)
+test('a lease that ended by itself lets nobody write to the file of a writer that is still there', async () => {
+  await using service = await start()
+  const { create, patch } = tus(service)
+  const bytes = randomBytes(2_000_000)
+  const url = urlOf(await create('a', bytes.length))
+  const slow = await beginPatch(service, url, bytes.length)
+  slow.write(bytes.subarray(0, 1_100_000))
+  await expect.poll(() => service.storedContents()).not.toEqual([])
+
+  const database = new SqliteSql({ file: join(service.dataDir, 'uploads.sqlite') })
+  await database.run(sql`update uploads set writer_until = 1`)
   await database.close()
-}
+  const locked = await patch(url, 0, bytes)
+  slow.write(bytes.subarray(1_100_000))
+  await once(slow, 'data')
+  slow.destroy()
+
+  expect(locked.status).toBe(423)
+  const { bytes: served } = await service.call('GET', '/static/a')
+  expect(served.equals(bytes)).toBe(true)
+})
+
+test('an upload whose bytes were removed goes back to the beginning', async () => {
+  await using service = await start()
+  const { create, patch, head } = tus(service)
+  const url = urlOf(await create('a', 6, { body: 'abc' }))
+  for (const file of filesBelow(join(service.dataDir, 'uploads'))) rmSync(file)
+
+  const conflict = await patch(url, 3, 'def')
+  const known = await head(url)
+  const done = await patch(url, 0, 'ghijkl')
+
+  expect([conflict.status, conflict.body.code, offsetOf(known), done.status]).toEqual([
+    409,
+    'offset_conflict',
+    0,
+    204,
+  ])
+  const { bytes: served } = await service.call('GET', '/static/a')
+  expect(served.toString()).toBe('ghijkl')
+})
 
 test('what has expired is removed, and its space', async () => {
   await using service = await start({ env: { UPLOAD_EXPIRES_S: '60' } })

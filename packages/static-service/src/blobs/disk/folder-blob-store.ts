@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
-import { readdir, rm } from 'node:fs/promises'
+import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import {
@@ -18,7 +18,7 @@ import { blobDatabaseName } from './blob-database.ts'
 import { DurableDirectories, listFiles, listShards, openDirectories } from './data-directories.ts'
 import { DiskSpace, type RoomOptions } from './disk-space.ts'
 import { BlobLeases, Garbage } from './garbage.ts'
-import { LargeBlobs } from './large-blobs.ts'
+import { ignoreMissing, LargeBlobs } from './large-blobs.ts'
 import { ResumableFile } from './resumable-file.ts'
 import { SmallBlobs } from './small-blobs.ts'
 
@@ -98,7 +98,7 @@ export class FolderBlobStore implements BlobStore {
 
   resume(id: string, { size }: SavedBlob): ResumableBlob {
     return new ResumableFile({
-      file: join(this.#dataDir, 'uploads', id),
+      file: this.#uploadFile(id),
       size,
       memory: this.#memory,
       newTmpFile: () => this.#newTmpFile(),
@@ -108,8 +108,12 @@ export class FolderBlobStore implements BlobStore {
     })
   }
 
+  async isLost(id: string, { size }: SavedBlob): Promise<boolean> {
+    return ((await stat(this.#uploadFile(id)).catch(ignoreMissing))?.size ?? 0) < size
+  }
+
   async discard(id: string): Promise<void> {
-    await rm(join(this.#dataDir, 'uploads', id), { force: true })
+    await rm(this.#uploadFile(id), { force: true })
   }
 
   /** Removes what is saved under other ids than these. */
@@ -284,6 +288,10 @@ export class FolderBlobStore implements BlobStore {
       await this.#large.remove(digest)
       return this.small.remove(digest)
     }
+  }
+
+  #uploadFile(id: string) {
+    return join(this.#dataDir, 'uploads', id)
   }
 
   #newTmpFile() {

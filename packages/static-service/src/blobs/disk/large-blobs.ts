@@ -97,6 +97,6 @@ export class LargeBlobs {
   }
 }
 
-function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+export function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }

@@ -23,29 +23,27 @@ const TusHeaders = z.object({
   'upload-metadata': z.string().default(''),
   'upload-checksum': z
     .string()
-    .regex(
-      /^(?:sha1|sha256) [A-Za-z0-9+/]+={0,2}$/,
-      'must be sha1 or sha256, a space, and the digest in base64',
-    )
+    .regex(/^(?:sha1|sha256) [A-Za-z0-9+/]+={0,2}$/, 'must be sha1 or sha256, and it in base64')
     .optional(),
 })
 
 /** The request headers of tus 1.0.0, those with numbers of bytes as such. @throws {HttpError} `malformed_request`. */
 export function readTusHeaders(headers: IncomingHttpHeaders): z.output<typeof TusHeaders> {
   const { data, error } = TusHeaders.safeParse(headers)
-  const [issue] = error?.issues ?? []
-  if (issue) throw malformedTus(`${issue.path.join('.')} ${issue.message}`)
-  return data as z.output<typeof TusHeaders> // There is no issue.
+  if (data) return data
+  throw malformedTus(
+    error.issues.map(({ path, message }) => `${path.join('.')} ${message}`).join('; '),
+  )
 }
 
-/** Where an upload goes, by its metadata and the directory in the query. */
-export interface Target {
-  path: string
-  conditions: Conditions
-}
-
-/** @throws {HttpError} `malformed_request`, `invalid_path` and `reserved_path`. */
-export function readTarget(metadata: string, folder = ''): Target {
+/**
+ * Where an upload goes, by its metadata and the directory in the query.
+ * @throws {HttpError} `malformed_request`, `invalid_path` and `reserved_path`.
+ */
+export function readTarget(
+  metadata: string,
+  folder = '',
+): { path: string; conditions: Conditions } {
   const { path, filename, overwrite = 'true', if_match: ifMatch } = readMetadata(metadata)
   if (overwrite !== 'true' && overwrite !== 'false')
     throw malformedTus('overwrite in Upload-Metadata must be true or false')
@@ -64,29 +62,24 @@ export function readTarget(metadata: string, folder = ''): Target {
 }
 
 function readMetadata(header: string): Partial<Record<string, string>> {
-  const pairs = header.trim() === '' ? [] : header.split(',').map((pair) => pair.trim())
-  const values = new Map(
-    pairs.map((pair) => {
-      const [, key, value] = /^(\S+)(?: +([A-Za-z0-9+/]*={0,2}))?$/.exec(pair) ?? []
-      return [key, decode(value ?? '')]
-    }),
-  )
-  if (values.has(undefined) || values.size < pairs.length)
-    throw malformedTus('Upload-Metadata must be a list of distinct keys, each with a base64 value')
+  const values = new Map<string, string>()
+  for (const pair of header.trim() === '' ? [] : header.split(',')) {
+    const [, key, value = ''] = /^(\S+)(?: +([A-Za-z0-9+/]*={0,2}))?$/.exec(pair.trim()) ?? []
+    if (key === undefined || values.has(key))
+      throw malformedTus('Upload-Metadata must be distinct keys, each with a base64 value')
+    values.set(key, decode(value))
+  }
   return Object.fromEntries(values)
 }
 
 function decode(value: string): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
-      Buffer.from(value, 'base64'),
-    )
+    const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+    return decoder.decode(Buffer.from(value, 'base64'))
   } catch {
     throw malformedTus('A value in Upload-Metadata is not UTF-8')
   }
 }
-
-export const checksumAlgorithms = ['sha1', 'sha256']
 
 /** Checks the bytes of a request against `Upload-Checksum`: called with each chunk, and at the end without one. */
 export function checkBytes(checksum: string): (chunk?: Buffer) => void {

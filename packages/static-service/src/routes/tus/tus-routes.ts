@@ -1,6 +1,5 @@
-import { addAbortSignal } from 'node:stream'
 import { callerOf } from '@domains-and-files/auth'
-import { type App, HttpError, methodNotAllowed } from '@domains-and-files/http'
+import { type App, methodNotAllowed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
   concatenationNotSupported,
@@ -18,14 +17,8 @@ import { requirePath } from '../callers.ts'
 import { registerRawBodies } from '../files/put-file.ts'
 import { conditionsOf, readBody, refuseContentCoding, storeFiles } from '../files/store-files.ts'
 import type { UploadDependencies } from '../files/uploads.ts'
-import {
-  checkBytes,
-  checksumAlgorithms,
-  offsetStream,
-  readTarget,
-  readTusHeaders,
-} from './tus-headers.ts'
-import { createSchema, deleteSchema, patchSchema } from './tus-schemas.ts'
+import { checkBytes, offsetStream, readTarget, readTusHeaders } from './tus-headers.ts'
+import { tusSchemas } from './tus-schemas.ts'
 
 interface Dependencies extends UploadDependencies {
   uploads: Uploads
@@ -44,42 +37,47 @@ export async function registerResumableRoutes(app: App, dependencies: Dependenci
       if (method !== 'OPTIONS' && headers['tus-resumable'] !== '1.0.0')
         throw tusVersionNotSupported()
     })
-    scope.addHook('onSend', async ({ method }, reply) => {
+    scope.addHook('onSend', async (_request, reply) => {
       reply.header('tus-resumable', '1.0.0').header('cache-control', 'no-store')
-      if (method === 'OPTIONS') reply.headers(abilities(dependencies.limits.maxBytes))
     })
+    const { maxBytes } = dependencies.limits
+    const abilities = {
+      'tus-version': '1.0.0',
+      'tus-max-size': String(maxBytes),
+      'tus-extension':
+        'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
+      'tus-checksum-algorithm': 'sha1,sha256',
+    }
+    for (const each of [...urls, uploadUrl])
+      scope.options(each, { schema: { hide: true } }, (_request, reply) =>
+        reply.code(204).headers(abilities).send(),
+      )
     addRoutes(scope, dependencies)
   })
 }
 
-const abilities = (maxBytes: number) => ({
-  'tus-version': '1.0.0',
-  'tus-max-size': String(maxBytes),
-  'tus-extension':
-    'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
-  'tus-checksum-algorithm': checksumAlgorithms.join(','),
-})
+const urls = ['/api/uploads', '/api/uploads/']
+const uploadUrl = '/api/uploads/:id'
 
 function addRoutes(app: App, dependencies: Dependencies) {
   const config = { access: 'editor', folders: 'handler' } as const
-  const { maxBytes } = dependencies.limits
-  const url = '/api/uploads/:id'
-  for (const each of ['/api/uploads', '/api/uploads/', url])
-    app.options(each, { schema: { hide: true } }, async (_request, reply) => reply.code(204).send())
-  const schema = createSchema(maxBytes)
-  for (const each of ['/api/uploads', '/api/uploads/'])
+  const {
+    create: schema,
+    append: patch,
+    remove: deletion,
+  } = tusSchemas(dependencies.limits.maxBytes)
+  for (const each of urls)
     app.post(each, { config, schema }, (request, reply) =>
       create({ ...dependencies, request, reply }, request.query.folder),
     )
   const at = (handle: Handler) => (request: FastifyRequest & { params: Id }, reply: FastifyReply) =>
     handle({ ...dependencies, request, reply }, request.params)
-  app.patch(url, { config, schema: patchSchema(maxBytes) }, at(append))
-  app.delete(url, { config, schema: deleteSchema }, at(remove))
+  app.patch(uploadUrl, { config, schema: patch }, at(append))
+  app.delete(uploadUrl, { config, schema: deletion }, at(remove))
   // The document has neither.
-  const hidden = { hide: true, params: deleteSchema.params }
-  app.head(url, { config, schema: hidden }, at(describe))
-  app.post(url, { config, schema: hidden }, (request, reply) => {
-    const handlers: Record<string, Handler> = { HEAD: describe, PATCH: append, DELETE: remove }
+  const hidden = { hide: true, params: patch.params }
+  app.head(uploadUrl, { config, schema: hidden }, at(describe))
+  app.post(uploadUrl, { config, schema: hidden }, (request, reply) => {
     const method = request.headers['x-http-method-override']?.toString().toUpperCase() ?? 'POST'
     const handle = handlers[method]
     if (!handle) throw methodNotAllowed(method, Object.keys(handlers).join(', '))
@@ -111,13 +109,11 @@ async function create(exchange: Exchange, folder: string | undefined) {
   limits.checkSize(length ?? 0)
   await limits.checkTarget(path, conditions)
   if (length !== null) await limits.checkQuota(path, length)
-  const owner = caller.username
-  const row = { owner, path, metadata, conditions: JSON.stringify(conditions), length }
-  const created = await uploads.create(row)
+  const created = await uploads.create({ owner: caller.username, path, metadata, length })
   reply.code(201).header('location', `/api/uploads/${created.id}`)
   if (!hasBody && length !== 0) return reply.headers(progressOf(created)).send()
   const upload = await uploads.write(created.id, caller, (writer) =>
-    receive(exchange, writer, 0).catch(async (error) => {
+    receive(exchange, writer, 0, false).catch(async (error) => {
       // Only a whole upload is worth another attempt: the client has no URL yet.
       if (!isWhole(writer.upload)) await writer.end()
       throw error
@@ -155,6 +151,8 @@ const remove: Handler = async ({ request, reply, uploads }, { id }) => {
   return reply.code(204).send()
 }
 
+const handlers: Record<string, Handler> = { HEAD: describe, PATCH: append, DELETE: remove }
+
 /** The last PATCH of a published upload, which may have met no response: its bytes are there. */
 async function repeat({ request }: Exchange, { upload: { size } }: UploadWriter, offset: number) {
   let end = offset
@@ -162,14 +160,18 @@ async function repeat({ request }: Exchange, { upload: { size } }: UploadWriter,
   if (end !== size) throw offsetConflict(size)
 }
 
-// Receives the bytes of a request, and stores the file when they are all there.
-async function receive(exchange: Exchange, writer: UploadWriter, offset: number) {
+// Receives the bytes of a request, and stores the file when they are all there. After an earlier attempt at that, the last
+// request may come again: the file may be stored, though nobody was told.
+async function receive(
+  exchange: Exchange,
+  writer: UploadWriter,
+  offset: number,
+  isRepeated = isWhole(writer.upload),
+) {
   const { request, limits } = exchange
-  const { size, publishing, length: known } = writer.upload
+  const { size, length: known } = writer.upload
   const { 'upload-length': sent, 'upload-checksum': checksum } = readTusHeaders(request.headers)
-  // The file may be stored, though nobody was told: the last request comes again.
-  if (offset > size || (offset < knownOffset(writer.upload) && publishing === null))
-    throw offsetConflict(knownOffset(writer.upload))
+  if (isRepeated ? offset > size : offset !== size) throw offsetConflict(knownOffset(writer.upload))
   const length = known ?? sent ?? null
   if (length !== null && (length < size || (sent ?? length) !== length))
     throw malformedTus('Upload-Length cannot be changed, nor be less than what was sent')
@@ -190,30 +192,22 @@ async function receive(exchange: Exchange, writer: UploadWriter, offset: number)
     if (end < size) throw offsetConflict(knownOffset(writer.upload))
     check?.()
   }
-  addAbortSignal(writer.lost, request.raw)
   await readBody(request.raw, (chunks) => writer.receive(appended(chunks), check !== undefined))
-  if (isWhole(writer.upload)) await publish(exchange, writer)
+  if (isWhole(writer.upload)) await publish(exchange, writer, isRepeated)
 }
 
-async function publish(exchange: Exchange, writer: UploadWriter) {
-  const { path, owner, length } = writer.upload
-  const { request, catalog, describe, limits } = exchange
-  limits.checkSize(length ?? 0)
+async function publish(exchange: Exchange, writer: UploadWriter, isRepeated: boolean) {
+  const { path, owner, metadata } = writer.upload
+  const { request, catalog, describe } = exchange
   const draft = await writer.seal()
-  const row = draft.isRepeated ? await catalog.find(path) : undefined
+  const row = isRepeated ? await catalog.find(path) : undefined
   const isStored = row?.digest === draft.digest && row.uploadedBy === owner
   // A retry may come under another condition than the one that failed.
-  const isRetry = request.headers['if-match'] !== undefined
-  const conditions = isRetry ? conditionsOf(request.headers) : JSON.parse(writer.upload.conditions)
+  const isChanged = request.headers['if-match'] !== undefined
+  const conditions = isChanged ? conditionsOf(request.headers) : readTarget(metadata).conditions
   const { stored } = isStored
     ? { stored: await describe([row]) }
-    : await storeFiles(request, [{ path, draft }], exchange, conditions).catch(
-        async (error: unknown) => {
-          const isRefused = error instanceof HttpError && error.code !== 'outcome_unknown'
-          if (isRefused) await writer.record({ publishing: null })
-          throw error
-        },
-      )
+    : await storeFiles(request, [{ path, draft }], exchange, conditions)
   const [file] = stored
   if (!file) throw new Error('the catalog returned no row')
   const outcome = {

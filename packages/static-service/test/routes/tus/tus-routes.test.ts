@@ -1,9 +1,8 @@
 import { createHash, hash, randomBytes } from 'node:crypto'
-import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { emptyService } from '../../support/empty-service.ts'
 import type { Call, Service } from '../../support/start.ts'
-import { metadataOf, offsetOf, offsetStream, tus, tusHeaders, urlOf } from '../../support/tus.ts'
+import { beginPatch, metadataOf, offsetOf, offsetStream, tus, urlOf } from '../../support/tus.ts'
 
 const mebibyte = 1_048_576
 
@@ -455,18 +454,6 @@ test('what arrived of a request that was cut counts, and HEAD answers while anot
   expect(rest.status).toBe(204)
   expect((await served(service, 'a')).equals(bytes)).toBe(true)
 })
-
-/** A PATCH of which only the headers are sent. */
-async function beginPatch({ port, tokenOf }: Service, url: string, size: number) {
-  const socket = connect(port, '127.0.0.1')
-  const headers = {
-    ...{ ...tusHeaders, host: 'x', authorization: `Bearer ${await tokenOf('admin')}` },
-    ...{ 'content-type': offsetStream, 'upload-offset': '0', 'content-length': String(size) },
-  }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.write(`PATCH ${url} HTTP/1.1\r\n${lines.join('')}\r\n`)
-  return socket
-}
 
 test('the digest of an upload is that of its bytes', async () => {
   await using service = await emptyService()
