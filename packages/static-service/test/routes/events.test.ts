@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { start } from '../support/start.ts'
+import { digestOf } from '../support/stored-contents.ts'
 
 const Page = z.object({
   events: z.array(
@@ -56,6 +57,31 @@ test('each change of files and each version is an event, for those who see its f
   expect(own[0]).toEqual(events[0])
   expect(own[1]?.data).toMatchObject({ action: 'move', paths: ['docs/2.txt'] })
   expect(JSON.stringify(own)).not.toContain('site/')
+})
+
+test('a change of many directories is an event for those who see some, with nothing of the others', async () => {
+  await using service = await start()
+  const names = Array.from({ length: 101 }, (_, at) => `a/${at}/${'b/'.repeat(at % 3)}f`)
+  await service.call('PUT', `/api/contents/${digestOf('x')}`, { body: 'x' })
+  const deploy = (paths: string[]) => {
+    const files = Object.fromEntries(paths.map((path) => [path, { sha256: digestOf('x') }]))
+    return service.call('PUT', '/api/trees/?mode=merge', { json: { files } })
+  }
+  const seenBy = async (folder: string) => {
+    const json = { name: folder, role: 'viewer', folders: [folder] }
+    const { body } = await service.call('POST', '/api/tokens', { json })
+    const headers = { authorization: `Bearer ${body.token}` }
+    const { bytes } = await service.call('GET', '/api/events', { headers })
+    const { events } = JSON.parse(bytes.toString())
+    return events.map(({ data }: { data: object }) => data)
+  }
+  expect((await deploy([...names, 'z/f'])).status).toBe(200)
+
+  expect(await seenBy('z')).toMatchObject([{ prefix: null, paths: [] }])
+  const [first] = await seenBy('a')
+  expect(first).toMatchObject({ prefix: null, paths: expect.arrayContaining(['a/0/f']) })
+  expect(first).not.toHaveProperty('added')
+  expect(await seenBy('elsewhere')).toEqual([])
 })
 
 test('a link that is used up is an event, once, for its maker and admins of its folder', async () => {

@@ -10,7 +10,7 @@ import type { FileChange } from './loaded-files.ts'
 /** What an event `files.changed` stores: the entry of the change, and where it was. */
 export interface FilesChanged {
   entry: ChangeEntry
-  /** With a trailing slash; the root is empty. Of many directories the first hundred. */
+  /** With a trailing slash; the root is empty. At most a hundred: of more, those above them. */
   directories: string[]
   /** Files below these directories were changed, too. */
   isDeep: boolean
@@ -21,10 +21,22 @@ const maxDirectories = 100
 /** Records an event for each change of files, in the transaction of the changes. */
 export async function appendFileEvents(transaction: SqlTransaction, changes: FileChange[]) {
   const told = changes.map(({ entry, files }): FilesChanged => {
-    const directories = new Set(files.map(({ key }) => withSlash(parentOf(key) ?? '')))
-    return { entry, directories: [...directories].slice(0, maxDirectories), isDeep: false }
+    const parents = [...new Set(files.map(({ key }) => parentOf(key) ?? ''))]
+    const isDeep = parents.length > maxDirectories
+    const directories = isDeep ? directoriesAbove(parents) : parents
+    return { entry, directories: directories.map(withSlash), isDeep }
   })
   await append(transaction, told)
+}
+
+/** As deep as at most a hundred cover all. */
+function directoriesAbove(parents: string[]): string[] {
+  let found = ['']
+  for (let depth = 1; ; depth += 1) {
+    const cut = new Set(parents.map((each) => each.split('/', depth).join('/')))
+    if (cut.size > maxDirectories) return found
+    found = [...cut]
+  }
 }
 
 /** The same of a change in slices, once its last slice is written. */
