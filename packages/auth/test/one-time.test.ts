@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { OneTime } from '../src/one-time.ts'
 import { openAuthFile } from '../src/open-auth.ts'
+import { SessionEndings } from '../src/sessions/session-tokens.ts'
 import { makeFolder } from './support/start.ts'
 
 test('what was used stays used after a restart, until it expires', async () => {
@@ -18,4 +19,21 @@ test('what was used stays used after a restart, until it expires', async () => {
   expect([await put(), await put()]).toEqual([true, false])
   clock.ms = 2000
   expect(await put()).toBe(true)
+})
+
+test('a session that has ended stays ended after a restart', async () => {
+  await using folder = await makeFolder()
+  const ending = { id: 'session', password: null, expires_at: 2000 }
+  const open = async () => {
+    const database = openAuthFile(folder.path)
+    const users = { find: async () => undefined }
+    return { database, endings: await SessionEndings.open({ database, users, now: () => 1000 }) }
+  }
+  const before = await open()
+  await before.endings.add(ending)
+  await before.database.close()
+  const after = await open()
+
+  expect((await after.endings.find('session', 'vera')).ending).toEqual(ending)
+  await after.database.close()
 })

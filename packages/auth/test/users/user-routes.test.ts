@@ -47,6 +47,18 @@ describe.each(forms)('users in %s', (_name, begin) => {
       ],
       pagination: { page: 1, page_size: 2, total_items: 3, total_pages: 2 },
     })
+    expect((await send('GET', '/api/users')).body.pagination.page_size).toBe(50)
+  })
+
+  test('the writes of a user may be proposals', async () => {
+    const added = await add({ username: 'petra', role: 'editor', writes: 'propose' })
+    const change = async (writes: unknown) =>
+      (await send('PATCH', '/api/users/petra', { writes })).body.writes
+
+    expect([added.status, added.body.writes]).toEqual([201, 'propose'])
+    expect((await send('GET', '/api/users')).body.users.at(-1).writes).toBe('propose')
+    expect([await change(null), await change('propose')]).toEqual([null, 'propose'])
+    expect((await service.users.find('petra'))?.writes).toBe('propose')
   })
 
   test('a user who is added with a password logs in at once, at every replica', async () => {

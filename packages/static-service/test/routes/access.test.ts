@@ -234,6 +234,7 @@ test('admins list, set and remove rules; nobody else does', async () => {
   for (const user of ['editor', 'viewer']) {
     expect((await service.call('GET', '/api/access', { user })).status).toBe(403)
     expect((await service.call('PUT', '/api/access/x', { user, json })).status).toBe(403)
+    expect((await service.call('DELETE', '/api/access/drafts', { user })).status).toBe(403)
   }
   expect((await service.call('PUT', '/api/access/a//b', { json })).status).toBe(400)
   expect((await service.call('PUT', '/api/access/x', { json: {} })).status).toBe(400)
