@@ -35,10 +35,11 @@ interface Explanation {
   additions: number
 }
 
-// Processes that share a token: what one of them has removed is not added again by the list of another.
+// Processes that share a token: what one of them has removed, or is about to, is not added again by the list of another.
 function isBetter(older: Explanation, newer: Explanation): boolean {
   if (older.removals !== newer.removals) return older.removals < newer.removals
-  return newer.used.isSubmitted && older.additions < newer.additions
+  const { isSubmitted, base } = newer.used
+  return (isSubmitted || base !== undefined) && older.additions < newer.additions
 }
 
 interface KeyedZone {

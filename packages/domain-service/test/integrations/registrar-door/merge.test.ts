@@ -7,14 +7,17 @@ const zoneOf = (letters: string): KnownZone => ({
   records: [...letters].map((name) => ({ name, type: 'TXT', address: name, ttl: 60 })),
 })
 
-/** `ab`: a zone that was read; `ab!`: one that was submitted; `ab?z`: one whose write, compared with z, may not be done. */
+/**
+ * `ab`: a zone that was read; `ab+z`: one that was read as a write will have made it of z; `ab!`: one that was submitted;
+ * `ab?z`: one whose write, compared with z, may not be done.
+ */
 function givenOf(text: string, id: number): GivenZone {
-  const [, letters = '', sign, base] = /^([a-z]*)([!?]?)([a-z]*)$/.exec(text) ?? []
+  const [, letters = '', sign, base] = /^([a-z]*)([!?+]?)([a-z]*)$/.exec(text) ?? []
   return {
     id,
-    isSubmitted: sign !== '',
+    isSubmitted: sign === '!' || sign === '?',
     zone: zoneOf(letters),
-    base: sign === '?' ? zoneOf(base ?? '') : undefined,
+    base: sign === '?' || sign === '+' ? zoneOf(base ?? '') : undefined,
   }
 }
 
@@ -38,6 +41,7 @@ test.each([
   ['its own list is left behind by what it added later', ['za!', 'zab!', 'zab'], 'za', 2, 'zab'],
   ['all that it added goes at once', ['zc!', 'zcd!', 'zcd'], 'z', 2, 'zcd'],
   ['what another process of the token removed is not added', ['zabc', 'zbc!'], 'zac', 0, 'zabc'],
+  ['nor what it is removing', ['zabc', 'zbc+zabc'], 'zac', 0, 'zabc'],
   ['unless it has not read since', ['zc!', 'zcd!'], 'z', 0, 'zc'],
   ['with others’ records in between', ['z!', 'zd!', 'zdx'], 'z', 0, 'z'],
   ['the same list again is its own', ['za!'], 'za', 0, 'za'],
