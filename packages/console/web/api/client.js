@@ -2,7 +2,7 @@ import { ApiError, call } from './transport.js'
 
 /** @import { Answer, CallOptions } from './transport.js' */
 
-/** @typedef {{ token: string, username: string, role: string, expiresAt: number }} Login */
+/** @typedef {{ token: string, username: string, role: string, folders?: string[], expiresAt: number }} Login `folders`: only these */
 
 /**
  * Who is logged in where. Tokens are in `sessionStorage` too: they outlive a reload, and end with the tab.
@@ -50,8 +50,7 @@ class Session extends EventTarget {
   accept(service, answer) {
     this.#logins.set(service, {
       token: answer.access_token,
-      username: answer.user.username,
-      role: answer.user.role,
+      ...answer.user,
       expiresAt: Date.now() + answer.expires_in * 1000,
     })
     sessionStorage.setItem(storedName, JSON.stringify([...this.#logins]))

@@ -1,19 +1,32 @@
-import { encodePath, request } from '../api/client.js'
+import { encodePath, request, session } from '../api/client.js'
 import { urlOf } from '../api/transport.js'
 import { currentRoute, decode, hrefTo } from '../core/router.js'
 import { RouteView } from '../core/view.js'
+import { select } from '../ui/form.js'
 import { parentOf } from './paths.js'
 
 /**
  * What the address of the files shows: a folder, and the file whose details are open. A search keeps its folder, and
- * names the file in its query.
+ * names the file in its query. Above the folders of the person it is the first one of them.
  */
 export function currentPath() {
   const { path, query } = currentRoute()
   const whole = path.split('/').slice(2).map(decode).join('/')
-  const folder = /(?:^|\/)$/.test(whole) ? whole : parentOf(whole)
-  return { folder, file: query.get('file') ?? (whole === folder ? '' : whole) }
+  const above = /(?:^|\/)$/.test(whole) ? whole : parentOf(whole)
+  const folder = ownFolders()?.find((own) => own.startsWith(above)) ?? above
+  return { folder, file: query.get('file') ?? (whole === above ? '' : whole) }
 }
+
+/** The folders that the person is limited to; undefined: all. */
+export const ownFolders = () => session.loginOf('files')?.folders
+
+/** The folder that a view covers, where the person is limited to some. @param {RouteView} view */
+export const prefixOf = (view) => view.query.get('prefix') ?? ownFolders()?.[0]
+
+/** The choice between those folders. @param {RouteView} view */
+export const prefixChoice = (view) =>
+  ownFolders() &&
+  select('Folder', ownFolders() ?? [], prefixOf(view) ?? '', (prefix) => view.open({ prefix }))
 
 /** The address of a folder or a file: `#/files/img/logo.png`. @param {string} path @param {Record<string, string>} [query] */
 export const hrefToPath = (path, query) => hrefTo(['files', ...path.split('/')], query)

@@ -3,7 +3,7 @@ import { html, nothing, Resource } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { empty, page, show } from '../ui/states.js'
 import { age, filterChips, list, pager } from '../ui/table.js'
-import { announceFilesChanged, FilesView, hrefToPath } from './content.js'
+import { announceFilesChanged, FilesView, hrefToPath, prefixChoice, prefixOf } from './content.js'
 
 /** @type {Record<string, string>} */
 const words = {
@@ -18,13 +18,13 @@ const words = {
 /** Who changed which files, newest first. Each change can be taken back by itself. */
 class FileChangeList extends FilesView {
   #changes = new Resource(this, (signal) => {
-    const query = { ...this.values('prefix', 'by', 'page'), page_size: 50 }
+    const query = { ...this.values('by', 'page'), prefix: prefixOf(this), page_size: 50 }
     return get('files', '/api/changes', { query, signal })
   })
 
   template() {
     const content = show(this.#changes, (list) => this.#table(list), 8)
-    return page('File changes', filterChips(this, ['prefix', 'by']), content)
+    return page('File changes', [prefixChoice(this), filterChips(this, ['prefix', 'by'])], content)
   }
 
   /** @param {Api.FileChanges} list */

@@ -2,7 +2,7 @@ import { get } from '../api/client.js'
 import { html, nothing, Resource } from '../core/view.js'
 import { formatNumber } from '../ui/format.js'
 import { icon, show } from '../ui/states.js'
-import { currentPath, FilesView, hrefToPath } from './content.js'
+import { currentPath, FilesView, hrefToPath, ownFolders } from './content.js'
 import { directoriesIn } from './paths.js'
 
 /** The directories as a tree, with those levels that are open. */
@@ -27,8 +27,16 @@ class FolderTree extends FilesView {
       const directories = directoriesIn(tree)
       levels.set(prefix, directories)
       await Promise.all(directories.flatMap(({ path }) => (this.#isOpen(path) ? read(path) : [])))
+      return tree
     }
-    await read('')
+    // Nothing may be in it yet.
+    const readOwn = async (/** @type {string} */ path) => {
+      const tree = await read(path).catch(() => ({ file_count: 0, total_size: 0, children: null }))
+      return { ...tree, type: /** @type {const} */ ('directory'), path, name: path.slice(0, -1) }
+    }
+    const own = ownFolders()
+    if (own) levels.set('', await Promise.all(own.map(readOwn)))
+    else await read('')
     return levels
   }
 
@@ -40,9 +48,13 @@ class FolderTree extends FilesView {
   template() {
     return html`
       <nav class="tree" aria-label="Folders" @keydown=${this.#keys}>
-        <a class="tree-row" href="#/files/" aria-current=${this.address === '/' ? 'page' : nothing}>
-          <span class="tree-toggle"></span>${icon('folder')}<span class="tree-name">All files</span>
-        </a>
+        ${
+          ownFolders()
+            ? nothing
+            : html`<a class="tree-row" href="#/files/" aria-current=${this.address === '/' ? 'page' : nothing}>
+              <span class="tree-toggle"></span>${icon('folder')}<span class="tree-name">All files</span>
+            </a>`
+        }
         ${show(this.#levels, (levels) => this.#level(levels, ''), 3)}
       </nav>`
   }

@@ -83,6 +83,8 @@ class AppShell extends View {
     if (service && !offeredServices().includes(service))
       return html`<div class="view">${empty('warning', `The ${titleOf(service).toLowerCase()} service is not configured here`)}</div>`
     if (service && !session.loginOf(service)) return loginPanel(service)
+    if (!isShown(place))
+      return html`<div class="view">${empty('lock', 'This page is for admins', 'Ask an admin for the right to see it.')}</div>`
     const view = this.#views.get(module) ?? this.#load(module)
     return view.value ?? html`<div class="view">${show(view, (element) => element)}</div>`
   }

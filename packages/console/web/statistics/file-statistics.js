@@ -1,6 +1,7 @@
 import { get } from '../api/client.js'
 import { html, Resource, RouteView, svg } from '../core/view.js'
 import { stackedBar } from '../files/category-bar.js'
+import { hrefToPath, prefixChoice, prefixOf } from '../files/content.js'
 import { formatBytes, formatCount, formatNumber } from '../ui/format.js'
 import { empty, page, show } from '../ui/states.js'
 
@@ -10,22 +11,28 @@ const maxPages = 10
 
 /** How much is stored, and of what, and how much was changed day by day. */
 class FileStatistics extends RouteView {
-  #statistics = new Resource(this, (signal) => get('files', '/api/versions/stats', { signal }))
-  #changes = new Resource(this, readChanges)
+  #statistics = new Resource(this, (signal) => {
+    const query = { prefix: prefixOf(this) }
+    return get('files', '/api/versions/stats', { query, signal })
+  })
+  #changes = new Resource(this, (signal) => readChanges(prefixOf(this), signal))
 
   template() {
-    const content = [show(this.#statistics, figures, 5), show(this.#changes, overTime, 2)]
-    return page('Statistics', '', content)
+    const content = [
+      show(this.#statistics, (value) => figures(value, prefixOf(this)), 5),
+      show(this.#changes, overTime, 2),
+    ]
+    return page('Statistics', prefixChoice(this), content)
   }
 }
 
-/** The changes of the last days, as far as they are read. @param {AbortSignal} signal */
-async function readChanges(signal) {
+/** The changes of the last days, as far as they are read. @param {string | undefined} prefix @param {AbortSignal} signal */
+async function readChanges(prefix, signal) {
   /** @type {Api.FileChange[]} */
   const all = []
   const since = new Date(Date.now() - days * dayMs).toISOString()
   for (let page = 1; page <= maxPages; page += 1) {
-    const query = { since, page, page_size: 200 }
+    const query = { since, prefix, page, page_size: 200 }
     const { changes, pagination } = await get('files', '/api/changes', { query, signal })
     all.push(...changes)
     if (page >= pagination.total_pages) return { changes: all, isWhole: true }
@@ -50,8 +57,8 @@ function overTime({ changes, isWhole }) {
     </section>`
 }
 
-/** @param {Api.Statistics} statistics */
-function figures(statistics) {
+/** @param {Api.Statistics} statistics @param {string} [prefix] */
+function figures(statistics, prefix = '') {
   const { total_files: files, total_size: size, stored_size: stored, categories } = statistics
   if (files === 0)
     return empty('chart', 'Nothing to count yet', 'Upload files, and their numbers appear here.')
@@ -66,14 +73,14 @@ function figures(statistics) {
     </div>
     <section class="panel" aria-labelledby="by-size">
       <h2 id="by-size">Size by category</h2>
-      ${stackedBar(categories)} ${barChart(categories)}
+      ${stackedBar(categories)} ${barChart(categories, prefix)}
     </section>`
 }
 
 customElements.define('file-statistics', FileStatistics)
 
-/** Horizontal bars with their labels and values as text, largest first. @param {readonly Api.CategoryCount[]} categories */
-function barChart(categories) {
+/** Horizontal bars with their labels and values as text, largest first. @param {readonly Api.CategoryCount[]} categories @param {string} prefix */
+function barChart(categories, prefix) {
   const sorted = [...categories].sort((left, right) => right.total_size - left.total_size)
   const largest = Math.max(1, sorted[0]?.total_size ?? 0)
   return html`
@@ -81,7 +88,7 @@ function barChart(categories) {
       ${sorted.map(
         ({ category, total_size: size, file_count: count }) => html`
           <li>
-            <a href="#/files/?category=${category}">${category}</a>
+            <a href=${hrefToPath(prefix, { category })}>${category}</a>
             ${svg`
               <svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
                 <rect class="part ${category}" width=${Math.max(0.5, (100 * size) / largest)} height="10" rx="1" />

@@ -9,8 +9,8 @@ import { describe, isSameRecord, pairChanges } from './zone-diff.js'
  * @typedef {'kept' | 'added' | 'updated' | 'removed' | 'waiting' | 'leaving'} RowState `waiting`, `leaving`: queued to be
  *   added and removed
  * @typedef {ReturnType<typeof rowOf>} DraftRow
- * @typedef {{ mine: Api.RecordInput, theirs: Api.HostRecord, choice: 'mine' | 'theirs' | 'both' }} Conflict a record that both
- *   changed
+ * @typedef {{ mine: Api.RecordInput | null, theirs: Api.HostRecord, choice: 'mine' | 'theirs' | 'both' }} Conflict a record that
+ *   both changed; null: that one of them removed and the other changed
  */
 
 /** @type {Draft} */
@@ -133,13 +133,13 @@ export function rebase(draft, base, zone) {
     const at = arrived.findIndex(
       ({ name, type }) => name === original?.name && type === original.type,
     )
-    const [theirs] = mine && at >= 0 ? arrived.splice(at, 1) : []
+    const [theirs] = at >= 0 ? arrived.splice(at, 1) : []
     const isThere = mine && zone.hosts.some((each) => isSameRecord(each, mine))
     if (!original && !isThere) continue
     next = setRecord(next, key)
-    if (!mine) notes.push(`${describe(original)} is already gone.`)
-    else if (isThere) notes.push(`${describe(mine)} is already there.`)
-    else if (theirs) conflicts.push({ mine, theirs, choice: 'mine' })
+    if (isThere) notes.push(`${describe(mine)} is already there.`)
+    else if (theirs) conflicts.push({ mine, theirs, choice: mine ? 'mine' : 'theirs' })
+    else if (!mine) notes.push(`${describe(original)} is already gone.`)
     else {
       next = addRecord(next, mine)
       notes.push(`${describe(original)} was removed meanwhile: your version of it will be added.`)
@@ -152,7 +152,7 @@ export function rebase(draft, base, zone) {
 export const settle = (draft, conflicts) =>
   conflicts.reduce((each, { mine, theirs, choice }) => {
     if (choice === 'theirs') return each
-    return choice === 'mine' ? setRecord(each, theirs.id, mine) : addRecord(each, mine)
+    return mine && choice === 'both' ? addRecord(each, mine) : setRecord(each, theirs.id, mine)
   }, draft)
 
 /** @param {Api.RecordInput & { id?: string }} record @returns {Api.RecordInput} */

@@ -3,6 +3,7 @@ import { diffList, emailTypeLine, rememberQueued, summarizeDiff } from '../chang
 import { html, nothing } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
+import { formatTtl } from '../ui/format.js'
 import { loading, notice, toast } from '../ui/states.js'
 import { emptyDraft, toPatch } from './draft.js'
 import { describe, isEmptyDiff, pairChanges } from './zone-diff.js'
@@ -167,6 +168,9 @@ function nameFaults(error, { draft, base }) {
   return new ApiError({ ...error, detail: error.message, errors })
 }
 
+/** @param {Api.RecordInput} record */
+const shortOf = ({ address, ttl = 1800 }) => `${address}, ${formatTtl(ttl)}`
+
 /** @param {Conflict} conflict @param {number} at */
 const choiceOf = (conflict, at) =>
   formField(
@@ -176,9 +180,9 @@ const choiceOf = (conflict, at) =>
     {
       id: `conflict-${at}`,
       options: [
-        ['mine', `Mine: ${conflict.mine.address}`],
-        ['theirs', `Theirs: ${conflict.theirs.address}`],
-        ['both', 'Both'],
+        ['mine', conflict.mine ? `Mine: ${shortOf(conflict.mine)}` : 'Delete it'],
+        ['theirs', `Theirs: ${shortOf(conflict.theirs)}`],
+        ...(conflict.mine ? [/** @type {[string, string]} */ (['both', 'Both'])] : []),
       ],
     },
   )

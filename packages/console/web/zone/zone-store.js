@@ -130,7 +130,7 @@ export class ZoneStore {
         ...notes,
         ...conflicts.map(
           ({ mine, theirs }) =>
-            `${describe(theirs)} is there now: yours, ${mine.address}, replaces it.`,
+            `${describe(theirs)} is there now: ${mine ? `yours, ${mine.address}, replaces it` : 'it is not deleted'}.`,
         ),
       ]
     }

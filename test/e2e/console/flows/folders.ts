@@ -53,6 +53,32 @@ export const folderFlows: Flows = {
     assert.equal(requests, 6)
   },
 
+  'lets a person who is limited to two folders work in both': async (tester) => {
+    const api = await tester.filesApi()
+    for (const path of ['limited/docs/seen.txt', 'limited/hidden.txt']) await api.upload(path, '-')
+    const user = { username: 'limited', password: 'words of limited', role: 'editor' }
+    const folders = ['limited/docs/', 'limited/new/']
+    await api.call('POST', '/api/users', { ...user, folders })
+    await using other = await tester.openAnother()
+    other.expectFailure(/status of 404/) // The second folder holds nothing yet.
+    await other.logIn(user.username, user.password)
+    await other.goTo('/files/')
+    await other.text('seen.txt').waitFor()
+    assert.equal(await other.page.getByText('hidden.txt').count(), 0)
+    await other.page.getByRole('link', { name: 'limited/new' }).click()
+    await other.text('This folder is empty').waitFor()
+    await other.checkAccessibility('folders of a limited person')
+    await other.picture('folders-limited')
+    for (const view of ['/file-changes', '/statistics']) {
+      await other.goTo(view)
+      await other.page.getByLabel('Folder', { exact: true }).selectOption('limited/new/')
+      await other.text(/No changes here|Nothing to count yet/).waitFor()
+    }
+    await other.goTo('/users')
+    await other.text('This page is for admins').waitFor()
+    other.checkComplaints()
+  },
+
   'counts in the categories what lies in the folder and below': async (tester) => {
     const { page } = tester
     const api = await tester.filesApi()

@@ -116,6 +116,27 @@ export const recordFlows: Flows = {
     )
   },
 
+  'keeps a record that somebody else changed while it was being deleted': async (tester) => {
+    const domain = 'amberworks.com'
+    const path = `/api/domains/${domain}/dns`
+    const api = await tester.domainsApi()
+    await api.call('POST', `${path}/hosts/A`, { name: 'deleted', address: '192.0.2.111' })
+    await tester.goTo(`/domains/${domain}`)
+    await tester.button('Delete A deleted').click()
+    await api.call('PUT', `${path}/rrsets/deleted/A`, { values: ['192.0.2.112'] })
+    tester.expectFailure(/412/)
+    await tester.button('Review').click()
+    const choice = tester.page.getByLabel('Both of you changed A deleted')
+    await choice.getByText('Theirs: 192.0.2.112').waitFor({ state: 'attached' })
+    assert.equal(await choice.inputValue(), 'theirs')
+    await choice.selectOption('Delete it')
+    await tester.button('Go on with the new zone').click()
+    await tester.text('1 removed').waitFor()
+    await tester.button('Apply').click()
+    await tester.text('Applied and verified').waitFor()
+    assert.equal(await hasRecord(tester, '192.0.2.112', domain), false)
+  },
+
   'joins the quoted parts of a pasted text': async (tester) => {
     const { page } = tester
     await tester.goTo('/domains/amberworks.com')
@@ -190,8 +211,8 @@ async function addAddress(tester: Tester, name: string, address: string) {
   await tester.text('1 change not applied yet').waitFor()
 }
 
-async function hasRecord(tester: Tester, address: string): Promise<boolean> {
+async function hasRecord(tester: Tester, address: string, of = domain): Promise<boolean> {
   const api = await tester.domainsApi()
-  const zone = await api.call('GET', `/api/domains/${domain}/dns/hosts`)
+  const zone = await api.call('GET', `/api/domains/${of}/dns/hosts`)
   return zone.hosts.some((host: { address: string }) => host.address === address)
 }

@@ -155,6 +155,18 @@ describe('a draft carried over to a newer zone', () => {
     ])
   })
 
+  test('keeps a record that somebody else changed, unless its removal is chosen again', () => {
+    const theirs = record('fff', 'shop', '192.0.2.7')
+    const newer = { ...zone, hosts: [www, theirs] }
+
+    const { draft, notes, conflicts } = rebase(setRecord(emptyDraft, 'bbb', null), zone, newer)
+
+    expect([notes, conflicts]).toEqual([[], [{ mine: null, theirs, choice: 'theirs' }]])
+    expect(toPatch(settle(draft, conflicts), newer)).toEqual({})
+    const chosen = conflicts.map((each) => ({ ...each, choice: 'mine' as const }))
+    expect(toPatch(settle(draft, chosen), newer)).toEqual({ remove: ['fff'] })
+  })
+
   test('stays as it is where nothing touches it', () => {
     const draft = setRecord(emptyDraft, 'aaa', null)
 

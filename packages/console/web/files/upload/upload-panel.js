@@ -4,6 +4,7 @@ import { formatBytes, formatCount, formatDuration, formatNumber } from '../../ui
 import { icon } from '../../ui/states.js'
 import { bar } from '../../ui/table.js'
 import { repeat } from '../../vendor/directives/repeat.js'
+import { nameOf, parentOf } from '../paths.js'
 import { isOpen, uploads } from './upload-queue.js'
 import { interruptedPaths, isResumable } from './upload-request.js'
 
@@ -106,7 +107,7 @@ function row(upload) {
   const hasBar = state === 'sending' || state === 'paused'
   return html`
     <li>
-      <span class="upload-name" title=${path}>${path}</span>
+      <span class="upload-name" title=${path}>${nameOf(path)} <span class="muted">${parentOf(path)}</span></span>
       <span class="upload-state">
         ${hasBar ? html`${bar(percent / 100)}<span class="sr-only">${percent} %</span>` : nothing}
         ${state === 'sending' || state === 'failed' ? nothing : html`<span class="muted">${state}</span>`}
