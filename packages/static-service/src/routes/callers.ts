@@ -7,7 +7,8 @@ import { checkEncoding, readDirectory, readUrlPath, readWrittenPath } from '../f
 
 /**
  * Limits the routes that are registered from now on to the folders of their callers, before the hooks of the route, and
- * before validation: what is outside a caller's folders is absent, whatever else is wrong with the request.
+ * before validation: what is outside a caller's folders is absent, whatever else is wrong with the request. A URL that cannot
+ * be decoded is refused.
  */
 export function limitToFolders(app: App): void {
   const limited = new Set<string>()
@@ -21,7 +22,7 @@ export function limitToFolders(app: App): void {
     if (request.is404 || isOpen || !limited.has(url)) return done()
     const { folders } = callerOf(request)
     try {
-      if (config.folders === 'prefix') checkEncoding(request.url)
+      checkEncoding(request.url)
       if (folders) checkRequest(request, folders)
       done()
     } catch (error) {

@@ -332,7 +332,7 @@ describe('PUT /api/trees/{prefix}', () => {
         expect(await untar(past.bytes)).toEqual({ a: '1', b: '1', 'c/d': '1' })
         expect(past.headers.etag).toBe(one.headers.etag)
       }
-      const restored = await put('past/', { from: 'past/', at: String(two.body.change?.id) })
+      const restored = await put('past/', { from: 'past/', at: two.body.change?.id })
       expect(restored.body).toMatchObject({ change: { action: 'restore' }, added: 2, removed: 1 })
       expect(restored.headers.etag).toBe(two.headers.etag)
       expect(await page('past/a')).toBe('2')
@@ -630,9 +630,8 @@ describe('PUT /api/trees/{prefix}', () => {
       expect((await put('refused/', body, { user: 'viewer' })).status).toBe(403)
       await service.put('a-file', '1')
       expect((await put('a-file/', body)).body.code).toBe('path_conflict')
-      expect((await put('refused/', body, { query: '?mode=x' })).body.code).toBe(
-        'validation_failed',
-      )
+      for (const query of ['?mode=x', '?changelog=without-a-version'])
+        expect((await put('refused/', body, { query })).body.code).toBe('validation_failed')
     })
   })
 

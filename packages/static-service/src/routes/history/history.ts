@@ -24,7 +24,6 @@ import {
   preconditionFailed,
   rangeNotSatisfiable,
 } from '../../errors.ts'
-import { checkEncoding } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { frame, selectRanges } from '../../rfc9110/byte-ranges.ts'
 import { evaluateConditions } from '../../rfc9110/conditional-requests.ts'
@@ -149,10 +148,8 @@ function getPastContent(app: App, { catalog, cache }: Dependencies) {
   )
 }
 
-function pathOf(request: FastifyRequest<{ Querystring: { path: string } }>): string {
-  checkEncoding(request.url)
-  return requireWrittenPath(callerOf(request), request.query.path)
-}
+const pathOf = (request: FastifyRequest<{ Querystring: { path: string } }>): string =>
+  requireWrittenPath(callerOf(request), request.query.path)
 
 // Only the identity coding, and no date: the digest identifies the bytes.
 async function sendPast(

@@ -22,7 +22,7 @@ import {
   invalidPath,
   versionNotFound,
 } from '../../errors.ts'
-import { checkEncoding, hasEncodedSlash, readDirectory } from '../../files/file-path.ts'
+import { hasEncodedSlash, readDirectory } from '../../files/file-path.ts'
 import { nameOf } from '../../files/path-segments.ts'
 import { requireDirectory } from '../callers.ts'
 import { ifNoneMatchHeader } from '../openapi-examples.ts'
@@ -47,7 +47,6 @@ export function readTreePath(request: FastifyRequest): string {
 }
 
 function readDirectoryUrl(url: string, decoded: string): string {
-  checkEncoding(url)
   if (hasEncodedSlash(url)) throw invalidPath('its slashes are sent as /, not as %2F', decoded)
   if (decoded === '') return ''
   if (!decoded.endsWith('/'))

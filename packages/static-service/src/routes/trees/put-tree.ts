@@ -49,22 +49,27 @@ export interface TreeDependencies {
   onStored: (row: FileRow) => void
 }
 
-const TreeQuery = z.strictObject({
-  mode: z
-    .enum(['replace', 'merge'], 'must be replace or merge')
-    .default('replace')
-    .meta({ description: 'merge: files that the body does not name stay' }),
-  version: NewVersion.shape.version.optional().meta({
-    description: 'records this version with the change',
-  }),
-  changelog: NewVersion.shape.changelog.default('').meta({ description: 'of the version' }),
-  dry_run: z
-    .string('must be true or false')
-    .regex(/^(?:true|false)$/, 'must be true or false')
-    .transform((text) => text === 'true')
-    .default(false)
-    .meta({ type: 'boolean', description: 'true: only says what would change' }),
-})
+const TreeQuery = z
+  .strictObject({
+    mode: z
+      .enum(['replace', 'merge'], 'must be replace or merge')
+      .default('replace')
+      .meta({ description: 'merge: files that the body does not name stay' }),
+    version: NewVersion.shape.version.optional().meta({
+      description: 'records this version with the change',
+    }),
+    changelog: NewVersion.shape.changelog.default('').meta({ description: 'of the version' }),
+    dry_run: z
+      .string('must be true or false')
+      .regex(/^(?:true|false)$/, 'must be true or false')
+      .transform((text) => text === 'true')
+      .default(false)
+      .meta({ type: 'boolean', description: 'true: only says what would change' }),
+  })
+  .refine(({ version, changelog }) => version !== undefined || changelog === '', {
+    path: ['changelog'],
+    message: 'needs a version',
+  })
 
 const TreeResult = z
   .object({
@@ -239,7 +244,8 @@ const FromTree = z.strictObject({
       (text) => text === '' || text.endsWith('/'),
       'must be a directory with a trailing slash',
     ),
-  at: At.optional(),
+  // Ids of changes are numbers in JSON.
+  at: z.int().min(0).transform(String).or(At).optional(),
 })
 
 async function readSource(

@@ -164,12 +164,14 @@ test('without a path, the file is named by filename, in the directory of the que
     await send('POST', '/api/uploads/', creation({ filename: 'b.txt' })),
     await send('POST', '/api/uploads/?folder=d', creation({ filename: 'x', path: '/c.txt' })),
   ]
+  const malformed = await send('POST', '/api/uploads/?folder=%ff', creation({ filename: 'a' }))
 
   expect(answers.map(({ headers }) => headers['content-location'])).toEqual([
     '/api/files/d/e/a.txt',
     '/api/files/b.txt',
     '/api/files/c.txt',
   ])
+  expect([malformed.status, malformed.body.code]).toEqual([400, 'invalid_path'])
 })
 
 const length = { 'upload-length': '10' }
