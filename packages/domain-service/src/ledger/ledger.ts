@@ -192,10 +192,11 @@ export class Ledger extends ChangeHistory {
       // Before anything else that a comparison with it locks, too.
       const known = await findKnown(transaction, domain)
       await sends.endSend(transaction, id, outcome)
-      await recordOwnSend(transaction, { send, known }, outcome)
+      const isKnown = await recordOwnSend(transaction, { send, known }, outcome)
       await notify(transaction, domain)
-      return { domain, version }
+      return { domain, version, isKnown }
     })
+    if (ended.isKnown && outcome.found) this.knownZones.take(outcome.found)
     this.#replicas?.versions.recordEnd(ended.domain, ended.version)
   }
 

@@ -98,18 +98,11 @@ export class RegistrarClient {
     }
   }
 
-  /** Called for each zone that was read, but for read-backs, with the time when its request was sent. */
+  /** Called for each zone that was read, with the time when its request was sent. */
   onZone: (zone: Zone, readAt: number) => void = () => undefined
 
-  /**
-   * The zone as it is now. `onSend` is called right before each request for it is sent. `isReadBack`: it tells what became of
-   * a write.
-   */
-  async zone(
-    domain: Domain,
-    slot: CallSlot,
-    { onSend, isReadBack }: { onSend?: () => void; isReadBack?: boolean } = {},
-  ): Promise<Zone> {
+  /** The zone as it is now. `onRead` is called in place of `onZone`. */
+  async zone(domain: Domain, slot: CallSlot, onRead = this.onZone): Promise<Zone> {
     const { clock } = this.#options
     let readAt = clock.now()
     const zone = await this.#caller.read({
@@ -121,10 +114,9 @@ export class RegistrarClient {
       slot,
       onSend: () => {
         readAt = clock.now()
-        onSend?.()
       },
     })
-    if (!isReadBack) this.onZone(zone, readAt)
+    onRead(zone, readAt)
     return zone
   }
 

@@ -27,6 +27,8 @@ class History {
   readonly #ledger: Ledger
   readonly #clock: { now: number }
   readonly #domain: string
+  /** Whether others change the zone between our sends and their read-backs, too. */
+  readonly #isChangedWithin: boolean
   #live: Row[] = ['own', 'theirs', 'www'].map((name) => row(name))
   /** What was live, and until when. */
   #past: { rows: Row[]; until: number }[] = []
@@ -46,6 +48,7 @@ class History {
     this.#ledger = ledger
     this.#clock = clock
     this.#domain = `h${seed}.com`
+    this.#isChangedWithin = [3, 5].includes(seed % 7) // None of those that have found a fault once.
     this.#random = randomOf(seed)
   }
 
@@ -102,7 +105,11 @@ class History {
         name: this.#random() < 0.5 ? each.name : each.name.toUpperCase(),
       }))
       .sort(() => this.#random() - 0.5)
-    await this.#ledger.knownZones.compare(this.#zone(shown), { ageMs: 0, isIgnored: () => false })
+    await this.#compare(this.#zone(shown))
+  }
+
+  async #compare(zone: Zone) {
+    await this.#ledger.knownZones.compare(zone, { ageMs: 0, isIgnored: () => false })
   }
 
   async #readPerhapsOutdated() {
@@ -120,6 +127,10 @@ class History {
       this.made.set(`-${gone.name}`, this.#clock.now)
       return
     }
+    this.#addOutside()
+  }
+
+  #addOutside() {
     const name = `theirs${++this.#names}`
     this.#setLive([...this.#live, row(name)])
     this.made.set(`+${name}`, this.#clock.now)
@@ -160,7 +171,14 @@ class History {
     if (chance < 0.3) {
       this.#unverified = { id, changeId, zone }
       await this.#end(id, changeId, { state: 'unverified', unanswered: 0 })
-    } else await this.#end(id, changeId, { state: 'settled', unanswered: 0, found: zone })
+    } else await this.#readBack(id, changeId)
+  }
+
+  async #readBack(id: number, changeId: number) {
+    if (this.#isChangedWithin) this.#addOutside()
+    const found = this.#zone(this.#live)
+    await this.#end(id, changeId, { state: 'settled', unanswered: 0, found })
+    await this.#compare(found)
   }
 
   async #end(id: number, changeId: number, outcome: Omit<SendOutcome, 'changes'>) {

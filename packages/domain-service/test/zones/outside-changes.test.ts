@@ -84,6 +84,20 @@ test('the reads of our own writes find it, too', async () => {
   await expect.poll(outside).toMatchObject([{ changes: { added: [panel], removed: [] } }])
 })
 
+test('the read-back of a write is one of the two reads that show it', async () => {
+  await using set = await begin()
+  const { clock, service, read, outside } = set
+  await read()
+  await clock.advance(100)
+  const command = 'namecheap.domains.dns.setHosts'
+  service.sandbox.fault({ kind: 'other_tool', command, add: [panel] })
+  await service.call('POST', `${path}/hosts/A`, { body: { name: 'a', address: '192.0.2.9' } })
+
+  await read()
+
+  expect(await outside()).toMatchObject([{ changes: { added: [panel], removed: [] } }])
+})
+
 test('our own writes in between do not hide it, and each entry has its own part', async () => {
   await using set = await begin()
   const { service, read, history } = set

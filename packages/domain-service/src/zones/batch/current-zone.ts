@@ -41,6 +41,7 @@ export class BatchCalls implements Disposable {
   #reservation: Reservation
   #readAt = Number.NEGATIVE_INFINITY
   #hasSent = false
+  #readBacks: [zone: Zone, readAt: number][] = []
 
   private constructor(options: CallOptions, reservation: Reservation) {
     this.#options = options
@@ -66,15 +67,18 @@ export class BatchCalls implements Disposable {
   }
 
   async read(): Promise<Zone> {
-    const { registrar, clock, domain } = this.#options
-    let sentAt = Number.NEGATIVE_INFINITY
-    const onSend = () => {
-      sentAt = clock.now()
-    }
-    const isReadBack = this.#hasSent
-    const zone = await registrar.zone(domain, this.#reservation, { onSend, isReadBack })
-    this.#readAt = sentAt
-    return zone
+    const { registrar, domain } = this.#options
+    return registrar.zone(domain, this.#reservation, (zone, readAt) => {
+      this.#readAt = readAt
+      if (this.#hasSent) this.#readBacks.push([zone, readAt])
+      else registrar.onZone(zone, readAt)
+    })
+  }
+
+  // What was changed outside can be told once the outcome of our own send is recorded.
+  #compareReadBacks() {
+    for (const [zone, readAt] of this.#readBacks.splice(0))
+      this.#options.registrar.onZone(zone, readAt)
   }
 
   /** The email type by getInfo; undefined where that does not say. */
@@ -86,6 +90,7 @@ export class BatchCalls implements Disposable {
   /** @throws {CallFailed}, {StaleRead} if the zone was read more than a second before the moment of sending. */
   replace(zone: Zone): Promise<void> {
     const { registrar, domain, checkLease } = this.#options
+    this.#compareReadBacks()
     return registrar.replaceZone(domain, zone, this.#reservation, () => {
       if (!this.isFresh) throw new StaleRead()
       checkLease?.()
@@ -94,6 +99,7 @@ export class BatchCalls implements Disposable {
   }
 
   [Symbol.dispose]() {
+    this.#compareReadBacks()
     this.#reservation.release()
   }
 }

@@ -195,7 +195,7 @@ async function readBack(
 
 const written = (zone: Zone, after: Zone) => ({
   kind: 'written' as const,
-  zone: { ...zone, emailType: zone.emailType ?? after.emailType },
+  zone: zone.emailType === undefined ? { ...zone, emailType: after.emailType } : zone,
   verified: true,
 })
 
