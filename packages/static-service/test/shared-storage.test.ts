@@ -111,11 +111,32 @@ test('calls to S3 and the objects that wait for their deletion are metrics', asy
   expect(text).toMatch(/^static_s3_objects_waiting\{kind="intents"\} 0$/m)
 })
 
+test('what a deploy has removed is absent at every replica with the rule that makes it private', async () => {
+  await using stores = await startSharedStores()
+  const env = { ...stores.env, STATIC_SITES: 'app/', KEEP_HISTORY_DAYS: '1' }
+  await using one = await start({ env })
+  await using other = await start({ env })
+  await one.put('app/a.js', 'a()')
+  await one.put('next/index.html', 'new')
+  await one.call('PUT', '/api/trees/app/', { json: { from: 'next/' } })
+  const read = async () => (await other.call('GET', '/static/app/a.js', { user: 'nobody' })).status
+
+  expect(await read()).toBe(200)
+  await one.call('PUT', '/api/access/app', { json: { public: false } })
+  expect(await read()).toBe(404)
+})
+
 test('rules and deletions of links count with the response at every replica', async () => {
   await using stores = await startSharedStores()
   await using one = await start({ env: stores.env })
   await using other = await start({ env: stores.env })
   await one.put('a/b.txt', 'b')
+  const prefixes = async () => {
+    const { rules } = (await other.call('GET', '/api/access')).body
+    return (rules as { prefix: string }[]).map(({ prefix }) => prefix)
+  }
+  await one.call('PUT', '/api/access/z', { json: { public: false } })
+  expect(await prefixes()).toEqual(['z/'])
   const read = async () => (await other.call('GET', '/static/a/b.txt', { user: 'nobody' })).status
   const isPublic = async () => (await other.call('GET', '/api/files')).body.files?.[0]?.public
 

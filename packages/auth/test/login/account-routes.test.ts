@@ -68,8 +68,8 @@ describe.each(forms)('accounts in %s', (_name, begin) => {
     ['a common password', 'qwertyuiop'],
     ['a common password in capitals', 'Password123'],
   ])('%s is a weak password', async (_what, weak) => {
-    await service.users.update((users) => [...users, { ...victim, username: 'vera-of-example' }])
-    const token = (await service.login('vera-of-example', "victim's words")).body.access_token
+    await service.users.update((users) => [...users, { ...victim, username: 'Vera-of-Example' }])
+    const token = (await service.login('Vera-of-Example', "victim's words")).body.access_token
 
     const refused = await changePassword(token, { current: "victim's words", new: weak })
 

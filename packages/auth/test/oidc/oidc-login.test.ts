@@ -247,6 +247,18 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
     })
   })
 
+  test.each([{}, { challenge: 'plain' }])(
+    'no login begins with %j as its challenge',
+    async (sent) => {
+      const query = new URLSearchParams({ return_to: 'https://console.test/', ...sent })
+
+      expect(await service.call(`/api/auth/oidc/login?${query}`)).toMatchObject({
+        ...{ status: 400, code: 'validation_failed' },
+        body: { errors: [{ path: '/query/challenge' }] },
+      })
+    },
+  )
+
   test.each(['https://console.test/', 'https://console.test/a?b=c', 'http://[::1]:49152/'])(
     'a login returns to %s',
     async (to) => {

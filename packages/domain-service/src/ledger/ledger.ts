@@ -32,7 +32,7 @@ import {
   type ZoneVersions,
 } from './replicas/leases.ts'
 import * as sends from './sends.ts'
-import { isPending, readChange } from './stored-change.ts'
+import { isPending, isVisible, readChange } from './stored-change.ts'
 
 export type * from './change.ts'
 export { changeStatuses, lateMs } from './change.ts'
@@ -122,15 +122,16 @@ export class Ledger extends ChangeHistory {
 
   /**
    * Lets the changes be carried out that were queued when a backup was made, or cancels them. Until then none of a restored
-   * database is carried out: it may have been, after the backup.
+   * database is carried out: it may have been, after the backup. Only those of `domains`, if they are given.
    * @returns how many.
    */
-  async endHold({ cancel }: { cancel: boolean }): Promise<number> {
+  async endHold({ cancel, domains }: { cancel: boolean; domains?: string[] | undefined }) {
+    const which = sql`is_held = 1 ${domains ? sql`and ${isVisible(domains)}` : sql``}`
     return this.sql.transaction((transaction) =>
       cancel
-        ? cancelAll(transaction, sql`is_held = 1`)
+        ? cancelAll(transaction, which)
         : transaction.run(
-            sql`update ${changes} set is_held = 0 where is_held = 1 and status = 'queued'`,
+            sql`update ${changes} set is_held = 0 where ${which} and status = 'queued'`,
           ),
     )
   }

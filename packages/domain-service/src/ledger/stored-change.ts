@@ -108,7 +108,8 @@ export function conditionOf(filter: ChangeFilter): Statement {
   return conditions.length === 0 ? sql`` : sql`where ${join(conditions, ' and ')}`
 }
 
-function isVisible(patterns: string[]): Statement {
+/** The condition of a reader who is limited to these domains and `*.` patterns. */
+export function isVisible(patterns: string[]): Statement {
   const names = patterns.filter((pattern) => !pattern.startsWith('*'))
   const suffixes = patterns
     .filter((pattern) => pattern.startsWith('*.'))

@@ -136,7 +136,7 @@ const HeldChanges = z
   .meta({ id: 'HeldChanges', examples: [{ count: 3 }] })
 
 const aboutHeld =
-  'After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made.'
+  'After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made. An admin limited to domains decides about theirs.'
 
 function releaseHeld(app: App, { ledger, zones }: Dependencies) {
   app.post(
@@ -151,8 +151,8 @@ function releaseHeld(app: App, { ledger, zones }: Dependencies) {
         ...answers(200, 'The changes are queued', HeldChanges),
       },
     },
-    async () => {
-      const count = await ledger.endHold({ cancel: false })
+    async (request) => {
+      const count = await ledger.endHold({ cancel: false, domains: callerOf(request).domains })
       zones.changes.wake()
       return { count }
     },
@@ -172,7 +172,9 @@ function cancelHeld(app: App, { ledger }: Dependencies) {
         ...answers(200, 'The changes are cancelled', HeldChanges),
       },
     },
-    async () => ({ count: await ledger.endHold({ cancel: true }) }),
+    async (request) => ({
+      count: await ledger.endHold({ cancel: true, domains: callerOf(request).domains }),
+    }),
   )
 }
 

@@ -228,7 +228,10 @@ describe.each(ledgers)('%s', (_name, open) => {
     await holdQueued(database)
     const later = await enqueue(ledger, requestBy('admin'))
 
-    const cancelled = await ledger.endHold({ cancel: true })
+    const elsewhere = { cancel: true, domains: [`*.${domain}`] }
+    expect(await ledger.endHold(elsewhere)).toBe(0)
+    expect(await ledger.endHold({ ...elsewhere, cancel: false })).toBe(0)
+    const cancelled = await ledger.endHold({ cancel: true, domains: [domain] })
 
     const statuses = [restored, later].map(async (id) => (await ledger.find(id))?.status)
     expect(cancelled).toBe(1)

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { createToken } from '../support/protocol-client.ts'
 import { type Service, start, www } from '../support/start.ts'
 
 const zone = '/api/domains/example.com/dns/hosts'
@@ -93,6 +94,13 @@ test('what was queued when a backup was made waits for an admin after the restor
   const later = (await queue(second, 'later')).headers.get('location') ?? ''
   await expect.poll(() => statusOf(later)).toBe('confirmed')
   const during = (await second.call('GET', path)).body
+  const token = await createToken(second, { role: 'admin', domains: ['*.example.com'] })
+  const headers = { authorization: `Bearer ${token}` }
+  for (const [method, at] of [
+    ['POST', '/api/changes/held/release'],
+    ['DELETE', '/api/changes/held'],
+  ] as const)
+    expect((await second.call(method, at, { headers })).body.count).toBe(0)
   const released = await second.call('POST', '/api/changes/held/release')
 
   expect([made.status, restored.status]).toEqual([0, 0])

@@ -256,6 +256,14 @@ test('a caller limited to folders sees and deletes no links to elsewhere, its ow
   expect((await send('DELETE', `/api/links/${id}`)).status).toBe(404)
 })
 
+test('with PUBLIC_BASE_URL a link is a whole URL', async () => {
+  await using named = await start({ env: { PUBLIC_BASE_URL: 'https://files.example/base/' } })
+  await named.put('a.txt')
+  const { body } = await named.call('POST', '/api/links', { json: { path: 'a.txt' } })
+
+  expect(body.url).toMatch(new RegExp(`^https://files\\.example/base/l/${token}$`))
+})
+
 test('a link shows the file as it is now', async () => {
   await service.put('open/now.txt', 'before')
   const { url } = await create({ path: 'open/now.txt' })
