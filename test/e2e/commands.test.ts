@@ -334,17 +334,18 @@ const shell = async (command: string, args: string[], cwd: string, env: NodeJS.P
   ).stdout
 
 test.each([
-  ['an unknown command', ['toast'], {}, 2, /^Unknown command: toast/],
-  ['a missing argument', ['add', domain], {}, 2, /^Name a record type\./],
-  ['no credentials', ['list'], { DOMAINS_USERNAME: '' }, 2, /^Set DOMAINS_TOKEN/],
+  ['an unknown command', ['toast'], {}, 2, /\n\nUnknown command: toast\n$/],
+  ['a missing argument', ['add', domain], {}, 2, /\n\nName a record type\.\n$/],
+  ['no credentials', ['list'], { DOMAINS_USERNAME: '' }, 2, /\n\nSet DOMAINS_TOKEN.*\n$/],
   [
     'no password on standard input',
     ['list'],
     { DOMAINS_PASSWORD: undefined },
     2,
-    /^Password of admin: \nSet DOMAINS_PASSWORD or DOMAINS_TOKEN\./,
+    /^Password of admin: \n[\s\S]*\n\nSet DOMAINS_PASSWORD or DOMAINS_TOKEN\.\n$/,
   ],
   ['a wrong password', ['list'], { DOMAINS_PASSWORD: 'wrong' }, 1, /\(invalid_credentials\)\n$/],
+  ['a folder that is not there', ['plan', 'nosuch'], {}, 1, /^ENOENT: .*'nosuch'\n$/],
   ['an absent service', ['list'], { DOMAINS_URL: 'http://127.0.0.1:1' }, 1, /cannot be reached/],
 ])('%s ends with its exit status and one reason', async (_name, args, env, code, reason) => {
   const failed = await run('domains', args, env)
@@ -353,6 +354,18 @@ test.each([
   expect(failed.stdout).toBe('')
   expect(failed.stderr).toMatch(reason)
 })
+
+test.each([['put'], ['deploy'], ['sync']])(
+  '%s names the file that is not there',
+  async (command) => {
+    const failed = await run('files', [command, 'nosuch', 'web/'])
+
+    expect([failed.code, failed.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^ENOENT: .*'nosuch'\n$/),
+    ])
+  },
+)
 
 function createFolder(files: Record<string, string>): string {
   const folder = mkdtempSync(join(tmpdir(), 'commands-'))

@@ -9,7 +9,7 @@ export interface Problem {
   missing?: unknown
 }
 
-/** An error response. `message` is the problem's `detail`, followed by each validation fault. */
+/** An error response. `message` is the problem's `detail`, followed by each validation fault that it does not name. */
 export class ProblemError extends Error {
   readonly status: number
   /** The stable error code; see docs/errors.md. */
@@ -25,8 +25,10 @@ export class ProblemError extends Error {
   readonly retryAfter: number | undefined
 
   constructor(problem: Problem, headers?: { get(name: string): string | null }) {
-    const faults = (problem.errors ?? []).map(({ path, message }) => `  ${path}: ${message}`)
-    super([problem.detail, ...faults].join('\n'))
+    const faults = (problem.errors ?? [])
+      .map(({ path, message }) => `${path}: ${message}`)
+      .filter((fault) => !problem.detail.includes(fault))
+    super([problem.detail, ...faults].join('\n  '))
     this.name = 'ProblemError'
     this.status = problem.status
     this.code = problem.code

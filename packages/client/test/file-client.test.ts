@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { FileClient } from '../src/file-client.ts'
+import { ProblemError } from '../src/problem-error.ts'
 import { pages, unwrap } from '../src/unwrap.ts'
 
 /** A client that records its requests; each gets this response. */
@@ -63,6 +64,18 @@ test('a failure tells when to try again, and its faults as data', async () => {
 
   for (const failure of failures)
     expect(failure).toMatchObject({ status: 429, retryAfter: 300, errors })
+})
+
+test.each([
+  ['/size: must be a number', '/size: must be a number'],
+  ['Two faults', 'Two faults\n  /size: must be a number'],
+])('a fault that the detail has is said once: %s', async (detail, message) => {
+  const errors = [{ path: '/size', message: 'must be a number' }]
+  const problem = { status: 400, code: 'validation_failed', detail, errors }
+
+  const failure = await ProblemError.from(Response.json(problem, { status: 400 }))
+
+  expect([failure.message, failure.errors]).toEqual([message, errors])
 })
 
 test('pages are read from the first to the last by their positions', async () => {

@@ -1,4 +1,5 @@
-import { openAsBlob } from 'node:fs'
+import { constants, openAsBlob } from 'node:fs'
+import { access } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { FileClient } from '../file-client.ts'
 import { retry } from '../resumable-upload.ts'
@@ -53,6 +54,7 @@ async function list(client: FileClient, [directory]: string[]) {
 
 async function put(client: FileClient, [source = '', target = '']: string[]) {
   const path = target === '' || target.endsWith('/') ? target + basename(source) : target
+  await access(source, constants.R_OK) // Without it the error does not name the file.
   const content = await openAsBlob(source)
   const bar = new ProgressBar(content.size)
   const record = await client.upload(path, content, { onProgress: shownIn(bar) })

@@ -44,7 +44,7 @@ export async function runProgram<Client, Named extends Options>(
     await command(open({ baseUrl, credentials: await readCredentials(service) }), args, values)
   } catch (error) {
     if (error instanceof UsageError || isParseError(error)) {
-      process.stderr.write(`${error.message}\n\n${usage}`)
+      process.stderr.write(`${usage}\n${error.message}\n`)
       process.exitCode = 2
       return
     }
@@ -62,7 +62,8 @@ function reasonOf(error: unknown): string | undefined {
   if (error instanceof ProblemError) return `${error.message} (${error.code})`
   if (error instanceof TypeError && error.cause instanceof Error)
     return `The service cannot be reached: ${error.cause.message}`
-  return undefined
+  // Of the system: a file that is not there, or may not be read.
+  return error instanceof Error && 'syscall' in error ? error.message : undefined
 }
 
 /** The whole number of an option or an argument. */

@@ -129,10 +129,7 @@ async function plan(client: DomainClient, folder: string) {
 }
 
 async function listZoneFiles(folder: string) {
-  const names = await readdir(folder).catch((error: Error) => {
-    throw new UsageError(`${folder} cannot be read: ${error.message}`)
-  })
-  const files = names.filter((name) => name.endsWith(suffix)).sort()
+  const files = (await readdir(folder)).filter((name) => name.endsWith(suffix)).sort()
   if (files.length === 0) throw new UsageError(`${folder} has no file named like example.com.zone.`)
   return files.map((name) => ({ domain: name.slice(0, -suffix.length), file: join(folder, name) }))
 }
