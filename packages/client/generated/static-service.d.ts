@@ -617,7 +617,7 @@ export interface paths {
         head?: never;
         /**
          * Append bytes to an upload
-         * @description The request that completes the file stores it. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.
+         * @description The request that completes the file stores it, and responds with its `Content-Location`, `ETag` and `Repr-Digest`. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.
          */
         patch: operations["appendToUpload"];
         trace?: never;
@@ -6514,16 +6514,10 @@ export interface operations {
                 "tus-resumable"?: string;
                 /** @description Bytes of the file. For example `104857600` */
                 "upload-length"?: string;
-                /** @description The length comes with a PATCH. For example `1` */
-                "upload-defer-length"?: string;
                 /** @description `path`, `filename`, `overwrite`, `if_match`, each in base64; others are kept. For example `path bm90ZXMvaGVsbG8udHh0` */
                 "upload-metadata"?: string;
                 /** @description Where the bytes of a PATCH belong. For example `8388608` */
                 "upload-offset"?: string;
-                /** @description sha1 or sha256 of the body in base64, without which nothing of it counts. For example `sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=` */
-                "upload-checksum"?: string;
-                /** @description Of the last PATCH: replaces `if_match`. For example `"abc"` */
-                "if-match"?: string;
             };
             path?: never;
             cookie?: never;
@@ -6543,16 +6537,6 @@ export interface operations {
                      * @example 8388608
                      */
                     "upload-offset"?: string;
-                    /**
-                     * @description When the upload is removed unless it is continued
-                     * @example Sat, 16 Jan 2027 09:30:00 GMT
-                     */
-                    "upload-expires"?: string;
-                    /**
-                     * @description URL of the record, once the file is stored; with `ETag` and `Repr-Digest`
-                     * @example /api/files/notes/hello.txt
-                     */
-                    "content-location"?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -6722,16 +6706,10 @@ export interface operations {
                 "tus-resumable"?: string;
                 /** @description Bytes of the file. For example `104857600` */
                 "upload-length"?: string;
-                /** @description The length comes with a PATCH. For example `1` */
-                "upload-defer-length"?: string;
                 /** @description `path`, `filename`, `overwrite`, `if_match`, each in base64; others are kept. For example `path bm90ZXMvaGVsbG8udHh0` */
                 "upload-metadata"?: string;
                 /** @description Where the bytes of a PATCH belong. For example `8388608` */
                 "upload-offset"?: string;
-                /** @description sha1 or sha256 of the body in base64, without which nothing of it counts. For example `sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=` */
-                "upload-checksum"?: string;
-                /** @description Of the last PATCH: replaces `if_match`. For example `"abc"` */
-                "if-match"?: string;
             };
             path: {
                 /** @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44 */
@@ -6922,16 +6900,10 @@ export interface operations {
                 "tus-resumable"?: string;
                 /** @description Bytes of the file. For example `104857600` */
                 "upload-length"?: string;
-                /** @description The length comes with a PATCH. For example `1` */
-                "upload-defer-length"?: string;
                 /** @description `path`, `filename`, `overwrite`, `if_match`, each in base64; others are kept. For example `path bm90ZXMvaGVsbG8udHh0` */
                 "upload-metadata"?: string;
                 /** @description Where the bytes of a PATCH belong. For example `8388608` */
                 "upload-offset"?: string;
-                /** @description sha1 or sha256 of the body in base64, without which nothing of it counts. For example `sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=` */
-                "upload-checksum"?: string;
-                /** @description Of the last PATCH: replaces `if_match`. For example `"abc"` */
-                "if-match"?: string;
             };
             path: {
                 /** @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44 */
@@ -6959,16 +6931,6 @@ export interface operations {
                      * @example 8388608
                      */
                     "upload-offset"?: string;
-                    /**
-                     * @description When the upload is removed unless it is continued
-                     * @example Sat, 16 Jan 2027 09:30:00 GMT
-                     */
-                    "upload-expires"?: string;
-                    /**
-                     * @description URL of the record, once the file is stored; with `ETag` and `Repr-Digest`
-                     * @example /api/files/notes/hello.txt
-                     */
-                    "content-location"?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44

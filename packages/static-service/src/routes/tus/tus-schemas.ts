@@ -9,30 +9,16 @@ import { offsetStream } from './tus-headers.ts'
 const requestHeaders: Record<string, HeaderDoc> = {
   'tus-resumable': { description: 'Version of the protocol, the only one', example: '1.0.0' },
   'upload-length': { description: 'Bytes of the file', example: '104857600' },
-  'upload-defer-length': { description: 'The length comes with a PATCH', example: '1' },
   'upload-metadata': {
     description: '`path`, `filename`, `overwrite`, `if_match`, each in base64; others are kept',
     example: `path ${Buffer.from(file.path).toString('base64')}`,
   },
   'upload-offset': { description: 'Where the bytes of a PATCH belong', example: '8388608' },
-  'upload-checksum': {
-    description: 'sha1 or sha256 of the body in base64, without which nothing of it counts',
-    example: 'sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=',
-  },
-  'if-match': { description: 'Of the last PATCH: replaces `if_match`', example: '"abc"' },
 }
 
 const headers: Record<string, HeaderDoc> = {
   location: { description: 'URL of a new upload', example: '/api/uploads/5f0c1a52' },
   'upload-offset': { description: 'Bytes that are durable', example: '8388608' },
-  'upload-expires': {
-    description: 'When the upload is removed unless it is continued',
-    example: 'Sat, 16 Jan 2027 09:30:00 GMT',
-  },
-  'content-location': {
-    description: 'URL of the record, once the file is stored; with `ETag` and `Repr-Digest`',
-    example: `/api/files/${file.path}`,
-  },
 }
 
 const params = z.object({
@@ -85,7 +71,7 @@ export function tusSchemas(maxBytes: number) {
       operationId: 'appendToUpload',
       summary: 'Append bytes to an upload',
       description:
-        'The request that completes the file stores it. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.',
+        'The request that completes the file stores it, and responds with its `Content-Location`, `ETag` and `Repr-Digest`. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.',
       ...shared,
       params,
       consumes: [offsetStream],
@@ -105,6 +91,7 @@ export function tusSchemas(maxBytes: number) {
 
 /** Response headers that a page of another origin may read. */
 export const exposedTusHeaders = [
-  ...Object.keys({ ...requestHeaders, ...headers }),
-  ...['repr-digest', 'tus-checksum-algorithm', 'tus-extension', 'tus-max-size', 'tus-version'],
+  ...['location', 'content-location', 'repr-digest', 'upload-offset', 'upload-length'],
+  ...['upload-defer-length', 'upload-metadata', 'upload-expires', 'tus-resumable', 'tus-version'],
+  ...['tus-max-size', 'tus-extension', 'tus-checksum-algorithm'],
 ]
