@@ -13,7 +13,7 @@ export type ContentTransaction = Pick<ContentCommit, 'findMissing' | 'apply'>
 /**
  * Contents that wait for the commit of the files that refer to them, and their part in the catalog's transactions, which are
  * serialized. An object is committed only if its intent still exists: otherwise it may have been deleted as the remains of a
- * dead upload.
+ * dead upload. A content that is freed between an upload of the same bytes and its commit is taken back from the garbage.
  */
 export class ContentCommit {
   /** The same content may have arrived several times. */
@@ -100,6 +100,7 @@ export class ContentCommit {
     })
     const keys = objects.map(({ key }) => key)
     await transaction.run(sql`delete from static_service.intents where object_key = any(${keys})`)
+    await transaction.run(sql`delete from static_service.garbage where object_key = any(${keys})`)
     await transaction.run(
       sql`insert into static_service.contents (digest, coding, size, object_key, etag)
          select digest, 0, size, key, etag
@@ -108,18 +109,23 @@ export class ContentCommit {
     )
   }
 
-  /** One uploaded object of each digest, whose intent is locked. */
+  /** One object of each digest, which is locked: an upload with its intent, or a content that was freed since it was found. */
   async #findLive(
     transaction: SqlTransaction,
     digests: string[],
   ): Promise<Map<string, UploadedObject>> {
     const uploaded = digests.flatMap((digest) => this.#of(digest).filter(isUploaded))
     if (uploaded.length === 0) return new Map()
-    const intents = await transaction.all<{ object_key: string }>(
-      sql`select object_key from static_service.intents
-        where object_key = any(${uploaded.map(({ key }) => key)}) for update`,
+    const known = uploaded.map(({ key }) => key)
+    const found = await transaction.all<{ object_key: string }>(
+      sql`with intent as (
+          select object_key from static_service.intents where object_key = any(${known}) for update
+        ), freed as (
+          select object_key from static_service.garbage where object_key = any(${known}) and ${isReclaimable} for update
+        )
+        select object_key from intent union all select object_key from freed`,
     )
-    const keys = new Set(intents.map(({ object_key }) => object_key))
+    const keys = new Set(found.map(({ object_key }) => object_key))
     return new Map(
       uploaded.filter(({ key }) => keys.has(key)).map((object) => [object.digest, object]),
     )
@@ -141,3 +147,6 @@ const hasBytes = (content: PendingContent): content is PendingBytes => 'bytes' i
 const isUploaded = (content: PendingContent): content is UploadedObject => 'key' in content
 
 const batchSize = 1000
+
+// Of a content, not of a dead upload, and far from its deletion: a sweep postpones what it deletes by five minutes.
+const isReclaimable = sql`digest is not null and due_at > clock_timestamp() + interval '6 minutes'`

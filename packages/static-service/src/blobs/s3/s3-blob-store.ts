@@ -200,12 +200,12 @@ export class S3BlobStore implements BlobStore {
     this.#options.bucket.close()
   }
 
-  // An equal content that is stored is not uploaded again. The commit finds out if it is deleted meanwhile.
+  // An equal content that is stored is not uploaded again.
   async #storeFile(file: string, blob: StoredBlob): Promise<() => void> {
     const stored = await this.#table.find(blob.digest, 'identity')
     if (stored) {
       await rm(file)
-      return () => undefined
+      return this.commits.add({ ...blob, ...stored })
     }
     const { key, etag, discard } = await this.#uploads.uploadFile(file, blob)
     const release = this.commits.add({ ...blob, key, etag })
