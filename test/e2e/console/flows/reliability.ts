@@ -80,27 +80,6 @@ export const reliabilityFlows: Flows = {
     west.checkComplaints()
   },
 
-  'recovers by itself after the service was away, in a list and in a zone': async (tester) => {
-    const { page, everything } = tester
-    tester.expectFailure(/ERR_CONNECTION_REFUSED/)
-    const stop = () =>
-      page.route(`${everything.domains}/**`, (each) => each.abort('connectionrefused'))
-    await tester.goTo('/domains')
-    await stop()
-    await tester.button('Reload').click()
-    await tester.text('Trying again in').waitFor()
-    await page.locator('.domains-table').waitFor() // What was read stays.
-    await tester.checkAccessibility('service away')
-    await page.unroute(`${everything.domains}/**`)
-    await page.getByRole('alert').waitFor({ state: 'detached' })
-    await stop()
-    await tester.goTo(`/domains/${domain}`)
-    await tester.text('did not answer').waitFor()
-    await page.unroute(`${everything.domains}/**`)
-    await tester.text('Mail handling').waitFor()
-    await page.getByRole('alert').waitFor({ state: 'detached' })
-  },
-
   'counts a change alike in Changes and in the history': async (tester) => {
     const { page } = tester
     const api = await tester.domainsApi()

@@ -3,8 +3,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { openSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Everything } from '../../../support/everything.ts'
-import { FilesAlone } from '../files-alone.ts'
 import { chooseFiles } from '../pick-files.ts'
+import { ServiceAlone } from '../service-alone.ts'
 import type { Flows } from '../tester.ts'
 
 // UPLOAD_MB: how large the file is; 500 is what a bad line meets.
@@ -17,7 +17,9 @@ export const uploadFlows: Flows = {
   'continues a large upload after a cut line, a killed service, a pause and a reload': async (
     tester,
   ) => {
-    await using alone = await FilesAlone.start(tester.everything, { UPLOAD_PART_BYTES })
+    await using alone = await ServiceAlone.start(tester.everything, 'static-service', {
+      UPLOAD_PART_BYTES,
+    })
     const { line } = alone
     await using other = await tester.openAnother(alone.everything)
     const { page } = other

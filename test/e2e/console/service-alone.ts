@@ -3,20 +3,30 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Everything, root } from '../../support/everything.ts'
+import { type Everything, root, unlimited } from '../../support/everything.ts'
 import { reservePorts } from '../../support/ports.ts'
 import { Line } from './line.ts'
 
-/** A static service that can be killed, behind a line that can be cut, with a console of its own. */
-export class FilesAlone implements AsyncDisposable {
+type Name = 'domain-service' | 'static-service'
+
+/** A service that can be killed, behind a line that can be cut, with a console of its own. */
+export class ServiceAlone implements AsyncDisposable {
   readonly everything: Everything
   readonly line: Line
+  readonly #name: Name
   readonly #env: Record<string, string>
   readonly #console: ChildProcess
   #service: ChildProcess | undefined
 
-  private constructor(base: Everything, line: Line, port: number, settings: typeof process.env) {
+  private constructor(
+    base: Everything,
+    name: Name,
+    line: Line,
+    port: number,
+    settings: typeof process.env,
+  ) {
     this.line = line
+    this.#name = name
     const dataDir = mkdtempSync(join(base.dataDir, 'alone-'))
     const at = (offset: number) => `http://127.0.0.1:${port + offset}`
     const password = randomBytes(12).toString('hex')
@@ -27,25 +37,33 @@ export class FilesAlone implements AsyncDisposable {
       ADMIN_USERNAME: 'admin',
       ADMIN_PASSWORD: password,
       CORS_ORIGIN: at(1),
+      SANDBOX_URL: `${base.sandbox}/xml.response`,
+      ...unlimited,
     }
+    const isDomains = name === 'domain-service'
     this.#console = run('console', {
       PORT: String(port + 1),
-      STATIC_SERVICE_URL: at(2),
+      [isDomains ? 'DOMAIN_SERVICE_URL' : 'STATIC_SERVICE_URL']: at(2),
       ...settings,
     })
-    this.everything = { ...base, domains: '', files: at(2), console: at(1), dataDir, password }
+    const urls = isDomains ? { domains: at(2), files: '' } : { domains: '', files: at(2) }
+    this.everything = { ...base, ...urls, console: at(1), dataDir, password }
   }
 
   /** `settings`: of the console. */
-  static async start(base: Everything, settings: typeof process.env = {}): Promise<FilesAlone> {
+  static async start(
+    base: Everything,
+    name: Name,
+    settings: typeof process.env = {},
+  ): Promise<ServiceAlone> {
     const port = await reservePorts(3)
-    const alone = new FilesAlone(base, await Line.open(port + 2, port), port, settings)
+    const alone = new ServiceAlone(base, name, await Line.open(port + 2, port), port, settings)
     await Promise.all([alone.startService(), untilHealthy(alone.everything.console)])
     return alone
   }
 
   async startService() {
-    this.#service = run('static-service', this.#env)
+    this.#service = run(this.#name, this.#env)
     await untilHealthy(`http://127.0.0.1:${this.#env.PORT}`)
   }
 
