@@ -1,6 +1,6 @@
 import { ApiError, call } from './transport.js'
 
-/** @import { Answer, CallOptions } from './transport.js' */
+/** @import { CallOptions } from './transport.js' */
 
 /** @typedef {{ token: string, username: string, role: string, folders?: string[], expiresAt: number }} Login `folders`: only these */
 
@@ -131,7 +131,6 @@ export const isAdmin = (service) => session.loginOf(service)?.role === 'admin'
  * @param {Api.ServiceName} service
  * @param {string} path
  * @param {CallOptions} [options]
- * @returns {Promise<Answer>}
  * @throws {ApiError}
  */
 export const request = (service, path, options = {}) =>

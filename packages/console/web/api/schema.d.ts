@@ -108,3 +108,10 @@ export type VersionRecord = Static['ListedVersion']
 export type VersionList = Answer<Files['listVersions']>
 export type VersionDiff = Answer<Files['compareVersions']>
 export type Statistics = Static['Stats']
+
+declare global {
+  interface HTMLElementTagNameMap {
+    'folder-contents': import('../files/folder/folder-contents.js').FolderContents
+    'record-form': import('../zone/records/record-form.js').RecordForm
+  }
+}

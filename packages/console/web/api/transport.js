@@ -1,7 +1,4 @@
-/** The two services: how a person knows them, and where the browser reaches them. */
-const titles = { domains: 'Domains', files: 'Files' }
-
-/** @type {Map<Api.ServiceName, string>} */
+/** Where the browser reaches the two services. @type {Map<Api.ServiceName, string>} */
 const urls = new Map()
 
 /** What the server says of this page: what each view imports, and limits of uploads. */
@@ -22,64 +19,13 @@ export async function loadServices() {
   if (files) urls.set('files', files)
 }
 
-/** @returns {Api.ServiceName[]} */
 export const offeredServices = () => [...urls.keys()]
 
 /** @param {Api.ServiceName} service */
 export const urlOf = (service) => urls.get(service) ?? ''
 
-/** @param {Api.ServiceName} service */
-export const titleOf = (service) => titles[service]
-
-/**
- * A refused or failed request. `detail` is a sentence for people; `code` is the stable name (RFC 9457 body), or
- * `unreachable` where no answer came.
- */
-export class ApiError extends Error {
-  /**
-   * @param {{ status: number, code: string, detail: string, requestId?: string,
-   *   errors?: { path: string, message: string }[], retryAfter?: number, body?: Record<string, any> }} problem
-   */
-  constructor({ status, code, detail, requestId, errors, retryAfter, body = {} }) {
-    super(detail)
-    this.status = status
-    this.code = code
-    this.requestId = requestId
-    this.errors = errors ?? []
-    this.retryAfter = retryAfter
-    /** More than these fields: of some codes. */
-    this.body = body
-  }
-}
-
-/** @param {Api.ServiceName} service */
-export const unreachable = (service) =>
-  new ApiError({
-    status: 0,
-    code: 'unreachable',
-    detail: navigator.onLine
-      ? `The ${service} service at ${urlOf(service)} did not answer.`
-      : 'This computer is offline.',
-  })
-
-/** @param {number} status @param {unknown} body @param {(name: string) => string | null} header */
-export function toApiError(status, body, header) {
-  const problem = /** @type {Record<string, any>} */ (
-    typeof body === 'object' && body !== null ? body : {}
-  )
-  return new ApiError({
-    status,
-    code: String(problem.code ?? `http_${status}`),
-    detail: sentence(String(problem.detail ?? problem.title ?? `The service answered ${status}.`)),
-    requestId: problem.request_id ?? header('x-request-id') ?? undefined,
-    errors: Array.isArray(problem.errors) ? problem.errors : [],
-    retryAfter: Number(header('retry-after')) || undefined,
-    body: problem,
-  })
-}
-
-/** @param {string} text */
-const sentence = (text) => (/[.!?]$/.test(text) ? text : `${text}.`)
+/** How a person knows a service. @param {Api.ServiceName} service */
+export const titleOf = (service) => (service === 'domains' ? 'Domains' : 'Files')
 
 /** What to do about a failure, by its code, where the service's own sentence does not say so. @type {Record<string, string>} */
 const advices = {
@@ -94,18 +40,45 @@ const advices = {
 const passing = [0, 502, 503, 504]
 
 /**
- * What to show of any failure, and in how many seconds to try again where it passes by itself.
- * @param {unknown} error
- * @returns {{ code: string, detail: string, advice?: string, requestId?: string, retryAfter?: number,
- *   errors: { path: string, message: string }[] }}
+ * A refused or failed request. `message` is a sentence for people; `code` is the stable name (RFC 9457 body), or
+ * `unreachable` where no answer came.
  */
-export function explain(error) {
-  if (!(error instanceof ApiError)) {
-    return { code: '', detail: error instanceof Error ? error.message : String(error), errors: [] }
+export class ApiError extends Error {
+  /**
+   * @param {number} status 0: no answer came
+   * @param {any} body of some codes with more fields than these
+   * @param {(name: string) => string | null} [header]
+   */
+  constructor(status, body, header = () => null) {
+    const problem = body ?? {}
+    const detail = String(problem.detail ?? problem.title ?? `The service answered ${status}.`)
+    super(/[.!?]$/.test(detail) ? detail : `${detail}.`)
+    this.status = status
+    this.body = problem
+    this.code = String(problem.code ?? `http_${status}`)
+    this.advice = advices[this.code]
+    /** @type {string | undefined} */
+    this.requestId = problem.request_id ?? header('x-request-id') ?? undefined
+    /** @type {{ path: string, message: string }[]} */
+    this.errors = Array.isArray(problem.errors) ? problem.errors : []
+    /** In how many seconds to try again, where it passes by itself. */
+    this.retryAfter = Number(header('retry-after')) || (passing.includes(status) ? 5 : undefined)
   }
-  const { code, message: detail, requestId, errors, status } = error
-  const retryAfter = error.retryAfter ?? (passing.includes(status) ? 5 : undefined)
-  return { code, detail, advice: advices[code], requestId, retryAfter, errors }
+}
+
+/** @param {Api.ServiceName} service */
+export function unreachable(service) {
+  const detail = `The ${service} service at ${urlOf(service)} did not answer.`
+  return new ApiError(0, {
+    code: 'unreachable',
+    detail: navigator.onLine ? detail : 'This computer is offline.',
+  })
+}
+
+/** What to show of any failure. @param {unknown} error */
+export function explain(error) {
+  if (error instanceof ApiError) return error
+  return new ApiError(400, { code: '', detail: error instanceof Error ? error.message : error })
 }
 
 /**
@@ -119,7 +92,6 @@ export function explain(error) {
  * @param {Api.ServiceName} service
  * @param {string} path
  * @param {CallOptions} [options]
- * @returns {Promise<Answer>}
  * @throws {ApiError} for every status from 400, and when no answer comes
  */
 export async function call(service, path, options = {}) {
@@ -139,9 +111,8 @@ export async function call(service, path, options = {}) {
   }).catch(fail)
   const isBlob = options.asBlob && response.ok
   const body = await (isBlob ? response.blob() : readBody(response)).catch(fail)
-  /** @param {string} name */
-  const header = (name) => response.headers.get(name)
-  if (!response.ok) throw toApiError(response.status, body, header)
+  const header = response.headers.get.bind(response.headers)
+  if (!response.ok) throw new ApiError(response.status, body, header)
   return { status: response.status, body, header }
 }
 

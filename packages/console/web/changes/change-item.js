@@ -1,5 +1,5 @@
 import { html, nothing } from '../core/view.js'
-import { formatCount, formatTtl } from '../ui/format.js'
+import { formatCount, formatCounts, formatTtl } from '../ui/format.js'
 import { age } from '../ui/table.js'
 import { recordValue } from '../zone/records/record-table.js'
 import { emailTypes } from '../zone/records/record-types.js'
@@ -88,16 +88,8 @@ export const diffList = ({ added, removed, changed }) => html`
   </ul>`
 
 /** "2 added · 1 removed". @param {ZoneDiff} diff */
-export function summarizeDiff({ added, removed, changed }) {
-  const parts = [
-    [added.length, 'added'],
-    [changed.length, 'changed'],
-    [removed.length, 'removed'],
-  ]
-  return (
-    parts.flatMap(([count, word]) => (count ? [`${count} ${word}`] : [])).join(' · ') || 'nothing'
-  )
-}
+export const summarizeDiff = ({ added, removed, changed }) =>
+  formatCounts({ added: added.length, changed: changed.length, removed: removed.length })
 
 /** How the handling of mail changes, where it does. @param {string | null} before @param {string | null} after */
 export const emailTypeLine = (before, after) =>

@@ -30,7 +30,6 @@ class ChangeQueue extends RouteView {
 
   template() {
     const { status = '' } = this.values('status')
-    /** @type {[string, string][]} */
     const options = Object.entries(states).map(([value, [words]]) => [value, words])
     return page(
       'Changes',
@@ -42,13 +41,9 @@ class ChangeQueue extends RouteView {
 
   /** @param {Api.LedgerChanges} list */
   #list({ changes, pagination }) {
-    if (changes.length === 0) {
-      return empty(
-        'queue',
-        'No changes here',
-        'Changes of records appear here with their state, from the queue to the registrar’s confirmation.',
-      )
-    }
+    const hint =
+      'Changes of records appear here with their state, from the queue to the registrar’s confirmation.'
+    if (changes.length === 0) return empty('queue', 'No changes here', hint)
     return html`
       ${changes.some(({ held }) => held) ? this.#held() : nothing}
       <ol class="timeline" aria-live="polite">

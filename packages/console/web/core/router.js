@@ -9,7 +9,6 @@ export const routeChanges = new EventTarget()
 let shownHash = location.hash
 let shownIndex = indexNow()
 
-/** @returns {Route} */
 export function currentRoute() {
   const [path = '', query = ''] = (shownHash.slice(1) || '/').split(/\?(.*)/s)
   const segments = path.split('/').filter(Boolean).map(decode)

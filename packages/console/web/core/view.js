@@ -5,6 +5,14 @@ export { html, nothing, render, svg } from '../vendor/lit-html.js'
 
 const typingMs = 150
 
+/** @param {HTMLElement} parent @param {string} selector @returns {boolean} whether there is one to have the focus */
+export function focusOn(parent, selector) {
+  /** @type {HTMLElement | null} */
+  const element = parent.querySelector(selector)
+  element?.focus()
+  return element !== null
+}
+
 /**
  * Base of all custom elements. `template()` returns what the element shows; `update()` renders it again, once per
  * microtask however often it is called. `signal` aborts when the element leaves the page.
@@ -170,7 +178,7 @@ export class Resource {
   }
 
   /** Loads the value; an earlier load that is still running is aborted and its outcome ignored. */
-  async reload() {
+  reload = async () => {
     this.#running?.abort()
     const running = new AbortController()
     this.#running = running

@@ -4,7 +4,7 @@ import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
 import { searchBox, segments } from '../ui/form.js'
 import { daysUntil, formatCount, formatNumber, toUnicode } from '../ui/format.js'
-import { empty, icon, page, show } from '../ui/states.js'
+import { empty, icon, iconButton, page, show } from '../ui/states.js'
 import { age, expiryBar, list, pager, sortButton, table } from '../ui/table.js'
 
 const lists = { ALL: 'All', EXPIRING: 'Expiring', EXPIRED: 'Expired' }
@@ -12,12 +12,8 @@ const lists = { ALL: 'All', EXPIRING: 'Expiring', EXPIRED: 'Expired' }
 /** The domains of the account: search, sort, expiry, lock, renewal, nameservers. Its state is in the address. */
 class DomainListView extends RouteView {
   #list = new Resource(this, (signal) => {
-    const {
-      sort: sort_by,
-      list: list_type,
-      ...more
-    } = this.values('search', 'sort', 'list', 'page')
-    const query = { sort_by, list_type, ...more, page_size: 50 }
+    const { sort, list, ...more } = this.values('search', 'sort', 'list', 'page')
+    const query = { sort_by: sort, list_type: list, ...more, page_size: 50 }
     return get('domains', '/api/domains', { query, signal })
   })
   #records = new Resource(this, async (signal) => {
@@ -40,7 +36,7 @@ class DomainListView extends RouteView {
       html`
         ${searchBox({ label: 'Search domains', value: search, onInput: this.search })}
         ${segments('Which domains', lists, list, (value) => this.open({ list: value === 'ALL' ? undefined : value }))}
-        <button class="icon-button" aria-label="Reload" @click=${() => this.reload()}>${icon('refresh')}</button>`,
+        ${iconButton('refresh', 'Reload', () => this.reload())}`,
       [
         show(this.#list, (value) => this.#table(value), 10),
         search ? show(this.#records, foundRecords) : nothing,
@@ -71,20 +67,12 @@ class DomainListView extends RouteView {
 
   #nothingFound() {
     const { search, list } = this.values('search', 'list')
-    if (search) {
-      return empty(
-        'search',
-        `No domain contains “${search}”`,
-        '',
-        html`<button class="button" @click=${() => this.open({ search: undefined })}>Clear the search</button>`,
-      )
-    }
+    const clear = html`<button class="button" @click=${() => this.open({ search: undefined })}>Clear the search</button>`
+    if (search) return empty('search', `No domain contains “${search}”`, '', clear)
     if (list) return empty('check', 'No domain here', 'Nothing expires soon.')
-    return empty(
-      'globe',
-      'No domains yet',
-      'Domains that you register at the registrar appear here after a few minutes. If you expected some, ask an administrator whether your account may see them.',
-    )
+    const hint =
+      'Domains that you register at the registrar appear here after a few minutes. If you expected some, ask an administrator whether your account may see them.'
+    return empty('globe', 'No domains yet', hint)
   }
 }
 
@@ -108,7 +96,7 @@ function foundRecords(found) {
 const recordColumns = {
   Name: ({ domain, name }) => {
     const isApex = name === '@'
-    const href = hrefTo(['domains', domain], { filter: isApex ? '' : name })
+    const href = hrefTo(['domains', domain], { search: isApex ? '' : name })
     return html`<a data-row href=${href}>${toUnicode(isApex ? domain : `${name}.${domain}`)}</a>`
   },
   Type: ({ type }) => html`<span class="type-tag">${type}</span>`,

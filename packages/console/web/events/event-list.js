@@ -2,7 +2,7 @@ import { get, session } from '../api/client.js'
 import { offeredServices } from '../api/transport.js'
 import { changeItem } from '../changes/change-item.js'
 import { hrefTo } from '../core/router.js'
-import { html, nothing, Resource, View } from '../core/view.js'
+import { html, nothing, Resource, RouteView } from '../core/view.js'
 import { select } from '../ui/form.js'
 import { formatCount, toUnicode } from '../ui/format.js'
 import { empty, page, show } from '../ui/states.js'
@@ -13,41 +13,36 @@ const dayMs = 86_400_000
 const mostShown = 500
 
 /** What happens at both services, live: newest first, from a day ago. */
-class EventList extends View {
+class EventList extends RouteView {
   /** @type {Map<Api.ServiceName, string>} the position after what was read */
   #next = new Map()
   /** @type {Api.Event[]} newest first */
   #seen = []
   #days = 1
-  #type = ''
   #events = new Resource(this, (signal) => this.#read(signal))
 
   opened() {
+    super.opened()
     this.poll(() => 3000)
   }
 
   /** @param {AbortSignal} signal */
   async #read(signal) {
     const services = offeredServices().filter((service) => session.loginOf(service))
-    const found = await Promise.all(services.map((service) => this.#readOf(service, signal)))
-    const all = [...this.#seen, ...found.flat()]
-    this.#seen = all.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, mostShown)
+    await Promise.all(services.map((service) => this.#readOf(service, signal)))
+    this.#seen = this.#seen.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, mostShown)
     return this.#seen
   }
 
   // Follows `next` to the end.
   /** @param {Api.ServiceName} service @param {AbortSignal} signal */
   async #readOf(service, signal) {
-    /** @type {Api.Event[]} */
-    const found = []
-    for (;;) {
-      const after = this.#next.get(service) ?? idBefore(Date.now() - this.#days * dayMs)
-      const query = { after, limit: 200 }
-      const { events, next } = await get(service, '/api/events', { query, signal })
-      this.#next.set(service, next)
-      found.push(...events)
-      if (events.length < 200) return found
-    }
+    const after = this.#next.get(service) ?? idBefore(Date.now() - this.#days * dayMs)
+    const query = { after, limit: 200 }
+    const { events, next } = await get(service, '/api/events', { query, signal })
+    this.#next.set(service, next)
+    this.#seen.push(...events)
+    if (events.length === 200) await this.#readOf(service, signal)
   }
 
   #showMore = () => {
@@ -59,16 +54,19 @@ class EventList extends View {
 
   template() {
     const types = [...new Set(this.#seen.map(({ type }) => type))].sort()
-    const filter = select('Type', [['', 'All types'], ...types], this.#type, (type) => {
-      this.#type = type
-      this.update()
-    })
+    const filter = select(
+      'Type',
+      [['', 'All types'], ...types],
+      this.query.get('type') ?? '',
+      (type) => this.open({ type }),
+    )
     const content = show(this.#events, () => this.#list(), 6)
     return page('Events', filter, content)
   }
 
   #list() {
-    const shown = this.#seen.filter(({ type }) => !this.#type || type === this.#type)
+    const { type: wanted } = this.values('type')
+    const shown = this.#seen.filter(({ type }) => !wanted || type === wanted)
     const more =
       this.#days < 29
         ? html`<button class="button" @click=${this.#showMore}>Show older events</button>`

@@ -113,7 +113,6 @@ const nameList = (names) => html`
  * Asks what to do with a name that exists, or with several. Closing the dialog skips them.
  * @param {unknown} body which, and what is there
  * @param {number} [others] how many others the same can be done with
- * @returns {Promise<{ choice: Choice, forAll: boolean } | undefined>}
  */
 export function askAboutExisting(body, others = 0) {
   let forAll = false
@@ -164,10 +163,8 @@ export async function deleteDialog(entries) {
   for (let at = 0; at < files.length; at += atOnce)
     deletions.push({ paths: files.slice(at, at + atOnce) })
   const counts = entries.map((each) => ('sha256' in each ? 1 : each.file_count))
-  const count = formatCount(
-    counts.reduce((sum, each) => sum + each),
-    'file',
-  )
+  const total = counts.reduce((sum, each) => sum + each)
+  const count = formatCount(total, 'file')
   const isDone = await confirmDialog({
     title: `Delete ${count}?`,
     danger: true,

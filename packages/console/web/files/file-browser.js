@@ -36,10 +36,7 @@ class FileBrowser extends RouteView {
 
   // Only the list knows what comes after a file.
   /** @param {number} by */
-  #step = (by) =>
-    /** @type {import('./folder/folder-contents.js').FolderContents | null} */ (
-      this.querySelector('folder-contents')
-    )?.step(by)
+  #step = (by) => this.querySelector('folder-contents')?.step(by)
 
   /** @param {DragEvent} event */
   async #drag(event) {

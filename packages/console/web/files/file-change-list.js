@@ -1,6 +1,7 @@
 import { get, mayEdit, send } from '../api/client.js'
 import { html, nothing, Resource } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
+import { formatCounts } from '../ui/format.js'
 import { empty, page, show } from '../ui/states.js'
 import { age, filterChips, list, pager } from '../ui/table.js'
 import { announceFilesChanged, FilesView, hrefToPath, prefixChoice, prefixOf } from './content.js'
@@ -78,10 +79,7 @@ async function revert(change) {
   if (isDone) announceFilesChanged()
 }
 
-/** "3 new, 1 replaced". @param {Api.FileChange} change */
-const countsOf = ({ added, replaced, removed }) =>
-  Object.entries({ new: added, replaced, removed })
-    .flatMap(([word, count]) => (count > 0 ? `${count} ${word}` : []))
-    .join(', ')
+/** @param {Api.FileChange} change */
+const countsOf = ({ added, replaced, removed }) => formatCounts({ new: added, replaced, removed })
 
 customElements.define('file-change-list', FileChangeList)

@@ -92,9 +92,8 @@ class FolderTree extends FilesView {
     if (!link) return
     const path = link.dataset.tree
     const links = [...this.querySelectorAll('a')]
-    const at = links.indexOf(link)
-    if (event.key === 'ArrowDown') links[at + 1]?.focus()
-    else if (event.key === 'ArrowUp') links[at - 1]?.focus()
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (step) links[links.indexOf(link) + step]?.focus()
     else if (path && event.key === (this.#isOpen(path) ? 'ArrowLeft' : 'ArrowRight'))
       this.#toggle(path)
     else return

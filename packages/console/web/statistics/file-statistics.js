@@ -4,6 +4,7 @@ import { stackedBar } from '../files/category-bar.js'
 import { hrefToPath, prefixChoice, prefixOf } from '../files/content.js'
 import { formatBytes, formatCount, formatNumber } from '../ui/format.js'
 import { empty, page, show } from '../ui/states.js'
+import { bar } from '../ui/table.js'
 
 const days = 30
 const dayMs = 86_400_000
@@ -89,10 +90,7 @@ function barChart(categories, prefix) {
         ({ category, total_size: size, file_count: count }) => html`
           <li>
             <a href=${hrefToPath(prefix, { category })}>${category}</a>
-            ${svg`
-              <svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
-                <rect class="part ${category}" width=${Math.max(0.5, (100 * size) / largest)} height="10" rx="1" />
-              </svg>`}
+            ${bar(Math.max(0.005, size / largest), category)}
             <span class="value">${formatBytes(size)}, ${formatCount(count, 'file')}</span>
           </li>`,
       )}

@@ -84,10 +84,10 @@ export const purposes = {
   },
 }
 
-/** The body of the request. @param {Purpose} purpose @param {{ name: string, expiresIn: number, answers: Answers }} form @returns {Api.TokenInput} */
-export const toTokenInput = ({ role, limit }, { name, expiresIn, answers }) => ({
+/** The body of the request. @param {Purpose} purpose @param {Answers & { name: string, days: string }} form @returns {Api.TokenInput} */
+export const toTokenInput = ({ role, limit }, { name, days, ...answers }) => ({
   name,
-  expires_in: expiresIn,
+  expires_in: Number(days) * 86_400,
   ...(role ? { role } : {}),
   ...limit?.(answers),
 })

@@ -10,7 +10,7 @@ import { empty, icon, page } from '../ui/states.js'
 import { list } from '../ui/table.js'
 import { purposes, toTokenInput } from './purposes.js'
 
-/** @import { MadeToken, Purpose } from './purposes.js' */
+/** @import { Answers, MadeToken, Purpose } from './purposes.js' */
 
 /** The person's API tokens at both services: make, copy once, revoke. @extends {ServiceLists<Api.ApiToken>} */
 class TokenList extends ServiceLists {
@@ -67,8 +67,6 @@ function rightsOf({ role, domains, records, networks }) {
 
 customElements.define('token-list', TokenList)
 
-const day = 86_400
-
 /** Makes a token for a purpose and shows it once, with the settings to type in. @returns {Promise<boolean>} whether one was made */
 async function openTokenDialog() {
   const offered = Object.entries(purposes).filter(
@@ -104,8 +102,7 @@ async function openTokenDialog() {
     action: async () => {
       const { service } = purposeNow()
       const answers = { domain: form.domain.toLowerCase(), names: form.names.toLowerCase() }
-      const expiresIn = Number(form.days) * day
-      const json = toTokenInput(purposeNow(), { name: form.name, expiresIn, answers })
+      const json = toTokenInput(purposeNow(), { ...form, ...answers })
       const { token } = await send(service, 'post', '/api/tokens', { json })
       made = { token, url: urlOf(service), answers }
     },
@@ -121,11 +118,7 @@ async function suggestDomains() {
   return found.domains.map(({ name }) => name)
 }
 
-/**
- * @param {Purpose} purpose
- * @param {{ name: string, days: string, domain: string, names: string }} form
- * @param {string[]} domains
- */
+/** @param {Purpose} purpose @param {Answers & { name: string, days: string }} form @param {string[]} domains */
 const questions = ({ asks, service, role }, form, domains) => html`
   ${
     asks.includes('domain')
@@ -143,7 +136,7 @@ const questions = ({ asks, service, role }, form, domains) => html`
         ['30', '30 days'],
         ['90', '90 days'],
         ['365', '1 year'],
-        ...(isAdmin(service) ? [/** @type {[string, string]} */ (['0', 'Never'])] : []),
+        ...(isAdmin(service) ? [['0', 'Never']] : []),
       ],
     })}
   </div>`

@@ -17,10 +17,7 @@ export const saveText = (name, text) => saveBlob(name, new Blob([text], { type: 
 /** Offers bytes as a file to save. @param {string} name @param {Blob} content */
 export function saveBlob(name, content) {
   const url = URL.createObjectURL(content)
-  const link = document.createElement('a')
-  link.href = url
-  link.download = name
-  link.click()
+  Object.assign(document.createElement('a'), { href: url, download: name }).click()
   URL.revokeObjectURL(url)
 }
 

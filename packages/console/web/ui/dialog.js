@@ -1,6 +1,6 @@
 import { overlays } from '../core/router.js'
-import { Attempt, html, nothing, render } from '../core/view.js'
-import { errorNotice, icon, toast } from './states.js'
+import { Attempt, focusOn, html, nothing, render } from '../core/view.js'
+import { errorNotice, iconButton, toast } from './states.js'
 
 /**
  * Opens a modal dialog. Esc, Back and the close button resolve with undefined; focus returns to where it was.
@@ -9,7 +9,6 @@ import { errorNotice, icon, toast } from './states.js'
  * @param {{ title: string, className?: string, isLocked?: () => boolean,
  *   draw: (dialog: { close: (result?: Result) => void, update: () => void }) => unknown }} options
  *   `isLocked`: while true, Esc does not close
- * @returns {Promise<Result | undefined>}
  */
 export function openDialog({ title, className = '', isLocked = () => false, draw }) {
   const dialog = document.createElement('dialog')
@@ -17,33 +16,26 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
   dialog.setAttribute('aria-label', title)
   /** @type {PromiseWithResolvers<Result | undefined>} */
   const { promise, resolve } = Promise.withResolvers()
-  const opener = document.activeElement
   /** @param {Result} [result] */
   const close = (result) => {
     resolve(result)
-    overlays.delete(leave)
-    dialog.close()
+    dialog.close() // The browser gives the focus back.
   }
   const leave = () => void (isLocked() || close())
+  const focusNext = () =>
+    focusOn(dialog, '[autofocus], input, select, textarea, .primary:not(:disabled)')
   const update = () => {
     render(
       html`
         <header class="dialog-header">
           <h2>${title}</h2>
-          <button class="icon-button" aria-label="Close" @click=${leave}>${icon('close')}</button>
+          ${iconButton('close', 'Close', leave)}
         </header>
         ${draw({ close, update })}`,
       dialog,
     )
     // The next step has the focus once it can be taken.
     if (dialog.open && !dialog.querySelector(':focus')) focusNext()
-  }
-  const focusNext = () => {
-    /** @type {HTMLElement | null} */
-    const next = dialog.querySelector(
-      '[autofocus], input, select, textarea, .primary:not(:disabled)',
-    )
-    next?.focus()
   }
   dialog.addEventListener('cancel', (event) => {
     if (isLocked()) event.preventDefault()
@@ -52,7 +44,6 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
     resolve(undefined)
     overlays.delete(leave)
     dialog.remove()
-    if (opener instanceof HTMLElement && opener.isConnected) opener.focus()
   })
   document.body.append(dialog)
   update()
@@ -64,8 +55,8 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
 
 /**
  * A dialog that does one thing: a form, or a question. A failure of `action` stays in it, so that it can be tried again.
- * @param {{ title: string, body: unknown | ((update: () => void, attempt: Attempt) => unknown), confirm: string | (() => string),
- *   busy?: string | (() => string), className?: string, danger?: boolean, isReady?: () => boolean,
+ * @param {{ title: string, body: unknown | ((update: () => void, attempt: Attempt) => unknown), confirm: string,
+ *   busy?: string, className?: string, danger?: boolean, isReady?: () => boolean,
  *   prepare?: () => Promise<unknown>, action: () => Promise<unknown>, other?: [label: string, action: () => Promise<unknown>],
  *   ways?: () => Record<string, [label: string, decide: () => unknown]>, done?: () => unknown, said?: unknown }} options `body`: a
  *   function where it changes; `prepare`: done first, while the dialog can be left; `action`: false where there is more to
@@ -74,7 +65,7 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
  * @returns {Promise<boolean>} whether it was done
  */
 export async function confirmDialog(options) {
-  const { title, body, confirm, busy = 'Working…', className, danger = false, other } = options
+  const { title, body, className, danger = false, other } = options
   let isDone = false
   let isPreparing = false
   let redraw = () => {}
@@ -119,7 +110,7 @@ export async function confirmDialog(options) {
             <button class="button" type="button" ?autofocus=${danger} ?disabled=${isLocked()} @click=${() => close()}>Cancel</button>
             ${other ? html`<button class="button danger" type="button" ?disabled=${attempt.isBusy} @click=${() => run(other[1])}>${other[0]}</button>` : nothing}
             <button class="button ${danger ? 'danger' : 'primary'}" ?disabled=${attempt.isBusy || options.isReady?.() === false}>
-              ${textOf(attempt.isBusy ? busy : confirm)}
+              ${attempt.isBusy ? (options.busy ?? 'Working…') : options.confirm}
             </button>
           </footer>
         </form>`
@@ -128,6 +119,3 @@ export async function confirmDialog(options) {
   if (isDone && options.said) toast(options.said)
   return isDone
 }
-
-/** @param {string | (() => string)} text */
-const textOf = (text) => (typeof text === 'function' ? text() : text)

@@ -5,7 +5,7 @@ import { html, nothing } from '../core/view.js'
  *   fault?: string, placeholder?: string, type?: string, isRequired?: boolean, autocomplete?: string,
  *   inputMode?: string, list?: string, isFocused?: boolean, isDisabled?: boolean, rows?: number,
  *   options?: Option[] }} Field
- * @typedef {string | [value: string, label: string]} Option
+ * @typedef {string | string[]} Option its value, and a label where that is another
  */
 
 /**
@@ -91,7 +91,7 @@ export const select = (label, options, chosen, onChoose, isDisabled) => html`
 /** @param {Option[]} options @param {string} chosen */
 const optionsOf = (options, chosen) =>
   options.map((option) => {
-    const [value, label] = typeof option === 'string' ? [option, option] : option
+    const [value = '', label = value] = [option].flat()
     return html`<option value=${value} ?selected=${value === chosen}>${label}</option>`
   })
 

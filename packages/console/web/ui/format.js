@@ -21,6 +21,12 @@ export const formatNumber = (value) => numbers.format(value)
 export const formatCount = (count, noun, plural = `${noun}s`) =>
   `${formatNumber(count)} ${count === 1 ? noun : plural}`
 
+/** "3 added · 1 removed". @param {Record<string, number>} counts by word */
+export const formatCounts = (counts) =>
+  Object.entries(counts)
+    .flatMap(([word, count]) => (count > 0 ? `${formatNumber(count)} ${word}` : []))
+    .join(' · ') || 'nothing'
+
 const dates = new Intl.DateTimeFormat('en', { dateStyle: 'medium' })
 const times = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
 

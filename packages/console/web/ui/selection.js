@@ -33,13 +33,12 @@ export class Selection {
   toggle(index, isRange, entryAt) {
     const entry = entryAt(index)
     if (!entry) return
-    const isChosen = !this.has(entry)
-    const from = isRange ? Math.min(this.#last, index) : index
-    const to = isRange ? Math.max(this.#last, index) : index
-    for (let at = from; at <= to; at += 1) {
+    const isGivenUp = this.has(entry)
+    const other = isRange ? this.#last : index
+    for (let at = Math.min(other, index); at <= Math.max(other, index); at += 1) {
       const each = entryAt(at)
-      if (each && isChosen) this.#chosen.set(this.#keyOf(each), each)
-      else if (each) this.#chosen.delete(this.#keyOf(each))
+      if (each && isGivenUp) this.#chosen.delete(this.#keyOf(each))
+      else if (each) this.#chosen.set(this.#keyOf(each), each)
     }
     this.#last = index
     this.#onChange()

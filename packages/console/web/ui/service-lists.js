@@ -5,15 +5,17 @@ import { icon, show } from './states.js'
 
 /** Base of views that list the same at each service. @template Item */
 export class ServiceLists extends RouteView {
-  /** @type {{ service: Api.ServiceName, items: Resource<Item[]> }[]} */
-  lists = []
+  lists = offeredServices().map((service) => ({
+    service,
+    items: new Resource(this, (signal) => this.read(service, signal)),
+  }))
 
   opened() {
     session.addEventListener('change', () => this.reload(), { signal: this.signal })
     super.opened()
   }
 
-  /** Whether the person sees the list of a service. @param {Api.ServiceName} service @returns {boolean} */
+  /** Whether the person sees the list of a service. @param {Api.ServiceName} service */
   offers(service) {
     return session.loginOf(service) !== undefined
   }
@@ -23,15 +25,19 @@ export class ServiceLists extends RouteView {
     return []
   }
 
+  get offered() {
+    return this.lists.filter(({ service }) => this.offers(service))
+  }
+
   /**
    * A section for each service.
    * @param {(service: Api.ServiceName, items: Item[]) => unknown} draw
    * @param {string} [adds] the words of a button beside the title
    * @param {(service: Api.ServiceName) => Promise<boolean>} [add] what it does
    */
-  sections(draw, adds, add, lists = this.lists) {
+  sections(draw, adds, add, lists = this.offered) {
     return lists.map(({ service, items }) => {
-      const title = lists.length < this.lists.length ? 'Both services' : titleOf(service)
+      const title = lists.length < this.offered.length ? 'Both services' : titleOf(service)
       return html`
         <section aria-label=${titleOf(service)} class="token-section">
           <div class="toolbar"><h2>${title}</h2>${adds ? html`<button class="button primary" @click=${() => this.reloadAfter(add?.(service))}>${icon('plus')} ${adds}</button>` : nothing}</div>
@@ -41,15 +47,6 @@ export class ServiceLists extends RouteView {
   }
 
   reload() {
-    this.lists = offeredServices()
-      .filter((service) => this.offers(service))
-      .map(
-        (service) =>
-          this.lists.find((list) => list.service === service) ?? {
-            service,
-            items: new Resource(this, (signal) => this.read(service, signal)),
-          },
-      )
-    for (const { items } of this.lists) void items.reload()
+    for (const { items } of this.offered) void items.reload()
   }
 }

@@ -47,6 +47,10 @@ const paths = {
 export const icon = (name) => svg`
   <svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${paths[name]} /></svg>`
 
+/** @param {IconName} name @param {string} label @param {(event: Event) => unknown} run @param {string} [className] */
+export const iconButton = (name, label, run, className = '') =>
+  html`<button class="icon-button ${className}" type="button" aria-label=${label} title=${label} @click=${run}>${icon(name)}</button>`
+
 /** Grey bars in place of rows; they appear after a short delay, so that fast answers do not flicker. @param {number} [rows] */
 export const loading = (rows = 6) => html`
   <div class="skeleton" role="status" aria-label="Loading">
@@ -80,13 +84,6 @@ export const empty = (name, title, text, action) => html`
     ${action ? html`<div class="button-row">${action}</div>` : nothing}
   </div>`
 
-/** What passes by itself is tried again by itself. @param {unknown} error @param {() => void} retry */
-export const failed = (error, retry) =>
-  alertOf(
-    html`${errorText(error)} ${explain(error).retryAfter === undefined ? nothing : html`<retry-countdown .error=${error} .retry=${retry}></retry-countdown>`}`,
-    ['Try again', retry],
-  )
-
 /**
  * A failure inside a form or dialog.
  * @param {unknown} error
@@ -109,9 +106,9 @@ export const notice = (content, tone = 'info') => html`
 
 /** @param {unknown} error */
 function errorText(error) {
-  const { detail, advice, requestId, errors } = explain(error)
+  const { message, advice, requestId, errors } = explain(error)
   return html`
-    <p>${detail} ${advice}</p>
+    <p>${message} ${advice}</p>
     ${
       errors.length > 0
         ? html`<ul>
@@ -129,11 +126,13 @@ function errorText(error) {
  * @param {(value: Value) => unknown} ready
  * @param {number} [rows]
  */
-export function show(resource, ready, rows) {
-  const retry = () => void resource.reload()
-  if (resource.error && resource.value === undefined) return failed(resource.error, retry)
-  if (resource.value === undefined) return loading(rows)
-  return html`${resource.error ? failed(resource.error, retry) : nothing}${ready(resource.value)}`
+export function show({ value, error, reload }, ready, rows) {
+  if (!error) return value === undefined ? loading(rows) : ready(value)
+  // What passes by itself is tried again by itself.
+  const countdown = html`<retry-countdown .error=${error} .retry=${reload}></retry-countdown>`
+  const isPassing = explain(error).retryAfter !== undefined
+  const content = html`${errorText(error)} ${isPassing ? countdown : nothing}`
+  return html`${alertOf(content, ['Try again', reload])}${value === undefined ? nothing : ready(value)}`
 }
 
 /** Tries again by itself when the service said to, or after a few seconds where it did not answer. */
@@ -142,25 +141,24 @@ class RetryCountdown extends View {
   /** @type {unknown} */
   #error
   #left = 0
-  /** @type {ReturnType<typeof setInterval> | undefined} */
-  #timer
 
   /** A further failure counts again. @param {unknown} error */
   set error(error) {
     if (error === this.#error) return
     this.#error = error
     this.#left = Math.ceil(explain(error).retryAfter ?? 5)
-    clearInterval(this.#timer)
-    this.#timer = setInterval(() => this.#tick(), 1000)
     this.update()
+  }
+
+  opened() {
+    const timer = setInterval(() => this.#tick(), 1000)
+    this.signal.addEventListener('abort', () => clearInterval(timer))
   }
 
   #tick() {
     this.#left -= 1
     this.update()
-    if (this.#left > 0 && this.isConnected) return
-    clearInterval(this.#timer)
-    if (this.isConnected) this.retry()
+    if (this.#left === 0) this.retry()
   }
 
   template() {
@@ -170,8 +168,6 @@ class RetryCountdown extends View {
 
 customElements.define('retry-countdown', RetryCountdown)
 
-/** @typedef {{ text: unknown, tone: 'good' | 'bad' }} Toast @type {Toast[]} */
-let toasts = []
 const region = document.createElement('div')
 region.className = 'toasts'
 region.setAttribute('role', 'status')
@@ -183,10 +179,14 @@ document.body.append(region)
  * @param {'good' | 'bad'} [tone]
  */
 export function toast(text, tone = 'good') {
-  const shown = { text, tone }
-  toasts = [...toasts.slice(-2), shown]
-  draw()
-  setTimeout(() => dismiss(shown), 6000)
+  const shown = document.createElement('div')
+  const dismiss = () => shown.remove()
+  shown.className = `toast ${tone}`
+  const picture = icon(tone === 'good' ? 'check' : 'warning')
+  render(html`${picture}<span>${text}</span>${iconButton('close', 'Dismiss', dismiss)}`, shown)
+  if (region.children.length === 3) region.firstElementChild?.remove()
+  region.append(shown)
+  setTimeout(dismiss, 6000)
 }
 
 /** Does something at once, and says why where it fails. @param {() => Promise<unknown>} task */
@@ -194,26 +194,6 @@ export async function attempt(task) {
   try {
     await task()
   } catch (error) {
-    toast(explain(error).detail, 'bad')
+    toast(explain(error).message, 'bad')
   }
-}
-
-/** @param {Toast} shown */
-function dismiss(shown) {
-  toasts = toasts.filter((each) => each !== shown)
-  draw()
-}
-
-function draw() {
-  render(
-    toasts.map(
-      (each) => html`
-        <div class="toast ${each.tone}">
-          ${icon(each.tone === 'good' ? 'check' : 'warning')}
-          <span>${each.text}</span>
-          <button class="icon-button" aria-label="Dismiss" @click=${() => dismiss(each)}>${icon('close')}</button>
-        </div>`,
-    ),
-    region,
-  )
 }

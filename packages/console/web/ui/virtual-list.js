@@ -49,10 +49,8 @@ class VirtualList extends View {
   template() {
     const { label, header, count, draw, onRange } = this.#rows
     const last = Math.min(this.#last, count)
-    const indexes = Array.from(
-      { length: Math.max(0, last - this.#first) },
-      (_, at) => this.#first + at,
-    )
+    const length = Math.max(0, last - this.#first)
+    const indexes = Array.from({ length }, (_, at) => this.#first + at)
     onRange(this.#first, last)
     return html`
       <div role="grid" aria-label=${label} aria-rowcount=${count + 1}>
@@ -69,20 +67,15 @@ class VirtualList extends View {
   }
 
   rendered() {
-    /** @type {HTMLElement | null} */
-    const space = this.querySelector('.virtual-space')
-    /** @type {HTMLElement | null} */
-    const slice = this.querySelector('.virtual-slice')
+    /** @type {NodeListOf<HTMLElement>} */
+    const [space, slice] = this.querySelectorAll('.virtual-space, .virtual-slice')
     space?.style.setProperty('height', `${this.#rows.count * this.#rowHeight}px`)
     slice?.style.setProperty('transform', `translateY(${this.#first * this.#rowHeight}px)`)
     if (this.#focused === undefined) return
-    this.#rowAt(this.#focused)?.focus({ preventScroll: true })
+    /** @type {HTMLElement | null} */
+    const row = this.querySelector(`[aria-rowindex="${this.#focused + 2}"] [data-row]`)
+    row?.focus({ preventScroll: true })
     this.#focused = undefined
-  }
-
-  /** @param {number} index @returns {HTMLElement | null} */
-  #rowAt(index) {
-    return this.querySelector(`[aria-rowindex="${index + 2}"] [data-row]`)
   }
 
   /** @param {KeyboardEvent} event */

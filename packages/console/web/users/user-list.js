@@ -13,10 +13,7 @@ import { list } from '../ui/table.js'
  * @extends {ServiceLists<Api.User>}
  */
 class UserList extends ServiceLists {
-  /** @param {Api.ServiceName} service */
-  offers(service) {
-    return isAdmin(service)
-  }
+  offers = isAdmin
 
   /** @param {Api.ServiceName} service @param {AbortSignal} signal */
   async read(service, signal) {
@@ -32,9 +29,9 @@ class UserList extends ServiceLists {
 
   /** One, where both services have the same users. */
   #shown() {
-    const [first, second] = this.lists
+    const [first, second] = this.offered
     const isShared = first?.items.value && namesOf(first) === namesOf(second ?? first)
-    return first && isShared ? [first] : this.lists
+    return first && isShared ? [first] : this.offered
   }
 
   template() {
@@ -87,16 +84,12 @@ const namesOf = ({ items }) =>
 
 customElements.define('user-list', UserList)
 
-/** @typedef {'viewer' | 'editor' | 'admin'} Role */
-
-/** @type {[Role, string][]} */
 const roles = [
   ['viewer', 'Viewer: reads'],
   ['editor', 'Editor: changes records and files'],
   ['admin', 'Admin: everything'],
 ]
 
-/** @type {[string, string][]} */
 const writes = [
   ['', 'Count at once'],
   ['propose', 'Wait for another person’s approval'],
@@ -150,19 +143,14 @@ function openUserDialog(service, user) {
  */
 async function save(service, form, user) {
   const { username } = form
-  const role = /** @type {Role} */ (form.role)
-  const [domains = null, folders = null] = [form.domains, form.folders].map((text) => {
-    const names = splitList(text)
-    return names.length > 0 ? names : null
-  })
-  const writes = form.writes === 'propose' ? form.writes : null
-  if (user) {
-    const json = { role, domains, folders, writes }
-    await send(service, 'patch', '/api/users/{username}', { params: { username }, json })
-    return undefined
-  }
-  const limits = { domains, folders, writes }
-  const given = Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== null))
-  const json = { username, role, ...given }
-  return (await send(service, 'post', '/api/users', { json })).invite
+  const role = /** @type {Api.User['role']} */ (form.role)
+  // Who has no limit yet has none to give up.
+  const none = user ? null : undefined
+  const listOf = (/** @type {string} */ text) => (text ? splitList(text) : none)
+  const limits = { domains: listOf(form.domains), folders: listOf(form.folders) }
+  const json = { role, ...limits, writes: form.writes === 'propose' ? form.writes : none }
+  if (!user)
+    return (await send(service, 'post', '/api/users', { json: { username, ...json } })).invite
+  await send(service, 'patch', '/api/users/{username}', { params: { username }, json })
+  return undefined
 }

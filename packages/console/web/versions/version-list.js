@@ -42,13 +42,11 @@ class VersionListView extends RouteView {
   /** @param {string} since */
   #compareWith(since) {
     const names = this.#list.value?.versions.map(({ version }) => version) ?? []
-    /** @type {import('../ui/form.js').Option[]} */
-    const options = [
-      ['current', 'The files as they are now'],
-      ...names.filter((name) => name !== since),
-    ]
-    const { to = 'current' } = this.values('to')
-    return select('Compare with', options, to, (to) => this.open({ to }))
+    const others = names.filter((name) => name !== since)
+    const options = [['current', 'The files as they are now'], ...others]
+    return select('Compare with', options, this.query.get('to') ?? 'current', (to) =>
+      this.open({ to }),
+    )
   }
 
   /** @param {Api.VersionDiff} diff */

@@ -13,10 +13,7 @@ import { age, list } from '../ui/table.js'
  * @extends {ServiceLists<Api.Webhook>}
  */
 class WebhookList extends ServiceLists {
-  /** @param {Api.ServiceName} service */
-  offers(service) {
-    return isAdmin(service)
-  }
+  offers = isAdmin
 
   /** @param {Api.ServiceName} service @param {AbortSignal} signal */
   async read(service, signal) {

@@ -24,7 +24,6 @@ export const countEdits = ({ records, emailType }) =>
  * @param {Draft} draft
  * @param {string} key
  * @param {Api.RecordInput | null} [record] null: removed; undefined: as it is live
- * @returns {Draft}
  */
 export function setRecord(draft, key, record) {
   const { [key]: _, ...others } = draft.records
@@ -67,7 +66,6 @@ export function addChanges(draft, changes) {
  * @param {Api.Zone} zone
  * @param {Draft} draft
  * @param {Changes} [queued]
- * @returns {DraftRow[]}
  */
 export function rowsOf(zone, { records }, queued = { added: [], removed: [] }) {
   const isLeaving = new Set(queued.removed.map(({ id }) => id))
@@ -93,20 +91,15 @@ export const rowOf = (key, state, record, original) => ({ key, state, record, or
 /** The body of the PATCH that carries out the draft. @param {Draft} draft @param {Api.Zone} zone @returns {Api.ZonePatch} */
 export function toPatch({ records, emailType }, zone) {
   /** @type {Required<Pick<Api.ZonePatch, 'remove' | 'update' | 'add'>>} */
-  const { remove, update, add } = { remove: [], update: [], add: [] }
+  const patch = { remove: [], update: [], add: [] }
   for (const [id, record] of Object.entries(records)) {
     const original = zone.hosts.find((each) => each.id === id)
-    if (!record) remove.push(id)
-    else if (original) update.push({ id, ...differenceOf(original, record) })
-    else add.push(record)
+    if (!record) patch.remove.push(id)
+    else if (original) patch.update.push({ id, ...differenceOf(original, record) })
+    else patch.add.push(record)
   }
-  return {
-    ...(remove.length > 0 && { remove }),
-    ...(update.length > 0 && { update }),
-    ...(add.length > 0 && { add }),
-    // From the list of the form.
-    ...(emailType && { email_type: /** @type {Api.ZonePatch['email_type']} */ (emailType) }),
-  }
+  // From the list of the form.
+  return { ...patch, email_type: /** @type {Api.ZonePatch['email_type']} */ (emailType) }
 }
 
 /**
@@ -116,7 +109,6 @@ export function toPatch({ records, emailType }, zone) {
  * @param {Draft} draft
  * @param {Api.Zone} base the zone that the draft was made for
  * @param {Api.Zone} zone
- * @returns {{ draft: Draft, notes: string[], conflicts: Conflict[] }}
  */
 export function rebase(draft, base, zone) {
   const live = new Set(zone.hosts.map(({ id }) => id))

@@ -8,7 +8,6 @@
  * Pairs a removed with an added record of the same name and type as one changed record: first those with the same
  * address, then the rest in order.
  * @param {{ added: readonly Api.HostRecord[], removed: readonly Api.HostRecord[] }} changes
- * @returns {ZoneDiff}
  */
 export function pairChanges({ added, removed }) {
   const left = [...added]

@@ -4,9 +4,9 @@ import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
 import { searchBox, segments } from '../ui/form.js'
 import { formatTime } from '../ui/format.js'
-import { attempt, empty, icon, show } from '../ui/states.js'
+import { empty, icon, show } from '../ui/states.js'
 import { plainTable } from './records/record-table.js'
-import { pairChanges } from './zone-diff.js'
+import { describe, pairChanges } from './zone-diff.js'
 import { openReview } from './zone-review.js'
 import { writeZone, ZoneStore } from './zone-store.js'
 
@@ -19,11 +19,18 @@ const pageSize = 50
 class ZoneHistory extends RouteView {
   /** Replaced by that of the domain. */
   store = new ZoneStore(this)
-  #total = 0
-  #search = ''
-  /** @type {'before' | 'after'} */
-  #side = 'before'
-  #entries = new Resource(this, (signal) => this.#load(1, signal))
+  #pages = 1
+  #entries = new Resource(this, async (signal) => {
+    const params = { domain: this.store.domain }
+    const path = '/api/domains/{domain}/dns/history'
+    const reads = Array.from({ length: this.#pages }, (_, at) => {
+      const query = { page: at + 1, page_size: pageSize }
+      return get('domains', path, { params, query, signal })
+    })
+    const pages = await Promise.all(reads)
+    const total = pages[0]?.pagination.total_items ?? 0
+    return { entries: pages.flatMap(({ history }) => history), total }
+  })
   #entry = new Resource(this, (signal) => {
     const params = { domain: this.store.domain, id: this.#id }
     return get('domains', '/api/domains/{domain}/dns/history/{id}', { params, signal })
@@ -38,58 +45,47 @@ class ZoneHistory extends RouteView {
   }
 
   entered() {
-    for (const each of [this.#entries, this.#entry]) each.value = undefined
+    for (const each of this.resources) each.value = undefined
+    this.#pages = 1
   }
 
   reload() {
     return this.#id ? this.#entry.reload() : this.#entries.reload()
   }
 
-  /** @param {number} page @param {AbortSignal} signal */
-  async #load(page, signal) {
-    const params = { domain: this.store.domain }
-    const path = '/api/domains/{domain}/dns/history'
-    const query = { page, page_size: pageSize }
-    const { history, pagination } = await get('domains', path, { params, query, signal })
-    this.#total = pagination.total_items
-    return history
+  #loadMore = () => {
+    this.#pages += 1
+    void this.#entries.reload()
   }
 
-  #loadMore = () =>
-    attempt(async () => {
-      const known = this.#entries.value ?? []
-      const page = Math.floor(known.length / pageSize) + 1
-      this.#entries.value = [...known, ...(await this.#load(page, this.signal))]
-      this.update()
-    })
-
   template() {
-    if (!this.#id) return show(this.#entries, (entries) => this.#timeline(entries), 6)
+    if (!this.#id) return show(this.#entries, (loaded) => this.#timeline(loaded), 6)
     return html`
       <a class="back" href=${hrefTo(['domains', this.store.domain], { tab: 'history' })}>All changes</a>
       ${show(this.#entry, (entry) => this.#detail(entry), 6)}`
   }
 
-  /** @param {Api.HistoryEntry[]} entries */
-  #timeline(entries) {
+  /** @param {{ entries: Api.HistoryEntry[], total: number }} loaded */
+  #timeline({ entries, total }) {
     if (entries.length === 0) {
       const hint =
         'Every change that is made through this service appears here, and can be taken back.'
       return empty('clock', 'No changes yet', hint)
     }
-    const words = this.#search.trim().toLowerCase()
-    const shown = entries.filter((entry) => textOf(entry).includes(words))
+    const { search = '' } = this.values('search')
+    const words = search.toLowerCase().split(/\s+/)
+    const shown = entries.filter((entry) => words.every((word) => textOf(entry).includes(word)))
     return html`
       <div class="history">
         <div class="toolbar">
-          ${searchBox({ label: 'Filter by record or person', value: this.#search, onInput: this.#filter })}
-          <span class="muted" role="status">${shown.length} of ${this.#total}</span>
+          ${searchBox({ label: 'Filter by record or person', value: search, onInput: this.search })}
+          <span class="muted" role="status">${shown.length} of ${total}</span>
         </div>
         <ol class="timeline">
           ${shown.map((entry) => changeItem(entry, { actions: this.#actions(entry) }))}
         </ol>
         ${shown.length === 0 ? html`<p class="muted">No change among the ${entries.length} newest matches.</p>` : nothing}
-        ${entries.length < this.#total ? html`<button class="button" @click=${this.#loadMore}>Load older changes</button>` : nothing}
+        ${entries.length < total ? html`<button class="button" @click=${this.#loadMore}>Load older changes</button>` : nothing}
       </div>`
   }
 
@@ -103,6 +99,7 @@ class ZoneHistory extends RouteView {
 
   /** @param {Api.HistoryDetail} entry */
   #detail(entry) {
+    const side = this.query.get('side') === 'after' ? 'after' : 'before'
     return html`
       <div class="history">
         <div class="view-header">
@@ -115,8 +112,8 @@ class ZoneHistory extends RouteView {
         ${emailTypeLine(entry.email_type_before, entry.email_type_after)}
         ${diffList(pairChanges(entry.changes))}
         <p class="note">Request <code>${entry.request_id}</code></p>
-        ${segments('Which zone', { before: 'Zone before', after: 'Zone after' }, this.#side, this.#choose)}
-        ${plainTable(entry[this.#side].hosts, this.store.domain)}
+        ${segments('Which zone', { before: 'Zone before', after: 'Zone after' }, side, (side) => this.open({ side }))}
+        ${plainTable(entry[side].hosts, this.store.domain)}
       </div>`
   }
 
@@ -137,16 +134,6 @@ class ZoneHistory extends RouteView {
       )
     return html`<button class="button" @click=${() => this.reloadAfter(review())}>${words}</button>`
   }
-
-  #filter = (/** @type {string} */ value) => {
-    this.#search = value
-    this.update()
-  }
-
-  #choose = (/** @type {string} */ side) => {
-    this.#side = side === 'after' ? 'after' : 'before'
-    this.update()
-  }
 }
 
 /** @param {Api.HistoryEntry} entry */
@@ -154,12 +141,7 @@ const nameOf = (entry) => `${whoOf(entry)}, ${formatTime(entry.at)}`
 
 /** What the filter looks at. @param {Api.HistoryEntry} entry */
 const textOf = (entry) =>
-  [
-    whoOf(entry),
-    ...[...entry.changes.added, ...entry.changes.removed].map(
-      ({ name, type, address }) => `${name} ${type} ${address}`,
-    ),
-  ]
+  [whoOf(entry), ...[...entry.changes.added, ...entry.changes.removed].map(describe)]
     .join('\n')
     .toLowerCase()
 

@@ -27,8 +27,12 @@ export async function openReview(title, store, send) {
   const isDone = await confirmDialog({
     title,
     prepare: () => review.check(),
-    confirm: () => review.nextStep,
-    busy: () => (review.preview ? 'Applying…' : 'Checking…'),
+    get confirm() {
+      return review.nextStep
+    },
+    get busy() {
+      return review.preview ? 'Applying…' : 'Checking…'
+    },
     isReady: () => !review.preview || !isSame(review.preview, store),
     body: (/** @type {unknown} */ _update, /** @type {Attempt} */ { error }) => {
       if (store.conflict) return conflictBody(store.conflict)
@@ -62,8 +66,9 @@ class Review {
 
   /** What lets a refused write pass, by the code of the refusal. @returns {Record<string, [string, () => unknown]>} */
   get ways() {
-    const queue = () => (this.#queue = true)
     const force = () => (this.#force = true)
+    /** @type {[string, () => unknown]} */
+    const queue = ['Queue it', () => (this.#queue = true)]
     const useOwnMail = () => {
       this.preview = undefined
       this.#store.change({ ...this.#store.draft, emailType: 'MX' })
@@ -71,8 +76,7 @@ class Review {
     return {
       unsupported_records: ['Write anyway and lose those records', force],
       ...(!this.#send && { email_type_conflict: ['Use own mail servers (MX)', useOwnMail] }),
-      ...(this.preview && { registrar_busy: ['Queue it', queue] }),
-      ...(this.preview && { registrar_unavailable: ['Queue it', queue] }),
+      ...(this.preview && { registrar_busy: queue, registrar_unavailable: queue }),
     }
   }
 
@@ -161,28 +165,24 @@ function nameFaults(error, { draft, base }) {
       const record = list === 'add' ? add[at] : draft.records[id ?? '']
       return record ? describe(record) : pointer
     })
-  const errors = error.errors.map(({ path, message }) => ({
-    path: named(path),
-    message: named(message),
+  const errors = error.errors.map((each) => ({
+    path: named(each.path),
+    message: named(each.message),
   }))
-  return new ApiError({ ...error, detail: error.message, errors })
+  return new ApiError(error.status, { ...error.body, errors })
 }
 
 /** @param {Api.RecordInput} record */
 const shortOf = ({ address, ttl = 1800 }) => `${address}, ${formatTtl(ttl)}`
 
 /** @param {Conflict} conflict @param {number} at */
-const choiceOf = (conflict, at) =>
-  formField(
-    conflict,
-    'choice',
-    `Both of you changed ${conflict.theirs.type} ${conflict.theirs.name}`,
-    {
-      id: `conflict-${at}`,
-      options: [
-        ['mine', conflict.mine ? `Mine: ${shortOf(conflict.mine)}` : 'Delete it'],
-        ['theirs', `Theirs: ${shortOf(conflict.theirs)}`],
-        ...(conflict.mine ? [/** @type {[string, string]} */ (['both', 'Both'])] : []),
-      ],
-    },
-  )
+function choiceOf(conflict, at) {
+  const { mine, theirs } = conflict
+  const options = [
+    ['mine', mine ? `Mine: ${shortOf(mine)}` : 'Delete it'],
+    ['theirs', `Theirs: ${shortOf(theirs)}`],
+    ...(mine ? [['both', 'Both']] : []),
+  ]
+  const label = `Both of you changed ${theirs.type} ${theirs.name}`
+  return formField(conflict, 'choice', label, { id: `conflict-${at}`, options })
+}

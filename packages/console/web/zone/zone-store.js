@@ -19,11 +19,7 @@ import { describe, diffZones } from './zone-diff.js'
  * @typedef {{ zone?: Api.WrittenZone, queued?: number }} WriteAnswer a zone, or the id of a queued change
  */
 
-/**
- * @param {string} domain
- * @param {{ fresh?: boolean, signal?: AbortSignal }} [options] fresh: not from the service's cache
- * @returns {Promise<TaggedZone>}
- */
+/** @param {string} domain @param {{ fresh?: boolean, signal?: AbortSignal }} [options] fresh: not from the service's cache */
 async function getZone(domain, { fresh = false, signal } = {}) {
   const headers = fresh ? { 'cache-control': 'no-cache' } : {}
   const answer = await request('domains', pathOf(domain, 'hosts'), { headers, signal })
@@ -200,7 +196,8 @@ export class ZoneStore {
   #keep(base) {
     if (countEdits(this.draft) === 0) drafts.delete(this.domain)
     else drafts.set(this.domain, { base, draft: this.draft })
-    storeDrafts()
+    if (drafts.size > 0) sessionStorage.setItem(draftsName, JSON.stringify([...drafts]))
+    else sessionStorage.removeItem(draftsName)
   }
 }
 
@@ -212,13 +209,6 @@ const drafts = new Map(
   session.isEmpty ? [] : JSON.parse(sessionStorage.getItem(draftsName) ?? '[]'),
 )
 
-function storeDrafts() {
-  if (drafts.size > 0) sessionStorage.setItem(draftsName, JSON.stringify([...drafts]))
-  else sessionStorage.removeItem(draftsName)
-}
-
 session.addEventListener('change', () => {
-  if (!session.isEmpty) return
-  drafts.clear()
-  storeDrafts()
+  if (session.isEmpty) drafts.clear()
 })

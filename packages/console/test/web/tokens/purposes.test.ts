@@ -6,7 +6,7 @@ const answers = { domain: 'example.com', names: 'home, vpn' }
 const inputFor = (key: string) => {
   const purpose = purposes[key]
   if (!purpose) throw new Error(`no purpose ${key}`)
-  return toTokenInput(purpose, { name: 'mine', expiresIn: 86_400, answers })
+  return toTokenInput(purpose, { name: 'mine', days: '1', ...answers })
 }
 
 test('a router may change the address records of its names only', () => {

@@ -3,7 +3,7 @@ import { navigate } from '../../core/router.js'
 import { html, nothing, Resource } from '../../core/view.js'
 import { copy, saveBlob } from '../../ui/clipboard.js'
 import { formatBytes, formatNumber, formatTime } from '../../ui/format.js'
-import { attempt, icon, show, toast } from '../../ui/states.js'
+import { attempt, icon, iconButton, show, toast } from '../../ui/states.js'
 import { age } from '../../ui/table.js'
 import { deleteDialog, moveDialog } from '../change-dialogs.js'
 import {
@@ -49,17 +49,14 @@ class FileDetails extends FilesView {
   }
 
   template() {
-    /** @param {string} label @param {() => void} run @param {unknown} picture */
-    const button = (label, run, picture) =>
-      html`<button class="icon-button" aria-label=${label} @click=${run}>${picture}</button>`
     return html`
       <aside class="details" aria-label="File">
         <header class="details-header">
           <h2>${nameOf(this.address)}</h2>
           <span class="spacer"></span>
-          ${button('Previous file', () => this.step(-1), html`<span class="turned">${icon('chevron')}</span>`)}
-          ${button('Next file', () => this.step(1), icon('chevron'))}
-          ${button('Close the file', this.#close, icon('close'))}
+          ${iconButton('chevron', 'Previous file', () => this.step(-1), 'turned')}
+          ${iconButton('chevron', 'Next file', () => this.step(1))}
+          ${iconButton('close', 'Close the file', this.#close)}
         </header>
         ${show(this.#file, (file) => this.#details(file), 5)}
         <h3>History</h3>

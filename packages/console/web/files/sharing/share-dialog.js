@@ -9,7 +9,6 @@ import { formatTime } from '../../ui/format.js'
 /** @import { Attempt } from '../../core/view.js' */
 
 const day = 86_400
-/** @type {[string, string][]} */
 const spans = [
   ['1', '1 day'],
   ['7', '7 days'],

@@ -8,7 +8,6 @@ import { uploads } from './upload-queue.js'
 /**
  * All files of a drop; folders are walked with everything below them.
  * @param {DataTransfer} transfer
- * @returns {Promise<PickedFile[]>}
  */
 export async function readDrop(transfer) {
   // The entries are gone after the event: they are taken before the first await.

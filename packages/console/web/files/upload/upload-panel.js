@@ -1,7 +1,7 @@
 import { explain } from '../../api/transport.js'
 import { html, nothing, View } from '../../core/view.js'
 import { formatBytes, formatCount, formatDuration, formatNumber } from '../../ui/format.js'
-import { icon } from '../../ui/states.js'
+import { icon, iconButton } from '../../ui/states.js'
 import { bar } from '../../ui/table.js'
 import { repeat } from '../../vendor/directives/repeat.js'
 import { nameOf, parentOf } from '../paths.js'
@@ -62,7 +62,7 @@ class UploadPanel extends View {
     </section>`
 
   #closeButton = () =>
-    action('close', 'Close the list of uploads', () => {
+    iconButton('close', 'Close the list of uploads', () => {
       this.#interrupted = []
       uploads.clear()
     })
@@ -113,19 +113,15 @@ function row(upload) {
         ${state === 'sending' || state === 'failed' ? nothing : html`<span class="muted">${state}</span>`}
       </span>
       <span class="upload-actions">
-        ${state === 'sending' && isResumable(file) ? action('pause', `Pause ${path}`, () => uploads.pause(upload)) : nothing}
-        ${state === 'paused' ? action('play', `Resume ${path}`, () => uploads.retry(upload)) : nothing}
-        ${isOpen(upload) ? action('close', `Cancel ${path}`, () => uploads.cancel(upload)) : nothing}
-        ${state === 'failed' || state === 'cancelled' ? action('refresh', `Retry ${path}`, () => uploads.retry(upload)) : nothing}
+        ${state === 'sending' && isResumable(file) ? iconButton('pause', `Pause ${path}`, () => uploads.pause(upload)) : nothing}
+        ${state === 'paused' ? iconButton('play', `Resume ${path}`, () => uploads.retry(upload)) : nothing}
+        ${isOpen(upload) ? iconButton('close', `Cancel ${path}`, () => uploads.cancel(upload)) : nothing}
+        ${state === 'failed' || state === 'cancelled' ? iconButton('refresh', `Retry ${path}`, () => uploads.retry(upload)) : nothing}
         ${state === 'done' ? html`<span class="upload-done">${icon('check')}</span>` : nothing}
       </span>
       ${state === 'sending' && isInterrupted ? html`<p class="muted">interrupted, trying again</p>` : nothing}
-      ${state === 'failed' ? html`<p class="fault">${explain(error).detail} ${explain(error).advice}</p>` : nothing}
+      ${state === 'failed' ? html`<p class="fault">${explain(error).message} ${explain(error).advice}</p>` : nothing}
     </li>`
 }
-
-/** @param {import('../../ui/states.js').IconName} name @param {string} label @param {() => void} run */
-const action = (name, label, run) =>
-  html`<button class="icon-button" aria-label=${label} @click=${run}>${icon(name)}</button>`
 
 customElements.define('upload-panel', UploadPanel)

@@ -35,9 +35,11 @@ class UploadQueue extends EventTarget {
 
   /** @param {string} folder @param {PickedFile[]} files */
   add(folder, files) {
+    const { max_upload_bytes: max } = config
     for (const { file, path: below } of files) {
       const path = `${folder}${below}`.normalize('NFC')
-      const error = findFault(file)
+      const fault = `${formatBytes(file.size)} is more than the ${formatBytes(max)} that the service takes`
+      const error = file.size > max ? new Error(fault) : undefined
       const state = error ? 'failed' : 'waiting'
       this.items.push({ id: this.#nextId++, file, path, state, sent: 0, error })
     }
@@ -81,14 +83,15 @@ class UploadQueue extends EventTarget {
 
   get summary() {
     const wanted = this.items.filter(({ state }) => state !== 'skipped' && state !== 'cancelled')
-    const count = (/** @type {UploadState} */ of) =>
-      wanted.filter(({ state }) => state === of).length
-    const total = wanted.reduce((sum, { file }) => sum + file.size, 0)
-    const sent = wanted.reduce((sum, each) => sum + each.sent, 0)
-    const { perSecond } = this.#speed
-    const isActive = this.items.some(isOpen)
-    const [done, failed] = [count('done'), count('failed')]
-    return { count: wanted.length, done, failed, total, sent, perSecond, isActive }
+    return {
+      count: wanted.length,
+      done: wanted.filter(({ state }) => state === 'done').length,
+      failed: wanted.filter(({ state }) => state === 'failed').length,
+      total: wanted.reduce((sum, { file }) => sum + file.size, 0),
+      sent: wanted.reduce((sum, each) => sum + each.sent, 0),
+      perSecond: this.#speed.perSecond,
+      isActive: this.items.some(isOpen),
+    }
   }
 
   #advance() {
@@ -184,13 +187,6 @@ async function compare({ path, file }) {
 
 /** @param {Upload} upload */
 export const isOpen = ({ state }) => ['waiting', 'sending', 'paused', 'exists'].includes(state)
-
-/** Why a file is refused before it is sent. @param {File} file */
-function findFault({ size }) {
-  const { max_upload_bytes: max } = config
-  const fault = `${formatBytes(size)} is more than the ${formatBytes(max)} that the service takes`
-  return size > max ? new Error(fault) : undefined
-}
 
 export const uploads = new UploadQueue()
 

@@ -1,15 +1,16 @@
 import { request, withLogin } from '../../api/client.js'
-import { ApiError, config, explain, toApiError, unreachable, urlOf } from '../../api/transport.js'
+import { ApiError, config, explain, unreachable, urlOf } from '../../api/transport.js'
 
 /**
- * @typedef {{ file: File, path: string, choice?: string }} ChosenFile `choice`: unless it is `replace`, an existing file is refused
- *   with `precondition_failed`
- * @typedef {ChosenFile & { signal: AbortSignal, onProgress: (sent: number) => void }} FileUpload
+ * @import { Upload } from './upload-queue.js'
+ * @typedef {Pick<Upload, 'file' | 'path' | 'choice'>} ChosenFile
+ * @typedef {ChosenFile & { signal: AbortSignal, onProgress: (sent: number) => void, onWait: () => void }} FileUpload `onWait`:
+ *   interrupted; tried again by itself
  */
 
 /**
  * Uploads one file. All uploads have one URL, so that the browser's preflight is needed once.
- * @param {FileUpload} upload
+ * @param {FileUpload} upload unless its choice is `replace`, an existing file is refused with `precondition_failed`
  * @throws {ApiError}
  */
 export function sendFile({ file, path, choice, signal, onProgress }) {
@@ -27,7 +28,6 @@ export function sendFile({ file, path, choice, signal, onProgress }) {
  * @param {string} path
  * @param {{ headers: Record<string, string>, body: FormData | Blob, signal: AbortSignal,
  *   onProgress: (sent: number) => void }} message
- * @returns {Promise<XMLHttpRequest>}
  * @throws {ApiError}
  */
 const sendBytes = (method, path, { headers, body, signal, onProgress }) =>
@@ -43,7 +43,7 @@ const sendBytes = (method, path, { headers, body, signal, onProgress }) =>
     request.addEventListener('load', () => {
       const { status, response } = request
       if (status < 400) resolve(request)
-      else reject(toApiError(status, response, (name) => request.getResponseHeader(name)))
+      else reject(new ApiError(status, response, (name) => request.getResponseHeader(name)))
     })
     request.addEventListener('error', () => reject(unreachable('files')))
     request.addEventListener('abort', () => reject(cancelled()))
@@ -58,7 +58,6 @@ const cancelled = () => new DOMException('Cancelled', 'AbortError')
 /**
  * Large files by tus (https://tus.io): part by part, and after an interruption from where the service says. The addresses
  * of unfinished uploads outlive a reload, in the tab's `sessionStorage`.
- * @typedef {FileUpload & { onWait: () => void }} ResumableUpload `onWait`: interrupted; tried again by itself
  */
 
 const storedName = 'uploads'
@@ -68,7 +67,7 @@ const pauseMs = 2000
 /** @param {File} file */
 export const isResumable = ({ size }) => size > config.upload_part_bytes
 
-/** @param {ResumableUpload} upload @returns {Promise<unknown>} @throws {ApiError} what does not pass by itself */
+/** @param {FileUpload} upload @returns {Promise<unknown>} @throws {ApiError} what does not pass by itself */
 export const sendResumable = (upload) =>
   sendRest(upload).catch(async (error) => {
     if (!isPassing(error)) throw error
@@ -96,7 +95,7 @@ const end = (address, attempts = 20) =>
 export const interruptedPaths = () =>
   Object.keys(readStored()).map((key) => /** @type {string} */ (JSON.parse(key)[0]))
 
-/** @param {ResumableUpload} upload */
+/** @param {FileUpload} upload */
 async function sendRest(upload) {
   const { file, signal, onProgress } = upload
   const known = readStored()[keyOf(upload)]
@@ -123,7 +122,7 @@ async function sendRest(upload) {
   keep(upload, undefined)
 }
 
-/** @param {ResumableUpload} upload @returns {Promise<string>} its address */
+/** @param {FileUpload} upload @returns {Promise<string>} its address */
 async function create(upload) {
   const { file, path, choice, signal } = upload
   const metadata = `path ${toBase64(path)},overwrite ${toBase64(String(choice === 'replace'))}`
@@ -150,9 +149,7 @@ const offsetOf = (address, signal) =>
 /** @param {unknown} error */
 const isPassing = (error) =>
   error instanceof ApiError &&
-  (explain(error).retryAfter !== undefined ||
-    error.status === 423 ||
-    error.code === 'offset_conflict')
+  (error.retryAfter !== undefined || error.status === 423 || error.code === 'offset_conflict')
 
 /** @param {AbortSignal} signal @returns {Promise<unknown>} */
 const pause = (signal) =>

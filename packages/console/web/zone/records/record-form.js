@@ -1,4 +1,4 @@
-import { html, nothing, View } from '../../core/view.js'
+import { focusOn, html, nothing, View } from '../../core/view.js'
 import { field } from '../../ui/form.js'
 import { formatTtl } from '../../ui/format.js'
 import { findFaults } from './record-rules.js'
@@ -9,13 +9,13 @@ import { recordTypes, ttls } from './record-types.js'
  * @typedef {{ name: string, type: string, address: string, ttl: string, mx_pref: string }} Fields
  */
 
-const typeOptions = Object.entries(recordTypes).map(
-  ([type, { title }]) => /** @type {[string, string]} */ ([type, `${type} — ${title}`]),
-)
+const typeOptions = Object.entries(recordTypes).map(([type, { title }]) => [
+  type,
+  `${type} — ${title}`,
+])
 
 /**
- * The form for one record, new or live. It validates while somebody types, shows a fault once its field was touched,
- * and dispatches `save` (detail: the record) and `cancel`.
+ * The form for one record, new or live. It validates while somebody types, and shows a fault once its field was touched.
  */
 export class RecordForm extends View {
   domain = ''
@@ -23,6 +23,8 @@ export class RecordForm extends View {
   record
   /** @type {readonly Api.RecordInput[]} the other records of the zone */
   others = []
+  save = (/** @type {Api.RecordInput} */ _record) => {}
+  cancel = () => {}
   /** @type {Fields} */
   #fields = { name: '', type: 'A', address: '', ttl: '1800', mx_pref: '10' }
   /** @type {Set<string>} */
@@ -38,16 +40,16 @@ export class RecordForm extends View {
     const known = recordTypes[type]
     const full = name === '' || name === '@' ? this.domain : `${name}.${this.domain}`
     return html`
-      <form class="record-form" aria-label=${this.record ? 'Edit the record' : 'Add a record'} novalidate @submit=${this.#save} @keydown=${this.#key}>
+      <form class="record-form" aria-label=${this.record ? 'Edit the record' : 'Add a record'} novalidate @submit=${this.#submit} @keydown=${this.#key}>
         ${this.record ? html`<div class="field type-fixed"><span class="label">Type</span><strong>${type}</strong></div>` : this.#field('type', 'Type', { options: typeOptions })}
         ${this.#field('name', 'Name', { placeholder: '@ or www', hint: full, isFocused: true })}
         ${this.#field('address', known?.value ?? known?.title ?? 'Value', { placeholder: known?.placeholder, hint: this.#joinOffer() ?? known?.hint, rows: type === 'TXT' ? 3 : undefined })}
         ${type === 'MX' ? this.#field('mx_pref', 'Preference', { inputMode: 'numeric' }) : nothing}
         ${this.#field('ttl', 'TTL in seconds', { inputMode: 'numeric', list: 'ttls', hint: ttl === '' ? '' : formatTtl(toInteger(ttl)) })}
-        <datalist id="ttls">${ttls.map(([seconds, label]) => html`<option value=${seconds}>${label}</option>`)}</datalist>
+        <datalist id="ttls">${ttls.map((ttl) => html`<option value=${ttl}>${formatTtl(ttl)}</option>`)}</datalist>
         <div class="record-form-buttons">
           <button class="button primary">${this.record ? 'Change' : 'Add'}</button>
-          <button class="button" type="button" @click=${this.#cancel}>Cancel</button>
+          <button class="button" type="button" @click=${() => this.cancel()}>Cancel</button>
         </div>
       </form>`
   }
@@ -103,7 +105,7 @@ export class RecordForm extends View {
   }
 
   /** @param {Event} event */
-  #save = (event) => {
+  #submit = (event) => {
     event.preventDefault()
     this.finish()
   }
@@ -112,27 +114,23 @@ export class RecordForm extends View {
   finish() {
     const [first] = Object.keys(this.#faults())
     if (!first) {
-      this.dispatchEvent(new CustomEvent('save', { detail: this.#toRecord() }))
+      this.save(this.#toRecord())
       return true
     }
     this.#touched = new Set(Object.keys(this.#fields))
     this.update()
-    /** @type {HTMLElement | null} */
-    const field = this.querySelector(`#record-${first}`)
-    field?.focus()
+    focusOn(this, `#record-${first}`)
     return false
   }
-
-  #cancel = () => this.dispatchEvent(new CustomEvent('cancel'))
 
   // No record has a line break: Enter saves from the text area, too.
   /** @param {KeyboardEvent} event */
   #key = (event) => {
     const isTextArea = event.target instanceof HTMLTextAreaElement
-    if (event.key === 'Enter' && isTextArea) this.#save(event)
+    if (event.key === 'Enter' && isTextArea) this.#submit(event)
     if (event.key !== 'Escape') return
     event.stopPropagation()
-    this.#cancel()
+    this.cancel()
   }
 }
 

@@ -8,7 +8,6 @@
  * @param {Api.RecordInput} record
  * @param {string} domain
  * @param {readonly Api.RecordInput[]} others the rest of the zone
- * @returns {Faults}
  */
 export function findFaults(record, domain, others) {
   /** @type {Faults} */

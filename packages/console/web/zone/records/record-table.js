@@ -1,7 +1,7 @@
 import { html, nothing } from '../../core/view.js'
 import { select } from '../../ui/form.js'
 import { formatCount, formatTtl, toUnicode } from '../../ui/format.js'
-import { icon } from '../../ui/states.js'
+import { icon, iconButton } from '../../ui/states.js'
 import { table } from '../../ui/table.js'
 import { repeat } from '../../vendor/directives/repeat.js'
 import { editRow, rowOf, setRecord } from '../draft.js'
@@ -101,17 +101,13 @@ function rowButtons({ record, state, key }, actions) {
   const { draft } = actions.store
   const reset = () => actions.change(setRecord(draft, key), state === 'added' ? 'new' : key)
   const remove = () => actions.change(setRecord(draft, key, null), key)
-  const undo = html`
-    <button class="icon-button" aria-label="Undo: ${what}" title="Undo" @click=${reset}>${icon('undo')}</button>`
-  if (state === 'removed') return undo
-  return html`
-    ${state === 'kept' ? nothing : undo}
-    <button class="icon-button" aria-label="Edit ${what}" title="Edit" @click=${() => actions.edit(key)}>${icon('edit')}</button>
-    ${
-      state === 'added'
-        ? nothing
-        : html`<button class="icon-button" aria-label="Delete ${what}" title="Delete" @click=${remove}>${icon('trash')}</button>`
-    }`
+  return [
+    state === 'kept' ? nothing : iconButton('undo', `Undo: ${what}`, reset),
+    state === 'removed' ? nothing : iconButton('edit', `Edit ${what}`, () => actions.edit(key)),
+    state === 'kept' || state === 'updated'
+      ? iconButton('trash', `Delete ${what}`, remove)
+      : nothing,
+  ]
 }
 
 /** What can be done to the selected records at once. @param {DraftRow[]} all @param {RowActions} actions */
@@ -121,6 +117,7 @@ export function bulkBar(all, actions) {
   const rows = all.filter((row) => selection.has(row))
   if (rows.length === 0) return nothing
   const change = (/** @type {Draft} */ next) => actions.change(next, 'all')
+  const choices = ttls.map((ttl) => [`${ttl}`, formatTtl(ttl)])
   const setTtl = (/** @type {string} */ ttl) =>
     change(
       rows
@@ -133,7 +130,7 @@ export function bulkBar(all, actions) {
     <div class="draft-bar" role="region" aria-label="Selection">
       <span>${formatCount(rows.length, 'record')} selected</span>
       <span class="spacer"></span>
-      ${select('TTL of the selected records', [['', 'Set TTL…'], ...ttls], '', setTtl)}
+      ${select('TTL of the selected records', [['', 'Set TTL…'], ...choices], '', setTtl)}
       <button class="button" @click=${remove}>${icon('trash')} Delete</button>
       <button class="button" @click=${() => selection.choose([])}>Clear selection</button>
     </div>`

@@ -55,14 +55,5 @@ export const emailTypes = {
   GMAIL: 'Google Workspace',
 }
 
-/** @type {[seconds: string, label: string][]} */
-export const ttls = [
-  ['1799', 'Automatic'],
-  ['60', '1 minute'],
-  ['300', '5 minutes'],
-  ['1200', '20 minutes'],
-  ['1800', '30 minutes'],
-  ['3600', '1 hour'],
-  ['14400', '4 hours'],
-  ['43200', '12 hours'],
-]
+/** In seconds; the first one is what the registrar calls automatic. */
+export const ttls = [1799, 60, 300, 1200, 1800, 3600, 14_400, 43_200]

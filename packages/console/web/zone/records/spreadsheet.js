@@ -47,16 +47,10 @@ function toZoneLine({ name = '', type = '', address = '', ttl = '', pref = '' },
   const isMail = type.toUpperCase() === 'MX'
   const [, own = pref, target = address] =
     (isMail && /^(\d+)\s+(\S+)$/.exec(address)) || /** @type {string[]} */ ([])
-  const words = [
-    ...[
-      quote(short === '' || short === domain ? '@' : short),
-      /^\d+$/.test(ttl) ? ttl : '1800',
-      type.toUpperCase(),
-      quote(target),
-    ],
-    ...(isMail && /^\d+$/.test(own) ? [own] : []),
-  ]
-  return `; domain-service record ${words.join(' ')}`
+  const label = quote(short === '' || short === domain ? '@' : short)
+  const seconds = /^\d+$/.test(ttl) ? ttl : '1800'
+  const preference = isMail && /^\d+$/.test(own) ? ` ${own}` : ''
+  return `; domain-service record ${label} ${seconds} ${type.toUpperCase()} ${quote(target)}${preference}`
 }
 
 /** @param {string} text */

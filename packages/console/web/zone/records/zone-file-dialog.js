@@ -10,10 +10,7 @@ import { tableToZoneFile } from './spreadsheet.js'
 
 /** @import { WriteOptions, ZoneStore } from '../zone-store.js' @import { Draft } from '../draft.js' */
 
-/**
- * @typedef {{ line: number, text: string, message: string }} Skipped
- * @typedef {{ zone?: Api.WrittenZone, skipped: Skipped[] }} Outcome
- */
+/** @typedef {{ line: number, text: string, message: string }} Skipped */
 
 /**
  * Takes a zone file or rows of a spreadsheet, pasted or dropped, and asks the service what they would change. Nothing is
@@ -26,7 +23,7 @@ export async function openZoneFile({ domain, draft, base }) {
   let isReplacing = false
   let force = false
   let emailType = draft.emailType
-  /** @type {Outcome | undefined} with skipped lines, shown before the rest is taken */
+  /** @type {{ zone?: Api.WrittenZone, skipped: Skipped[] } | undefined} with skipped lines, shown before the rest is taken */
   let outcome
   const { zone, etag } = base.value ?? {}
   const set = (/** @type {string} */ value, /** @type {() => void} */ update) => {
@@ -36,7 +33,9 @@ export async function openZoneFile({ domain, draft, base }) {
   }
   const isDone = await confirmDialog({
     title: 'Import records',
-    confirm: () => (outcome ? 'Add the rest to the draft' : 'Add to the draft'),
+    get confirm() {
+      return outcome ? 'Add the rest to the draft' : 'Add to the draft'
+    },
     busy: 'Checking…',
     isReady: () => text.trim() !== '' && (!outcome || outcome.zone !== undefined),
     ways: () => ({
@@ -86,7 +85,6 @@ async function takeDropped(event, take) {
  * @param {string} domain
  * @param {string} text
  * @param {WriteOptions} options
- * @returns {Promise<Outcome>}
  */
 async function preview(domain, text, options) {
   const lines = text.split('\n')
@@ -119,15 +117,11 @@ async function preview(domain, text, options) {
 function takeOut(lines, line, message) {
   /** @type {Skipped[]} */
   const taken = []
-  for (let at = line - 1; at === line - 1 || /^\s+\S/.test(lines[at] ?? ''); at += 1) {
-    const text = lines[at] ?? ''
-    lines[at] = ''
-    if (text)
-      taken.push({
-        line: at + 1,
-        text,
-        message: at === line - 1 ? message : 'belongs to the line before it',
-      })
+  for (let at = line; at === line || /^\s+\S/.test(lines[at - 1] ?? ''); at += 1) {
+    const text = lines[at - 1] ?? ''
+    const reason = at === line ? message : 'belongs to the line before it'
+    if (text) taken.push({ line: at, text, message: reason })
+    lines[at - 1] = ''
   }
   return taken
 }

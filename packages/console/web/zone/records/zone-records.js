@@ -1,5 +1,5 @@
 import { mayEdit, request } from '../../api/client.js'
-import { html, nothing, RouteView } from '../../core/view.js'
+import { focusOn, html, nothing, RouteView } from '../../core/view.js'
 import { saveText } from '../../ui/clipboard.js'
 import { searchBox, select } from '../../ui/form.js'
 import { byName, formatAge, formatCount, matchesRecord } from '../../ui/format.js'
@@ -16,15 +16,12 @@ import './record-form.js'
 /**
  * @import { TaggedZone } from '../zone-store.js'
  * @import { Draft, DraftRow } from '../draft.js'
- * @import { RecordForm } from './record-form.js'
  */
 
 /** The records of one domain. Edits gather as a draft; Review shows what they change, Apply sends them together. */
 export class ZoneRecords extends RouteView {
   /** Replaced by that of the domain. */
   store = new ZoneStore(this)
-  #search = ''
-  #type = ''
   /** @type {string | undefined} the key of the row that is edited, or `new` */
   #editing
   selection = new Selection(
@@ -58,7 +55,6 @@ export class ZoneRecords extends RouteView {
   }
 
   entered() {
-    this.#search = this.query.get('filter') ?? ''
     this.#editing = undefined
     this.selection.choose([])
   }
@@ -75,11 +71,7 @@ export class ZoneRecords extends RouteView {
   }
 
   rendered() {
-    if (!this.#focus) return
-    /** @type {HTMLElement | null} */
-    const element = this.querySelector(this.#focus)
-    if (element) this.#focus = undefined
-    element?.focus()
+    if (this.#focus && focusOn(this, this.#focus)) this.#focus = undefined
   }
 
   /** @param {TaggedZone} tagged */
@@ -116,11 +108,12 @@ export class ZoneRecords extends RouteView {
 
   /** @param {Api.Zone} zone @param {boolean} isEditable */
   #toolbar(zone, isEditable) {
+    const { search = '', type = '' } = this.values('search', 'type')
     const types = [...new Set(zone.hosts.map(({ type }) => type))].sort()
     return html`
       <div class="toolbar">
-        ${searchBox({ label: 'Filter records', value: this.#search, onInput: (search) => this.#filter({ search }) })}
-        ${select('Filter by type', [['', 'All types'], ...types], this.#type, (type) => this.#filter({ type }))}
+        ${searchBox({ label: 'Filter records', value: search, onInput: this.search })}
+        ${select('Filter by type', [['', 'All types'], ...types], type, (type) => this.open({ type }))}
         <span class="spacer"></span>
         <button class="button" @click=${this.#export}>${icon('download')} Export</button>
         ${
@@ -155,8 +148,8 @@ export class ZoneRecords extends RouteView {
         .domain=${this.store.domain}
         .record=${row?.record}
         .others=${others.map(({ record }) => record)}
-        @save=${(/** @type {CustomEvent<Api.RecordInput>} */ event) => this.#save(row, event.detail)}
-        @cancel=${() => this.edit()}
+        .save=${(/** @type {Api.RecordInput} */ record) => this.#save(row, record)}
+        .cancel=${() => this.edit()}
       ></record-form>`
   }
 
@@ -164,7 +157,7 @@ export class ZoneRecords extends RouteView {
   #nothingShown(isEmptyZone, isEditable) {
     const hint = 'Add a record, or import a zone file from another provider.'
     if (isEmptyZone) return empty('globe', 'No records yet', isEditable ? hint : '')
-    const showAll = () => this.#filter({ search: '', type: '' })
+    const showAll = () => this.open({ search: '', type: '' })
     const button = html`<button class="button" @click=${showAll}>Show all</button>`
     return empty('search', 'No record matches', '', button)
   }
@@ -223,23 +216,15 @@ export class ZoneRecords extends RouteView {
     queueMicrotask(() => this.update()) // The fields are there once the form has rendered.
   }
 
-  /** @param {{ search?: string, type?: string }} filter */
-  #filter({ search = this.#search, type = this.#type }) {
-    this.#search = search
-    this.#type = type
-    this.update()
-  }
-
   /** @param {DraftRow} row */
   #isShown({ key, record, state }) {
     if (state === 'added' || key === this.#editing) return true
-    if (this.#type && record.type !== this.#type) return false
-    return matchesRecord(record, this.store.domain, this.#search)
+    const { search = '', type = record.type } = this.values('search', 'type')
+    return record.type === type && matchesRecord(record, this.store.domain, search)
   }
 
   /** Takes what is typed in an open form into the draft. False: it has faults, and stays open. */
   #finishForm() {
-    /** @type {RecordForm | null} */
     const form = this.querySelector('record-form')
     return !form?.isChanged || form.finish()
   }
