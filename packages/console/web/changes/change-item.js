@@ -44,7 +44,7 @@ export const whoOf = ({ by }) => by ?? 'Somebody outside'
 /** @param {Api.HistoryEntry | Api.LedgerChange} change @param {{ title?: unknown, actions?: unknown }} [around] */
 export function changeItem(change, { title, actions } = {}) {
   const content = contentOf(change)
-  const { added = 0, removed = 0 } = change.changes?.omitted ?? {}
+  const omitted = { added: 0, removed: 0, ...change.changes?.omitted }
   const [words, tone] = (change.held ? heldState : states[change.status]) ?? [change.status, '']
   const diff = pairChanges(content ?? { added: [], removed: [] })
   return html`
@@ -53,7 +53,7 @@ export function changeItem(change, { title, actions } = {}) {
         ${title ?? nothing}
         <strong>${whoOf(change)}</strong>${change.token ? html`<span class="chip">${change.token}</span>` : nothing}
         ${change.approved_by ? html`<span class="muted">approved by ${change.approved_by}</span>` : nothing}
-        <span>${content ? summarizeDiff(diff) : 'worked out when it is sent'}</span>
+        <span>${content ? summarizeDiff(diff, omitted) : 'worked out when it is sent'}</span>
         <span class="muted">${age(change.at)}</span>
         ${change.reason ? html`<span class="chip warn">${reasons[change.reason] ?? change.reason}</span>` : nothing}
         <span class="chip ${tone}">${words}</span>
@@ -63,7 +63,7 @@ export function changeItem(change, { title, actions } = {}) {
       ${change.problem ? html`<p class="note fault">${change.problem.detail}</p>` : nothing}
       ${'email_type_before' in change ? emailTypeLine(change.email_type_before, change.email_type_after) : nothing}
       ${records(diff)}
-      ${added + removed > 0 ? html`<p class="note">and ${formatCount(added + removed, 'more record')}</p>` : nothing}
+      ${omitted.added + omitted.removed > 0 ? html`<p class="note">and ${formatCount(omitted.added + omitted.removed, 'more record')}</p>` : nothing}
     </li>`
 }
 
@@ -87,9 +87,13 @@ export const diffList = ({ added, removed, changed }) => html`
     ${added.map((record) => line('added', '+', 'Added', record))}
   </ul>`
 
-/** "2 added · 1 removed". @param {ZoneDiff} diff */
-export const summarizeDiff = ({ added, removed, changed }) =>
-  formatCounts({ added: added.length, changed: changed.length, removed: removed.length })
+/** "2 added · 1 removed". @param {ZoneDiff} diff @param {{ added: number, removed: number }} [omitted] of long lists */
+export const summarizeDiff = (diff, { added, removed } = { added: 0, removed: 0 }) =>
+  formatCounts({
+    added: diff.added.length + added,
+    changed: diff.changed.length,
+    removed: diff.removed.length + removed,
+  })
 
 /** How the handling of mail changes, where it does. @param {string | null} before @param {string | null} after */
 export const emailTypeLine = (before, after) =>

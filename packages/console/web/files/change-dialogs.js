@@ -102,7 +102,7 @@ const named = 12
 
 /** @param {string[]} names */
 const nameList = (names) => html`
-  <ul class="name-list">
+  <ul class="name-list" tabindex="0" aria-label="Which">
     ${names.slice(0, named).map((name) => html`<li><code>${name}</code></li>`)}
     ${names.length > named ? html`<li class="muted">and ${names.length - named} more</li>` : nothing}
   </ul>`

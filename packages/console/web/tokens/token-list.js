@@ -1,5 +1,5 @@
 import { get, isAdmin, mayEdit, send, session } from '../api/client.js'
-import { offeredServices, urlOf } from '../api/transport.js'
+import { urlOf } from '../api/transport.js'
 import { html, nothing } from '../core/view.js'
 import { copy, secretOnce } from '../ui/clipboard.js'
 import { confirmDialog } from '../ui/dialog.js'
@@ -70,10 +70,7 @@ customElements.define('token-list', TokenList)
 /** Makes a token for a purpose and shows it once, with the settings to type in. @returns {Promise<boolean>} whether one was made */
 async function openTokenDialog() {
   const offered = Object.entries(purposes).filter(
-    ([, { service, role }]) =>
-      offeredServices().includes(service) &&
-      session.loginOf(service) &&
-      (role === 'viewer' || mayEdit(service)),
+    ([, { service, role }]) => mayEdit(service) || (role === 'viewer' && session.loginOf(service)),
   )
   const form = { purpose: offered[0]?.[0] ?? '', name: '', days: '90', domain: '', names: '' }
   const purposeNow = () => /** @type {Purpose} */ (purposes[form.purpose])

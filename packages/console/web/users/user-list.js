@@ -149,8 +149,8 @@ async function save(service, form, user) {
   const listOf = (/** @type {string} */ text) => (text ? splitList(text) : none)
   const limits = { domains: listOf(form.domains), folders: listOf(form.folders) }
   const json = { role, ...limits, writes: form.writes === 'propose' ? form.writes : none }
-  if (!user)
-    return (await send(service, 'post', '/api/users', { json: { username, ...json } })).invite
-  await send(service, 'patch', '/api/users/{username}', { params: { username }, json })
-  return undefined
+  const added = { ...json, username }
+  if (!user) return (await send(service, 'post', '/api/users', { json: added })).invite
+  const params = { username }
+  return void (await send(service, 'patch', '/api/users/{username}', { params, json }))
 }
