@@ -135,6 +135,7 @@ export const folderFlows: Flows = {
     await tester.button('Delete').click()
     const dialog = page.getByRole('dialog', { name: /^Delete/ })
     await dialog.waitFor()
+    await tester.checkAccessibility('a question about many files')
     await page.goBack()
     await dialog.waitFor({ state: 'detached' })
     await tester.text('14 items selected').waitFor()

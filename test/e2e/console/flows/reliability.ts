@@ -117,6 +117,10 @@ export const reliabilityFlows: Flows = {
       await phone.checkAccessibility(`form on a phone, ${scheme}`)
       await phone.picture(`record-form-${scheme}-360`)
       assert.ok((await phone.page.evaluate<number>(sidewaysPixels)) <= 0)
+      await phone.page.getByLabel('Select all records').check()
+      await phone.button('Clear selection').waitFor()
+      await phone.checkAccessibility(`all records on a phone, ${scheme}`)
+      await phone.picture(`records-selected-${scheme}-360`)
       phone.checkComplaints()
     }
   },
