@@ -164,9 +164,9 @@ describe('a draft carried over to a newer zone', () => {
     const { draft, notes, conflicts } = rebase(setRecord(emptyDraft, 'bbb', null), zone, newer)
 
     expect([notes, conflicts]).toEqual([[], [{ mine: null, theirs, choice: 'theirs' }]])
-    expect(toPatch(settle(draft, conflicts), newer)).toEqual({})
+    expect(toPatch(settle(draft, conflicts), newer)).toEqual(nothing)
     const chosen = conflicts.map((each) => ({ ...each, choice: 'mine' as const }))
-    expect(toPatch(settle(draft, chosen), newer)).toEqual({ remove: ['fff'] })
+    expect(toPatch(settle(draft, chosen), newer)).toEqual({ ...nothing, remove: ['fff'] })
   })
 
   test('stays as it is where nothing touches it', () => {
