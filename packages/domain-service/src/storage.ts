@@ -62,11 +62,15 @@ export async function openEmbeddedStorage({ config, log, clock }: Surroundings):
     const store = new CallStore(counter, accountName, (error) =>
       log.error({ err: error }, 'registrar calls not stored; counting in memory'),
     )
+    const givenZones = new GivenZones(counter)
+    await givenZones
+      .forgetWrites()
+      .catch((error: unknown) => log.error({ err: error }, 'disk failing'))
     return {
       database,
       ledger: new Ledger({ sql: database }),
       challenges: new ChallengeStore(database),
-      givenZones: new GivenZones(counter),
+      givenZones,
       quota: await LocalCallQuota.open({ limits, store, clock }),
       domainList: { store: new DomainListStore(counter, accountName) },
       openQueue: openLocalQueue,

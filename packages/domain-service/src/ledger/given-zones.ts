@@ -80,11 +80,16 @@ export class GivenZones {
     })
   }
 
+  /** Writes of a process that has ended are not carried out any more: only a repeated list is. */
+  async forgetWrites(): Promise<void> {
+    await this.#sql.run(sql`update ${zones} set is_submitted = 0 where base is not null`)
+  }
+
   /** The submitted zones, oldest first, whose writes are not known to be done, or whose records are spelled otherwise. */
   async submitted(to: GivenTo): Promise<GivenZone[]> {
     const rows = await this.#sql.all<ZoneRow>(
-      sql`select id, is_submitted, zone, base from ${zones} where ${isOf(to)} and is_submitted = 1
-        and (base is not null or zone like '%"spelling":%') order by id`,
+      sql`select id, is_submitted, zone, base from ${zones} where ${isOf(to)}
+        and (is_submitted = 1 and base is not null or zone like '%"spelling":%') order by id`,
     )
     return rows.map(toGivenZone)
   }

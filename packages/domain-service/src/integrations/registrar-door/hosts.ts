@@ -69,8 +69,8 @@ export async function getHosts(
 }
 
 // A client that was told to come later removes what it wanted to add, but only if it sees it, as lego does.
-function withUnfinished(zone: Zone, { zone: submitted, base }: GivenZone): Zone {
-  if (!base) return zone
+function withUnfinished(zone: Zone, { isSubmitted, zone: submitted, base }: GivenZone): Zone {
+  if (!base || !isSubmitted) return zone
   try {
     return applyEdit(zone, differenceOf(base, submitted, zone.domain).edit)
   } catch {

@@ -15,18 +15,29 @@ export function chooseGiven(
 ): { used: GivenZone; base: KnownZone } | undefined {
   const list = keysOf(submitted, domain)
   const zones = given.map((used) => ({ used, keys: keysOf(used.zone, domain) }))
-  let best: (Explanation & { base: KnownZone }) | undefined
+  let best: Explanation | undefined
   for (const [index, { used, keys }] of zones.entries()) {
     if (isOutdated({ used, keys }, zones.slice(index + 1), list)) continue
     const removals = without(keys, list).length
     const additions = without(list, keys).length
     const explanation = { used, removals, additions }
-    if (best && isBetter(best, explanation)) continue
-    // A repeat of a list whose write is not known to be done has the same difference again.
-    const isRepeat = removals === 0 && list.size === keys.size
-    best = { ...explanation, base: (isRepeat && used.base) || used.zone }
+    if (!best || !isBetter(best, explanation)) best = explanation
   }
-  return best
+  return best && { used: best.used, base: certainPart(best.used, list, domain) }
+}
+
+/** Without what an unfinished write changes: what the list has of that is added again, what it lacks is removed. */
+function certainPart({ zone, base }: GivenZone, list: Set<string>, domain: string): KnownZone {
+  if (!base) return zone
+  const shown = byKey(zone, domain)
+  const before = byKey(base, domain)
+  const records = [...new Set([...shown.keys(), ...before.keys()])].flatMap((key) => {
+    const now = zone.records[shown.get(key) ?? -1]
+    const was = base.records[before.get(key) ?? -1]
+    const isCertain = now && was && isUnchanged(was, now)
+    return isCertain || !list.has(key) ? (now ?? was ?? []) : []
+  })
+  return { emailType: zone.emailType === base.emailType ? zone.emailType : undefined, records }
 }
 
 interface Explanation {

@@ -48,6 +48,10 @@ test.each([
   ['the same list again, after others wrote', ['za!', 'zax'], 'za', 0, 'za'],
   ['a repeat of what may not be done', ['zc?z'], 'zc', 0, 'z'],
   ['another list after what may not be done', ['zc?z'], 'z', 0, 'zc'],
+  ['a further record after what may not be done', ['zc?z'], 'zcd', 0, 'z'],
+  ['a further one, and the unfinished one taken back', ['zc?z'], 'zd', 0, 'zc'],
+  ['a removal that may not be done, repeated with a record', ['z?zc'], 'zd', 0, 'zc'],
+  ['a removal that may not be done, taken back', ['z?zc'], 'zc', 0, 'z'],
   ['a repeat of what may not be done, after a read', ['zc?z', 'zcx'], 'zc', 0, 'z'],
 ])('%s: of %j, %s is explained by number %i', (_case, given, list, index, base) => {
   const zones = given.map((text, at) => givenOf(text, at))
