@@ -140,7 +140,9 @@ export async function appendChangeEvents(
   ids: number[],
   before = new Map<number, ChangeStatus>(),
 ): Promise<void> {
-  const rows = await readChanges(transaction, ids)
+  const rows = await transaction.all<ChangeRow>(
+    sql`select ${listedColumns} from ${name('changes')} where id in (${list(ids)}) order by id`,
+  )
   const added = rows.flatMap((row) => {
     const type = before.get(row.id) === row.status ? undefined : typeOf(toStoredChange(row))
     return type ? [{ type, by: row.by || undefined, requestId: row.request_id, data: row }] : []
@@ -149,8 +151,12 @@ export async function appendChangeEvents(
 }
 
 /** The status of each change, for `appendChangeEvents` after an update of them. */
-export const statusesOf = async (transaction: SqlTransaction, ids: number[]) =>
-  new Map((await readChanges(transaction, ids)).map(({ id, status }) => [id, status]))
+export async function statusesOf(transaction: SqlTransaction, ids: number[]) {
+  const rows = await transaction.all<Pick<ChangeRow, 'id' | 'status'>>(
+    sql`select id, status from ${name('changes')} where id in (${list(ids)})`,
+  )
+  return new Map(rows.map(({ id, status }) => [id, status]))
+}
 
 /** The change that an event is about, as it was then. */
 export const changeOf = ({ data }: StoredEvent) => toStoredChange(data as ChangeRow) // As `appendChangeEvents` stored it.
@@ -174,11 +180,6 @@ function typeOf({
   if (status !== 'confirmed' || !isChanged) return undefined
   return reason === outsideReason ? 'zone.changed_outside' : 'zone.changed'
 }
-
-const readChanges = (transaction: SqlTransaction, ids: number[]) =>
-  transaction.all<ChangeRow>(
-    sql`select ${listedColumns} from ${name('changes')} where id in (${list(ids)}) order by id`,
-  )
 
 export const registrarEvents = ['registrar.failing', 'registrar.recovered'] as const
 

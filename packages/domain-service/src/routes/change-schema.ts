@@ -115,15 +115,19 @@ export const describeEntry = (change: StoredChange, reader: Reader) => ({
 })
 
 /** A change of any domain, with its times. */
-export const describeChange = (change: StoredChange, reader: Reader) => ({
-  ...describeCommon(change, reader),
-  domain: change.domain,
-  at: change.createdAt.toISOString(),
-  sent_at: change.sentAt?.toISOString() ?? null,
-  ended_at: change.endedAt?.toISOString() ?? null,
-  changes: describeRecords(change, reader),
-  etag: change.status === 'proposed' && reader.zones ? etagBefore(change, reader.zones) : undefined,
-})
+export function describeChange(change: StoredChange, reader: Reader) {
+  const common = describeCommon(change, reader)
+  const { status } = change
+  return {
+    ...common,
+    domain: change.domain,
+    at: common.created_at,
+    sent_at: change.sentAt?.toISOString() ?? null,
+    ended_at: change.endedAt?.toISOString() ?? null,
+    changes: describeRecords(change, reader),
+    etag: status === 'proposed' && reader.zones ? etagBefore(change, reader.zones) : undefined,
+  }
+}
 
 const etagBefore = ({ domain }: StoredChange, { before }: ChangeZones) =>
   etagOf({ domain, usesRegistrarDns: true, ...before })
