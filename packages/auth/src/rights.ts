@@ -152,12 +152,8 @@ export const mayManageTokens = (caller: Caller, owner: string) =>
   caller.username === owner ||
   (hasRole(caller, 'admin') && !caller.domains && !caller.folders && !caller.writes)
 
-interface WantedRights extends Limits {
-  role?: Role | undefined
-}
-
 /** Why a caller may not create a token with these rights; undefined if it may. */
-export function findEscalation(caller: Rights, wanted: WantedRights): string | undefined {
+export function findEscalation(caller: Rights, wanted: Grant): string | undefined {
   if (wanted.role && !hasRole(caller, wanted.role))
     return `A token may have at most your own role, ${caller.role}`
   for (const limit of listLimits) {
@@ -168,7 +164,7 @@ export function findEscalation(caller: Rights, wanted: WantedRights): string | u
 }
 
 /** Why a caller may not give these rights to a user or trust; undefined if it may: it has them itself. */
-export function findExcess(caller: Rights, wanted: WantedRights): string | undefined {
+export function findExcess(caller: Rights, wanted: Grant): string | undefined {
   if (caller.writes && !wanted.writes)
     return 'Your writes are proposals, so those of the user must be, too'
   const missing = listLimits.find((limit) => caller[limit] && !wanted[limit])
@@ -215,13 +211,8 @@ export function requireRrsetRead(rights: Rights, { name, type }: Rrset) {
 }
 
 /** As `requireRrsetWrites`, for a change whose caller is gone: by the limits of its token. @throws {HttpError} 403 */
-export function requireWithinRecords(records: readonly RecordLimit[], rrsets: Iterable<Rrset>) {
-  for (const { name, type } of rrsets) {
-    if (namesRrset(records, name, type)) continue
-    const may = `This token may write only ${describeRecordLimits(records)}`
-    throw new HttpError(403, 'forbidden', `${may}, not ${name} ${type}`)
-  }
-}
+export const requireWithinRecords = (records: RecordLimit[], rrsets: Iterable<Rrset>) =>
+  requireRrsetWrites({ role: 'editor', records, readsAll: true }, rrsets)
 
 /** 403 for a caller whose rights do not cover `what`. */
 export function outsideRecords({ records, readsAll, writes }: Rights, what: string) {

@@ -153,6 +153,8 @@ test('rules and deletions of links count with the response at every replica', as
   const opened: number[] = []
   for (const isDeleted of [true, false]) {
     const { body: link } = await one.call('POST', '/api/links', { json })
+    const page = () => other.call('HEAD', String(link.url), { user: 'nobody' })
+    expect((await page()).status).toBe(200)
     if (isDeleted) await one.call('DELETE', `/api/links/${link.id}`)
     for (const replica of [other, one])
       opened.push((await replica.call('GET', String(link.url), { user: 'nobody' })).status)

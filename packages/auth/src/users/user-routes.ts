@@ -16,7 +16,6 @@ import { type Caller, describeLimits, findExcess, limitsOf, refuse } from '../ri
 import type { LastLogins } from './last-logins.ts'
 import {
   bar,
-  changeRights,
   isActive,
   listUsers as listAll,
   replaceUser,
@@ -24,7 +23,15 @@ import {
   type User,
   updateUsers,
 } from './user.ts'
-import { AtUser, CreatedUser, NewUser, UserChange, UserList, UserRecord } from './user-schema.ts'
+import {
+  AtUser,
+  CreatedUser,
+  changeRights,
+  NewUser,
+  UserChange,
+  UserList,
+  UserRecord,
+} from './user-schema.ts'
 
 const inviteMs = 72 * 3_600_000
 const bodyLimit = 65_536 // 100 domains.

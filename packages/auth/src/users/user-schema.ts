@@ -2,8 +2,8 @@ import { listSchema } from '@domains-and-files/http'
 import { z } from 'zod'
 import { shownLimits, wantedLimits } from '../limits.ts'
 import { maxPasswordLength } from '../login/password.ts'
-import { Role } from '../rights.ts'
-import { LocalUsername, Source } from './user.ts'
+import { limitsOf, Role } from '../rights.ts'
+import { LocalUsername, Source, type User } from './user.ts'
 
 const example = {
   username: 'alice',
@@ -65,5 +65,21 @@ export const UserChange = z
   })
   .refine((change) => Object.keys(change).length > 0, 'must change something')
   .meta({ id: 'UserChange', examples: [{ role: 'viewer' }] })
+
+/** The user with other rights: null gives up a limit, undefined keeps it. */
+export function changeRights(
+  { domains, folders, writes, ...user }: User,
+  change: z.infer<typeof UserChange>,
+): User {
+  const limits = limitsOf({
+    domains: changeLimit(domains, change.domains),
+    folders: changeLimit(folders, change.folders),
+    writes: changeLimit(writes, change.writes),
+  })
+  return { ...user, role: change.role ?? user.role, ...limits }
+}
+
+const changeLimit = <Limit>(before: Limit | undefined, wanted: Limit | null | undefined) =>
+  wanted === undefined ? before : (wanted ?? undefined)
 
 export const AtUser = z.strictObject({ username: z.string().meta({ examples: ['alice'] }) })

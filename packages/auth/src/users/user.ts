@@ -3,7 +3,7 @@ import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
 import { Domains, Folders, Writes } from '../limits.ts'
 import { parsePhc } from '../login/password.ts'
-import { limitsOf, Role } from '../rights.ts'
+import { Role } from '../rights.ts'
 
 /**
  * A username. Names are compared exactly (`Alice` is not `alice`) after NFC normalization, so that a name does not
@@ -86,30 +86,6 @@ export type User = z.infer<typeof User>
 export const UserList = z.strictObject({
   users: z.array(User).refine(areNamesUnique, 'must not name a user twice'),
 })
-
-/** Rights to change: null gives up a limit, undefined keeps it. */
-interface RightsChange {
-  role?: Role | undefined
-  domains?: string[] | null | undefined
-  folders?: string[] | null | undefined
-  writes?: 'propose' | null | undefined
-}
-
-/** The user with other rights. */
-export function changeRights(
-  { domains, folders, writes, ...user }: User,
-  change: RightsChange,
-): User {
-  const limits = limitsOf({
-    domains: changeLimit(domains, change.domains),
-    folders: changeLimit(folders, change.folders),
-    writes: changeLimit(writes, change.writes),
-  })
-  return { ...user, role: change.role ?? user.role, ...limits }
-}
-
-const changeLimit = <Limit>(before: Limit | undefined, wanted: Limit | null | undefined) =>
-  wanted === undefined ? before : (wanted ?? undefined)
 
 export const replaceUser = (all: User[], changed: User): User[] =>
   all.map((user) => (user.username === changed.username ? changed : user))

@@ -18,16 +18,8 @@ import {
 import { hashPassword, needsRehash, requireStrongPassword } from '../login/password.ts'
 import { allowName, barName } from '../oidc/oidc-users.ts'
 import { FileUsers } from './file-users.ts'
-import {
-  changeRights,
-  LocalUsername,
-  replaceUser,
-  sourceOf,
-  type User,
-  Username,
-  type Users,
-} from './user.ts'
-import { NewUser, UserChange } from './user-schema.ts'
+import { LocalUsername, replaceUser, sourceOf, type User, Username, type Users } from './user.ts'
+import { changeRights, NewUser, UserChange } from './user-schema.ts'
 
 const help = `Manages the users: who may log in, and with which rights.
 

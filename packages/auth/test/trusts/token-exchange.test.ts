@@ -161,7 +161,12 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
       pagination: { total_items: 1 },
     })
     const editor = await service.tokenOf('edda')
-    expect((await service.send('GET', '/api/trusts', undefined, editor)).status).toBe(403)
+    for (const [method, path, sent] of [
+      ['GET', '/api/trusts'],
+      ['POST', '/api/trusts', { ...wanted(), name: 'mine' }],
+      ['DELETE', '/api/trusts/none'],
+    ] as const)
+      expect((await service.send(method, path, sent, editor)).status).toBe(403)
   })
 })
 
@@ -360,6 +365,24 @@ test('keys are read again after ten minutes: those that an issuer has withdrawn 
   } finally {
     vi.useRealTimers()
   }
+})
+
+test('a token for the audience of one trust gets nothing of another', async () => {
+  await using service = await start()
+  service.clock.ms = Date.now()
+  const admin = await service.tokenOf('adam')
+  const other = {
+    name: 'other',
+    audience: 'https://other.test',
+    claims: { repository: 'acme/none' },
+  }
+  for (const trust of [wanted(), { ...wanted(), ...other }])
+    expect((await service.send('POST', '/api/trusts', trust, admin)).status).toBe(201)
+
+  const ofOther = await exchange(service, await issuer.sign({ aud: other.audience }))
+
+  expect(ofOther).toMatchObject(refused)
+  expect((await exchange(service, await issuer.sign())).status).toBe(200)
 })
 
 test('of several trusts the one with the most claims counts', async () => {

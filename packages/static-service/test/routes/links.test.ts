@@ -241,6 +241,29 @@ test('an editor makes links to what it may read, and they die with that right', 
   ])
 })
 
+test('links die while their maker is limited to elsewhere', async () => {
+  const limit = (folders: string[]) =>
+    service.call('PATCH', '/api/users/lena', { json: { folders } })
+  const password = 'words of a sharing editor'
+  const user = { username: 'lena', role: 'editor', folders: ['open/'], password }
+  await service.call('POST', '/api/users', { json: user })
+  const json = { username: 'lena', password }
+  const { body } = await service.call('POST', '/api/auth/login', { json, user: 'nobody' })
+  const headers = { authorization: `Bearer ${body.access_token}` }
+  const urls: string[] = []
+  for (const path of ['open/e.txt', 'open/'])
+    urls.push(
+      String((await service.call('POST', '/api/links', { json: { path }, headers })).body.url),
+    )
+  const statuses = () => Promise.all(urls.map(async (url) => (await get(url)).status))
+
+  expect(await statuses()).toEqual([200, 200])
+  await limit(['drafts/'])
+  expect(await statuses()).toEqual([404, 404])
+  await limit(['open/'])
+  expect(await statuses()).toEqual([200, 200])
+})
+
 test('a caller limited to folders sees and deletes no links to elsewhere, its own included', async () => {
   const { id } = await create({ path: 'drafts/a.css' }, 'admin')
   const json = { name: 'open only', role: 'admin', folders: ['open/'] }
