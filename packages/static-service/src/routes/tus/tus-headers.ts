@@ -37,27 +37,24 @@ export function readTusHeaders(headers: IncomingHttpHeaders): z.output<typeof Tu
 }
 
 /**
- * Where an upload goes, by its metadata and the directory in the query.
+ * The path that an upload goes to, by its metadata and the directory in the query.
  * @throws {HttpError} `malformed_request`, `invalid_path` and `reserved_path`.
  */
-export function readTarget(
-  metadata: string,
-  folder = '',
-): { path: string; conditions: Conditions } {
-  const { path, filename, overwrite = 'true', if_match: ifMatch } = readMetadata(metadata)
+export function readTarget(metadata: string, folder = ''): string {
+  const { path, filename } = readMetadata(metadata)
+  if (path !== undefined) return readWrittenPath(path)
+  if (filename === undefined) throw malformedTus('Upload-Metadata must have a path, or a filename')
+  return readPath(join(readDirectory(folder), filename))
+}
+
+/** The conditions of an upload. @throws {HttpError} `malformed_request`. */
+export function readConditions(metadata: string): Conditions {
+  const { overwrite = 'true', if_match: ifMatch } = readMetadata(metadata)
   if (overwrite !== 'true' && overwrite !== 'false')
     throw malformedTus('overwrite in Upload-Metadata must be true or false')
-  if (path === undefined && filename === undefined)
-    throw malformedTus('Upload-Metadata must have a path, or a filename')
   return {
-    path:
-      path === undefined
-        ? readPath(join(readDirectory(folder), filename ?? ''))
-        : readWrittenPath(path),
-    conditions: {
-      ...(overwrite === 'false' && { ifNoneMatch: '*' as const }),
-      ...(ifMatch !== undefined && { ifMatch: readIfMatch(ifMatch) }),
-    },
+    ...(overwrite === 'false' && { ifNoneMatch: '*' as const }),
+    ...(ifMatch !== undefined && { ifMatch: readIfMatch(ifMatch) }),
   }
 }
 

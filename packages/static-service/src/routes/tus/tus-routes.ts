@@ -17,7 +17,13 @@ import { requirePath } from '../callers.ts'
 import { registerRawBodies } from '../files/put-file.ts'
 import { conditionsOf, readBody, refuseContentCoding, storeFiles } from '../files/store-files.ts'
 import type { UploadDependencies } from '../files/uploads.ts'
-import { checkBytes, offsetStream, readTarget, readTusHeaders } from './tus-headers.ts'
+import {
+  checkBytes,
+  offsetStream,
+  readConditions,
+  readTarget,
+  readTusHeaders,
+} from './tus-headers.ts'
 import { tusSchemas } from './tus-schemas.ts'
 
 interface Dependencies extends UploadDependencies {
@@ -101,9 +107,9 @@ async function create(exchange: Exchange, folder: string | undefined) {
   const { 'upload-length': length = null, 'upload-metadata': metadata } = sent
   if ((length === null) === (sent['upload-defer-length'] === undefined))
     throw malformedTus('Send either Upload-Length or Upload-Defer-Length: 1')
-  const { path, conditions } = readTarget(metadata, folder)
   const caller = callerOf(request)
-  requirePath(caller, path)
+  const path = requirePath(caller, readTarget(metadata, folder))
+  const conditions = readConditions(metadata)
   const hasBody = headers['transfer-encoding'] !== undefined || contentLengthOf(request) > 0
   if (hasBody) demandOffsetStream(request)
   limits.checkSize(length ?? 0)
@@ -204,7 +210,7 @@ async function publish(exchange: Exchange, writer: UploadWriter, isRepeated: boo
   const isStored = row?.digest === draft.digest && row.uploadedBy === owner
   // A retry may come under another condition than the one that failed.
   const isChanged = request.headers['if-match'] !== undefined
-  const conditions = isChanged ? conditionsOf(request.headers) : readTarget(metadata).conditions
+  const conditions = isChanged ? conditionsOf(request.headers) : readConditions(metadata)
   const { stored } = isStored
     ? { stored: await describe([row]) }
     : await storeFiles(request, [{ path, draft }], exchange, conditions)

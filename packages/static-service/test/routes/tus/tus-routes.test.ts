@@ -161,6 +161,7 @@ test('without a path, the file is named by filename, in the directory of the que
 
   const answers = [
     await send('POST', '/api/uploads/?folder=d/e', creation({ filename: 'a.txt' })),
+    await send('POST', '/api/uploads/?folder=d', creation({ filename: 'upload' })),
     await send('POST', '/api/uploads/', creation({ filename: 'b.txt' })),
     await send('POST', '/api/uploads/?folder=d', creation({ filename: 'x', path: '/c.txt' })),
   ]
@@ -168,6 +169,7 @@ test('without a path, the file is named by filename, in the directory of the que
 
   expect(answers.map(({ headers }) => headers['content-location'])).toEqual([
     '/api/files/d/e/a.txt',
+    '/api/files/d/upload',
     '/api/files/b.txt',
     '/api/files/c.txt',
   ])
