@@ -2,7 +2,7 @@ import { ApiError, call } from './transport.js'
 
 /** @import { CallOptions } from './transport.js' */
 
-/** @typedef {{ token: string, username: string, role: string, folders?: string[], expiresAt: number }} Login `folders`: only these */
+/** @typedef {{ token: string, username: string, role: string, folders?: string[], writes?: string, expiresAt: number }} Login `folders`: only these */
 
 /**
  * Who is logged in where. Tokens are in `sessionStorage` too: they outlive a reload, and end with the tab.
@@ -122,6 +122,9 @@ export const session = new Session()
 /** @param {Api.ServiceName} service */
 export const mayEdit = (service) => (session.loginOf(service)?.role ?? 'viewer') !== 'viewer'
 
+/** Whether this person's writes of zones wait for another one's approval. */
+export const mustPropose = () => session.loginOf('domains')?.writes === 'propose'
+
 /** @param {Api.ServiceName} service */
 export const isAdmin = (service) => session.loginOf(service)?.role === 'admin'
 
@@ -149,7 +152,8 @@ export async function withLogin(service, send) {
     try {
       return await send(`Bearer ${session.loginOf(service)?.token ?? ''}`)
     } catch (error) {
-      const isRefused = error instanceof ApiError && error.status === 401
+      const isRefused =
+        error instanceof ApiError && error.status === 401 && error.code !== 'invalid_credentials'
       if (!isRefused || !(await session.renew(service))) throw error
     }
   }

@@ -29,7 +29,7 @@ export const titleOf = (service) => (service === 'domains' ? 'Domains' : 'Files'
 
 /** What to do about a failure, by its code, where the service's own sentence does not say so. @type {Record<string, string>} */
 const advices = {
-  unreachable: 'Nothing is lost: this page tries again by itself.',
+  unreachable: 'What you typed is not lost.',
   forbidden: 'Ask an admin for the right to do this.',
   history_gone: 'It is older than the history that this service keeps.',
   insufficient_storage: 'Delete files, or ask whoever runs the service for more room.',

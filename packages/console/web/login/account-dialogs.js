@@ -40,7 +40,8 @@ export function openAccount() {
   })
 }
 
-const hasDrafts = () => sessionStorage.getItem(draftsName) !== null
+const hasDrafts = () =>
+  Object.keys(sessionStorage).some((name) => name === draftsName || name.startsWith('form '))
 
 /** @param {'true'} [everywhere] */
 const openLogOut = (everywhere) =>

@@ -185,7 +185,8 @@ function pressKey(event) {
   const target = /** @type {HTMLElement} */ (event.target)
   if (event.key === 'Escape') leaveSearch(target)
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
-  if (target.matches?.('input:not([type=checkbox]), select, textarea')) return
+  const isDown = event.key === 'ArrowDown' && target.matches?.('[type=search]')
+  if (!isDown && target.matches?.('input:not([type=checkbox]), select, textarea')) return
   if (document.querySelector('dialog[open]')) return
   if (act(event.key)) event.preventDefault()
 }
@@ -201,7 +202,10 @@ const targets = {
 /** @param {string} key */
 function act(key) {
   if (key === '?') void openShortcuts()
-  if (!targets[key] || (key === 'ArrowDown' && document.activeElement?.closest('main *')))
+  if (
+    !targets[key] ||
+    (key === 'ArrowDown' && document.activeElement?.matches('main :not([type=search])'))
+  )
     return key === '?'
   /** @type {HTMLElement | null} */
   const target = document.querySelector(`main ${targets[key]}`)

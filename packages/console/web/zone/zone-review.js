@@ -1,3 +1,4 @@
+import { mustPropose } from '../api/client.js'
 import { ApiError } from '../api/transport.js'
 import { diffList, emailTypeLine, rememberQueued, summarizeDiff } from '../changes/change-item.js'
 import { html, nothing } from '../core/view.js'
@@ -61,7 +62,7 @@ class Review {
 
   get nextStep() {
     if (this.#store.conflict) return 'Go on with the new zone'
-    return this.preview ? 'Apply' : 'Try again'
+    return this.preview ? (mustPropose() ? 'Propose' : 'Apply') : 'Try again'
   }
 
   /** What lets a refused write pass, by the code of the refusal. @returns {Record<string, [string, () => unknown]>} */
@@ -100,7 +101,10 @@ class Review {
   async #apply() {
     const { zone, queued } = await this.#write(false)
     if (queued !== undefined && this.preview) rememberQueued(queued, this.preview.changes)
-    if (queued !== undefined) toast(html`Queued: <a href="#/changes">see the changes</a>`)
+    if (queued !== undefined)
+      toast(
+        html`${mustPropose() ? 'Proposed for approval' : 'Queued'}: <a href="#/changes">see the changes</a>`,
+      )
     else if (zone?.verified !== false) toast('Applied and verified at the registrar')
     else toast('Applied. The registrar could not be read back yet: see Changes.')
     if (!this.#send) this.#store.change(emptyDraft)

@@ -54,8 +54,8 @@ const pathOf = (domain, part) => `/api/domains/${encodeURIComponent(domain)}/dns
 /** A zone is read again when it is looked at after this time. */
 const staleMs = 15_000
 
-/** @type {Changes & { count: number }} what is queued: how many changes, and the records of those of this page */
-const nothingPending = { count: 0, added: [], removed: [] }
+/** @type {Changes & { count: number, proposed: number }} what is queued: how many changes, and the records of those of this page */
+const nothingPending = { count: 0, proposed: 0, added: [], removed: [] }
 
 /**
  * One domain: its zone as it was last read (`base`), the person's draft of it, what is queued (`pending`), and what
@@ -151,6 +151,7 @@ export class ZoneStore {
     const known = open.flatMap((each) => contentOf(each) ?? [])
     this.pending = {
       count: open.length,
+      proposed: changes.filter(({ status }) => status === 'proposed').length,
       added: known.flatMap(({ added }) => added),
       removed: known.flatMap(({ removed }) => removed),
     }

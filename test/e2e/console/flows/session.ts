@@ -119,6 +119,29 @@ export const sessionFlows: Flows = {
     assert.equal(await tester.text('not applied yet').count(), 0)
   },
 
+  'keeps a record that is half typed over other views and a reload': async (tester) => {
+    const { page } = tester
+    const zone = '/domains/emberworks.com'
+    const name = page.getByLabel('Name', { exact: true })
+    await tester.goTo(zone)
+    await tester.button('Add record').click()
+    await name.fill('half')
+    await page.getByRole('link', { name: 'History', exact: true }).click()
+    await page.getByRole('link', { name: 'Records', exact: true }).click()
+    await name.waitFor()
+    await tester.goTo('/changes')
+    await page.goBack()
+    await name.waitFor()
+    await page.reload()
+    await name.waitFor()
+    assert.equal(await name.inputValue(), 'half')
+    await page.locator('record-form').getByRole('button', { name: 'Cancel' }).click()
+    await name.waitFor({ state: 'detached' })
+    await page.reload()
+    await tester.button('Add record').waitFor()
+    assert.equal(await name.count(), 0)
+  },
+
   'ends all logins of a person everywhere, and their drafts here': async (tester) => {
     const { page, everything } = tester
     manageUsers(everything, ['add', 'edda', '--role', 'editor'], 'password-of-edda')
@@ -188,6 +211,9 @@ export const sessionFlows: Flows = {
     await page.keyboard.press('/')
     await page.keyboard.type('alder')
     await page.locator('.domains-table tbody tr').nth(1).waitFor({ state: 'detached' })
+    await page.keyboard.press('ArrowDown')
+    assert.equal(await page.evaluate('document.activeElement?.textContent'), 'alder-and-finch.com')
+    await page.keyboard.press('/')
     await page.keyboard.press('Escape')
     await page.keyboard.press('Escape')
     await page.locator('.domains-table tbody tr').nth(1).waitFor()

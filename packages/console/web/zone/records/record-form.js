@@ -15,10 +15,20 @@ const typeOptions = Object.entries(recordTypes).map(([type, { title }]) => [
 ])
 
 /**
+ * What is typed in the form of a zone, until it is saved or cancelled: it outlives the view and a reload.
+ * @param {string} domain @returns {{ key: string, fields: Fields } | null} `key`: of its row, or `new`
+ */
+export const keptForm = (domain) => JSON.parse(sessionStorage.getItem(`form ${domain}`) ?? 'null')
+
+/** @param {string} domain */
+export const forgetForm = (domain) => sessionStorage.removeItem(`form ${domain}`)
+
+/**
  * The form for one record, new or live. It validates while somebody types, and shows a fault once its field was touched.
  */
 export class RecordForm extends View {
   domain = ''
+  key = 'new'
   /** @type {Api.RecordInput | undefined} the record to edit; none: a new one */
   record
   /** @type {readonly Api.RecordInput[]} the other records of the zone */
@@ -32,7 +42,9 @@ export class RecordForm extends View {
 
   opened() {
     const { name, type, address, ttl = 1800, mx_pref: pref = 10 } = this.record ?? this.#fields
-    this.#fields = { name, type, address, ttl: String(ttl), mx_pref: String(pref) }
+    const kept = keptForm(this.domain)?.fields
+    this.#fields = kept ?? { name, type, address, ttl: String(ttl), mx_pref: String(pref) }
+    this.#touched = new Set(Object.entries(kept ?? {}).flatMap(([of, text]) => (text ? of : [])))
   }
 
   template() {
@@ -79,6 +91,8 @@ export class RecordForm extends View {
   #set(field, value) {
     this.#fields = { ...this.#fields, [field]: value }
     this.#touched.add(field)
+    const kept = JSON.stringify({ key: this.key, fields: this.#fields })
+    sessionStorage.setItem(`form ${this.domain}`, kept)
     this.update()
   }
 

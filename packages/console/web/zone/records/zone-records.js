@@ -8,10 +8,10 @@ import { attempt, empty, icon, notice, show, toast } from '../../ui/states.js'
 import { addRecord, countEdits, editRow, emptyDraft, rowsOf } from '../draft.js'
 import { openReview } from '../zone-review.js'
 import { ZoneStore } from '../zone-store.js'
+import { forgetForm, keptForm } from './record-form.js'
 import { bulkBar, plainTable, recordTable } from './record-table.js'
 import { emailTypes } from './record-types.js'
 import { openZoneFile } from './zone-file-dialog.js'
-import './record-form.js'
 
 /**
  * @import { TaggedZone } from '../zone-store.js'
@@ -55,7 +55,7 @@ export class ZoneRecords extends RouteView {
   }
 
   entered() {
-    this.#editing = undefined
+    this.#editing = keptForm(this.store.domain)?.key
     this.selection.choose([])
   }
 
@@ -81,6 +81,8 @@ export class ZoneRecords extends RouteView {
     const sorted = { ...zone, hosts: zone.hosts.toSorted(byName) }
     const rows = rowsOf(sorted, store.draft, store.pending)
     const shown = rows.filter((row) => this.#isShown(row))
+    // Also that of a record which somebody else removed.
+    const isApart = this.#editing && !rows.some(({ key }) => key === this.#editing)
     const table = {
       rows: shown,
       domain: store.domain,
@@ -93,12 +95,13 @@ export class ZoneRecords extends RouteView {
         ${zone.uses_registrar_dns ? nothing : notice('This domain uses other nameservers. Its records here are not in use and cannot be changed.', 'warn')}
         ${store.notes.length > 0 ? notice(html`<p>The zone changed meanwhile:</p><ul>${store.notes.map((note) => html`<li>${note}</li>`)}</ul>`, 'warn') : nothing}
         ${store.pending.count > 0 ? notice(html`${formatCount(store.pending.count, 'change')} waiting for the registrar: <a href="#/changes?domain=${store.domain}">see Changes</a>`) : nothing}
+        ${store.pending.proposed > 0 ? notice(html`${formatCount(store.pending.proposed, 'change')} waiting for an approval: <a href="#/changes?domain=${store.domain}&status=proposed">see Changes</a>`) : nothing}
         ${this.#toolbar(zone, isEditable)}
         <p class="note">
           Read from the registrar ${formatAge(new Date(readAt).toISOString())}
           <button class="link-button" ?disabled=${store.base.isLoading} @click=${() => store.readNow()}>Read it now</button>
         </p>
-        ${this.#editing === 'new' ? html`<div class="panel">${this.#form(undefined, rows)}</div>` : nothing}
+        ${isApart && isEditable ? html`<div class="panel">${this.#form(undefined, rows)}</div>` : nothing}
         <p class="sr-only" role="status">${formatCount(shown.length, 'record')}</p>
         ${shown.length > 0 ? recordTable(table) : this.#nothingShown(rows.length === 0, isEditable)}
         ${this.#emailType(zone, isEditable)}
@@ -146,6 +149,7 @@ export class ZoneRecords extends RouteView {
     return html`
       <record-form
         .domain=${this.store.domain}
+        .key=${row?.key ?? 'new'}
         .record=${row?.record}
         .others=${others.map(({ record }) => record)}
         .save=${(/** @type {Api.RecordInput} */ record) => this.#save(row, record)}
@@ -202,6 +206,7 @@ export class ZoneRecords extends RouteView {
   #save(row, record) {
     const { draft } = this.store
     this.#editing = undefined
+    forgetForm(this.store.domain)
     const next = row ? editRow(draft, row, record) : addRecord(draft, record)
     this.change(next, row?.key ?? 'new')
   }
@@ -209,6 +214,7 @@ export class ZoneRecords extends RouteView {
   /** @param {string} [key] of the row that gets the form; none: none */
   edit(key) {
     if (key !== undefined && !this.#finishForm()) return
+    forgetForm(this.store.domain) // It was cancelled, or is in the draft.
     if (key === undefined) this.#focus = selectorOf(this.#editing ?? '')
     else this.#focus = key === 'new' ? '#record-type' : '#record-address'
     this.#editing = key
