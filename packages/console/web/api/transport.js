@@ -69,10 +69,8 @@ export class ApiError extends Error {
 /** @param {Api.ServiceName} service */
 export function unreachable(service) {
   const detail = `The ${service} service at ${urlOf(service)} did not answer.`
-  return new ApiError(0, {
-    code: 'unreachable',
-    detail: navigator.onLine ? detail : 'This computer is offline.',
-  })
+  const code = 'unreachable'
+  return new ApiError(0, { code, detail: navigator.onLine ? detail : 'This computer is offline.' })
 }
 
 /** What to show of any failure. @param {unknown} error */

@@ -69,7 +69,6 @@ export async function getBlob(path, options) {
  * @param {{ sha256?: string, download?: boolean }} [options]
  */
 export function contentUrl(path, { sha256, download = false } = {}) {
-  const query = [...(download ? ['download'] : []), ...(sha256 ? [`v=${sha256.slice(0, 16)}`] : [])]
-  const search = query.length > 0 ? `?${query.join('&')}` : ''
-  return `${urlOf('files')}/static/${encodePath(path)}${search}`
+  const query = [download && 'download', sha256 && `v=${sha256.slice(0, 16)}`].filter(Boolean)
+  return `${urlOf('files')}/static/${encodePath(path)}${query.length > 0 ? `?${query.join('&')}` : ''}`
 }

@@ -46,15 +46,12 @@ class FolderTree extends FilesView {
   }
 
   template() {
+    const all = html`
+      <a class="tree-row" href="#/files/" aria-current=${this.address === '/' ? 'page' : nothing}>
+        <span class="tree-toggle"></span>${icon('folder')}<span class="tree-name">All files</span></a>`
     return html`
       <nav class="tree" aria-label="Folders" @keydown=${this.#keys}>
-        ${
-          ownFolders()
-            ? nothing
-            : html`<a class="tree-row" href="#/files/" aria-current=${this.address === '/' ? 'page' : nothing}>
-              <span class="tree-toggle"></span>${icon('folder')}<span class="tree-name">All files</span>
-            </a>`
-        }
+        ${ownFolders() ? nothing : all}
         ${show(this.#levels, (levels) => this.#level(levels, ''), 3)}
       </nav>`
   }

@@ -25,7 +25,7 @@ export function openAccount() {
             return html`
               <section class="account">
                 <h3>${titleOf(service)}</h3>
-                ${login ? describe(login) : html`<p class="muted">Not logged in.</p><login-form .services=${[service]}></login-form>`}
+                ${login ? html`<p><strong>${login.username}</strong> <span class="chip">${login.role}</span></p><p class="muted">This login ends in ${formatDuration(Math.max(0, login.expiresAt - Date.now()) / 1000)}.</p>` : html`<p class="muted">Not logged in.</p><login-form .services=${[service]}></login-form>`}
                 <p class="note"><code>${urlOf(service)}</code></p>
               </section>`
           })}
@@ -54,11 +54,6 @@ const openLogOut = (everywhere) =>
     danger: true,
     action: () => session.logOut(everywhere),
   })
-
-/** @param {import('../api/client.js').Login} login */
-const describe = ({ username, role, expiresAt }) => html`
-  <p><strong>${username}</strong> <span class="chip">${role}</span></p>
-  <p class="muted">This login ends in ${formatDuration(Math.max(0, expiresAt - Date.now()) / 1000)}.</p>`
 
 const newPassword = { type: 'password', autocomplete: 'new-password', isRequired: true }
 
@@ -139,21 +134,14 @@ export function openInviteDialog() {
       ${formField(form, 'invite', 'Invite code', { isRequired: true })}
       ${formField(form, 'new', 'Your new password', { ...newPassword, hint: 'At least 10 characters' })}`,
     action: async () => {
-      await acceptAtOne(form)
+      // The service that made the invite knows it; both do, where they share their users.
+      const options = { method: 'POST', json: form }
+      const tries = offeredServices().map((service) => call(service, '/api/auth/password', options))
+      await Promise.any(tries).catch(({ errors: [refusal] }) => {
+        throw refusal
+      })
       await session.logIn(offeredServices(), form.username, form.new)
     },
-  })
-}
-
-/**
- * The service that made the invite knows it; both do, where they share their users.
- * @param {{ username: string, invite: string, new: string }} json
- */
-async function acceptAtOne(json) {
-  const path = '/api/auth/password'
-  const tries = offeredServices().map((service) => call(service, path, { method: 'POST', json }))
-  await Promise.any(tries).catch(({ errors: [refusal] }) => {
-    throw refusal
   })
 }
 

@@ -82,7 +82,7 @@ export const loginPage = () => html`
       ${
         offeredServices().length === 0
           ? notice(
-              'No service is configured: set DOMAIN_SERVICE_URL or STATIC_SERVICE_URL.',
+              html`No service is configured: set DOMAIN_SERVICE_URL or STATIC_SERVICE_URL.`,
               'warn',
             )
           : html`

@@ -20,13 +20,11 @@ class TokenList extends ServiceLists {
   }
 
   template() {
-    return page(
-      'API tokens',
-      html`<button class="button primary" data-key="n" @click=${() => this.reloadAfter(openTokenDialog())}>${icon('plus')} New token</button>`,
-      html`
-        <p class="muted">Tokens are for programs and devices: each has its own limits, and can be revoked at any time.</p>
-        ${this.sections((service, tokens) => this.#list(service, tokens))}`,
-    )
+    const create = html`<button class="button primary" data-key="n" @click=${() => this.reloadAfter(openTokenDialog())}>${icon('plus')} New token</button>`
+    const content = html`
+      <p class="muted">Tokens are for programs and devices: each has its own limits, and can be revoked at any time.</p>
+      ${this.sections((service, tokens) => this.#list(service, tokens))}`
+    return page('API tokens', create, content)
   }
 
   /** @param {Api.ServiceName} service @param {Api.ApiToken[]} tokens */

@@ -1,3 +1,4 @@
+import { explain } from '../api/transport.js'
 import { overlays } from '../core/router.js'
 import { Attempt, focusOn, html, nothing, render } from '../core/view.js'
 import { errorNotice, iconButton, toast } from './states.js'
@@ -58,7 +59,7 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
  * @param {{ title: string, body: unknown | ((update: () => void, attempt: Attempt) => unknown), confirm: string,
  *   busy?: string, className?: string, danger?: boolean, isReady?: () => boolean,
  *   prepare?: () => Promise<unknown>, action: () => Promise<unknown>, other?: [label: string, action: () => Promise<unknown>],
- *   ways?: () => Record<string, [label: string, decide: () => unknown]>, done?: () => unknown, said?: unknown }} options `body`: a
+ *   ways?: () => Record<string, [label: string, decide: () => unknown] | undefined>, done?: () => unknown, said?: unknown }} options `body`: a
  *   function where it changes; `prepare`: done first, while the dialog can be left; `action`: false where there is more to
  *   decide; `other`: what can be done instead; `ways`: what lets it pass, by the code of the problem; `said`: in passing, after
  *   it was done; `done`: shown after it was done, as what is shown only once
@@ -90,13 +91,11 @@ export async function confirmDialog(options) {
         return html`
           <div class="dialog-body">${options.done()}</div>
           <footer class="dialog-footer"><button class="button" @click=${() => close()}>Done</button></footer>`
-      const ways = Object.entries(options.ways?.() ?? {}).map(([code, [label, decide]]) => {
-        const goOn = () => {
-          decide()
-          void run()
-        }
-        return [code, [label, goOn]]
-      })
+      const way = attempt.error ? options.ways?.()[explain(attempt.error).code] : undefined
+      const goOn = () => {
+        way?.[1]()
+        void run()
+      }
       const submit = (/** @type {Event} */ event) => {
         event.preventDefault()
         void run()
@@ -104,7 +103,7 @@ export async function confirmDialog(options) {
       return html`
         <form class="dialog-form" @submit=${submit}>
           <div class="dialog-body" aria-live=${options.prepare ? 'polite' : 'off'}>
-            ${typeof body === 'function' ? body(update, attempt) : body} ${errorNotice(attempt.error, Object.fromEntries(ways))}
+            ${typeof body === 'function' ? body(update, attempt) : body} ${errorNotice(attempt.error, way && [way[0], goOn])}
           </div>
           <footer class="dialog-footer">
             <button class="button" type="button" ?autofocus=${danger} ?disabled=${isLocked()} @click=${() => close()}>Cancel</button>

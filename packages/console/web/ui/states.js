@@ -84,25 +84,21 @@ export const empty = (name, title, text, action) => html`
     ${action ? html`<div class="button-row">${action}</div>` : nothing}
   </div>`
 
+/** A failure inside a form or dialog. @param {unknown} error @param {Action} [action] a way out */
+export const errorNotice = (error, action) =>
+  error ? notice(errorText(error), 'bad', action) : nothing
+
 /**
- * A failure inside a form or dialog.
- * @param {unknown} error
- * @param {Record<string, [label: string, run: () => void] | undefined>} [actions] a way out, by the code of the problem
+ * @typedef {[label: string, run: () => void]} Action
+ * @param {unknown} content
+ * @param {'bad' | 'warn' | 'good' | 'info'} [tone]
+ * @param {Action} [action]
  */
-export const errorNotice = (error, actions = {}) =>
-  error ? alertOf(errorText(error), actions[explain(error).code]) : nothing
-
-/** @param {unknown} content @param {[label: string, run: () => void]} [action] */
-const alertOf = (content, [label, run] = ['', () => {}]) => html`
-  <div class="notice bad" role="alert">
-    ${icon('warning')}
-    <div>${content}</div>
-    ${label ? html`<button class="button" type="button" @click=${run}>${label}</button>` : nothing}
+export const notice = (content, tone = 'info', action) => html`
+  <div class="notice ${tone}" role=${tone === 'bad' ? 'alert' : nothing}>
+    ${icon(tone === 'good' ? 'check' : 'warning')}<div>${content}</div>
+    ${action ? html`<button class="button" type="button" @click=${action[1]}>${action[0]}</button>` : nothing}
   </div>`
-
-/** @param {unknown} content @param {'bad' | 'warn' | 'good' | 'info'} [tone] */
-export const notice = (content, tone = 'info') => html`
-  <div class="notice ${tone}">${icon(tone === 'good' ? 'check' : 'warning')}<div>${content}</div></div>`
 
 /** @param {unknown} error */
 function errorText(error) {
@@ -132,7 +128,7 @@ export function show({ value, error, reload }, ready, rows) {
   const countdown = html`<retry-countdown .error=${error} .retry=${reload}></retry-countdown>`
   const isPassing = explain(error).retryAfter !== undefined
   const content = html`${errorText(error)} ${isPassing ? countdown : nothing}`
-  return html`${alertOf(content, ['Try again', reload])}${value === undefined ? nothing : ready(value)}`
+  return html`${notice(content, 'bad', ['Try again', reload])}${value === undefined ? nothing : ready(value)}`
 }
 
 /** Tries again by itself when the service said to, or after a few seconds where it did not answer. */

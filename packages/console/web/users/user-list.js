@@ -35,13 +35,10 @@ class UserList extends ServiceLists {
   }
 
   template() {
-    return page(
-      'Users',
-      '',
-      html`
-        <p class="muted">Changes count at once, everywhere. Who is removed is logged out, and their API tokens end.</p>
-        ${this.sections((service, users) => this.#list(service, users), 'New user', openUserDialog, this.#shown())}`,
-    )
+    const content = html`
+      <p class="muted">Changes count at once, everywhere. Who is removed is logged out, and their API tokens end.</p>
+      ${this.sections((service, users) => this.#list(service, users), 'New user', openUserDialog, this.#shown())}`
+    return page('Users', '', content)
   }
 
   /** @param {Api.ServiceName} service @param {Api.User[]} users */
@@ -110,6 +107,8 @@ function openUserDialog(service, user) {
     writes: /** @type {string} */ (user?.writes ?? ''),
   }
   let invite = ''
+  const words = () =>
+    html`<strong>Send this code to ${form.username}.</strong> It is shown this once, and valid for 72 hours: on the login page, “I have an invite”.`
   return confirmDialog({
     title: user ? `Change ${user.username}` : 'New user',
     confirm: user ? 'Save' : 'Add',
@@ -123,14 +122,7 @@ function openUserDialog(service, user) {
     action: async () => {
       invite = (await save(service, form, user)) ?? ''
     },
-    done: user
-      ? undefined
-      : () =>
-          secretOnce(
-            html`<strong>Send this code to ${form.username}.</strong> It is shown this once, and valid for 72 hours: on the login page, “I have an invite”.`,
-            invite,
-            'Invite',
-          ),
+    done: user ? undefined : () => secretOnce(words(), invite, 'Invite'),
     said: user && `${form.username} changed`,
   })
 }

@@ -74,10 +74,14 @@ class VersionListView extends RouteView {
   }
 
   /** @param {Api.VersionRecord} record @param {boolean} isCurrent */
-  #version(
-    { version, changelog, changelog_truncated: isCut, created_by: by, created_at: at },
-    isCurrent,
-  ) {
+  #version(record, isCurrent) {
+    const {
+      version,
+      changelog,
+      changelog_truncated: isCut,
+      created_by: by,
+      created_at: at,
+    } = record
     const whole = this.#whole.get(version)
     return html`
       <li class="panel version">

@@ -84,14 +84,15 @@ class WebhookList extends ServiceLists {
 
 customElements.define('webhook-list', WebhookList)
 
+const zoneTypes = ['zone.changed', 'zone.changed_outside']
+const changeTypes = ['change.proposed', 'change.refused', 'change.unconfirmed']
+const accountTypes = ['domain.expiring', 'domain.added', 'domain.removed', 'registrar.failing']
 const typesOf = {
-  domains: [
-    ...['zone.changed', 'zone.changed_outside', 'change.proposed', 'change.refused'],
-    ...['change.unconfirmed', 'domain.expiring', 'domain.added', 'domain.removed'],
-    ...['registrar.failing', 'registrar.recovered'],
-  ],
+  domains: [...zoneTypes, ...changeTypes, ...accountTypes, 'registrar.recovered'],
   files: ['files.changed', 'version.created'],
 }
+
+const words = html`<strong>Copy the secret now.</strong> The receiver checks signatures with it. It is shown this once.`
 
 /** Adds a webhook and shows its secret, this once. @param {Api.ServiceName} service @returns {Promise<boolean>} whether one was made */
 function openWebhookDialog(service) {
@@ -121,12 +122,7 @@ function openWebhookDialog(service) {
       }
       ;({ secret } = await send(service, 'post', '/api/webhooks', { json }))
     },
-    done: () =>
-      secretOnce(
-        html`<strong>Copy the secret now.</strong> The receiver checks signatures with it. It is shown this once.`,
-        secret,
-        'Secret',
-      ),
+    done: () => secretOnce(words, secret, 'Secret'),
   })
 }
 

@@ -16,6 +16,8 @@ const spans = [
   ['365', '1 year'],
 ]
 
+const words = html`<strong>Copy it now.</strong> The link is shown this once. Whoever has it reads the files.`
+
 /** Links to a file or a folder, and whether a folder is private. @param {string} path a folder ends in `/` */
 export function openShareDialog(path) {
   const form = { days: '7', downloads: '' }
@@ -48,12 +50,7 @@ export function openShareDialog(path) {
       const json = { path, expires_in: Number(form.days) * day, ...downloads }
       url = new URL((await send('files', 'post', '/api/links', { json })).url, urlOf('files')).href
     },
-    done: () =>
-      secretOnce(
-        html`<strong>Copy it now.</strong> The link is shown this once. Whoever has it reads the files.`,
-        url,
-        'Link',
-      ),
+    done: () => secretOnce(words, url, 'Link'),
   })
 }
 

@@ -47,10 +47,7 @@ export function recordTable(shown) {
 
 /** Records as they are. @param {readonly Api.HostRecord[]} records @param {string} domain */
 export const plainTable = (records, domain) =>
-  recordTable({
-    rows: records.map((record) => rowOf(record.id, 'kept', record)),
-    domain,
-  })
+  recordTable({ rows: records.map((record) => rowOf(record.id, 'kept', record)), domain })
 
 /** @param {DraftRow} row @param {RecordTable} table */
 function recordRow(row, table) {
