@@ -6,6 +6,7 @@ export { appendEvents, type NewEvent, type StoredEvent } from './outbox.ts'
 export {
   eventMigrations,
   eventTables,
+  ofTypes,
   webhookMigrations,
   webhookTables,
 } from './tables.ts'

@@ -1,14 +1,7 @@
 import { HttpError } from '@domains-and-files/http'
-import {
-  join,
-  list,
-  name,
-  now,
-  type Sql,
-  type SqlTransaction,
-  sql,
-} from '@domains-and-files/persistence'
+import { join, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { endOfNumber, eventId, idsPerMs, startOfTime } from './event-id.ts'
+import { ofTypes } from './tables.ts'
 
 const events = name('events')
 const sequence = name('event_sequence')
@@ -113,7 +106,7 @@ export class EventLog {
     let next = later(after, oldest)
     for (let scanned = 0; scanned < maxScanned; scanned += batchRows) {
       const rows = await this.#sql.all<EventRow>(sql`select ${columns} from ${events}
-        where id > ${next} and ${types ? sql`type in (${list(types)})` : sql`1 = 1`} order by id limit ${batchRows}`)
+        where id > ${next} and ${types ? ofTypes(types) : sql`1 = 1`} order by id limit ${batchRows}`)
       for (const row of rows) {
         if (found.length === limit) return { events: found, next, isEnd: false }
         const shown = show(toEvent(row))

@@ -1,15 +1,28 @@
 import {
   dialect,
   int8,
+  list,
   type Migrations,
   name,
   type SqlTable,
+  type Statement,
   sql,
   strict,
 } from '@domains-and-files/persistence'
 
 // Ids sort by their bytes in both databases.
 const text = dialect({ sqlite: sql`text`, postgres: sql`text collate "C"` })
+
+// These have no index, which would be written with each change: reading in the order of ids finds them soon.
+const frequentTypes = ['files.changed', 'zone.changed']
+
+const isRare: Statement = sql([
+  `type not in (${frequentTypes.map((type) => `'${type}'`).join(', ')})`,
+])
+
+/** Condition: events of one of these types. Rare ones are found by an index. */
+export const ofTypes = (types: readonly string[]): Statement =>
+  sql`type in (${list(types)}) and ${types.some((type) => frequentTypes.includes(type)) ? sql`1 = 1` : isRare}`
 
 /** The outbox: in the database of what the events are about. */
 export const eventMigrations = {
@@ -29,6 +42,8 @@ export const eventMigrations = {
       pruned_at ${int8} not null,
       expired ${text} not null
     ) ${strict}`,
+    sql`drop index ${name('events_of_type')};
+    create index events_of_type on ${name('events')} (type, id) where ${isRare}`,
   ],
 } satisfies Migrations
 

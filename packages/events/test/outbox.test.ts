@@ -3,6 +3,7 @@ import { name, type Sql, sql } from '@domains-and-files/persistence'
 import { describe, expect, it } from 'vitest'
 import { timeOfId } from '../src/event-id.ts'
 import { appendEvents, EventLog, type StoredEvent } from '../src/outbox.ts'
+import { ofTypes } from '../src/tables.ts'
 import { forms, start } from './support/databases.ts'
 
 const dayMs = 86_400_000
@@ -140,4 +141,19 @@ describe.each(forms)('the outbox in $form', ({ open }) => {
     expect(new Set(seen).size).toBe(60)
     expect(seen).toEqual((await readAll(log)).found)
   })
+})
+
+it('finds rare events by an index, frequent ones in the order of ids, without collecting either', async () => {
+  await using db = await forms[0].open()
+  const planOf = async (types: string[]) => {
+    const steps = await db.sql.all<{ detail: string }>(sql`explain query plan
+      select data from ${name('events')} where id > ${''} and ${ofTypes(types)} order by id limit 500`)
+    return steps.map(({ detail }) => detail)
+  }
+  expect(await planOf(['link.used_up'])).toEqual([
+    'SEARCH events USING INDEX events_of_type (type=? AND id>?)',
+  ])
+  const inOrder = ['SEARCH events USING INDEX sqlite_autoindex_events_1 (id>?)']
+  expect(await planOf(['files.changed'])).toEqual(inOrder)
+  expect(await planOf(['files.changed', 'version.created', 'link.used_up'])).toEqual(inOrder)
 })

@@ -1,4 +1,4 @@
-import { appendEvents, type StoredEvent } from '@domains-and-files/events'
+import { appendEvents, ofTypes, type StoredEvent } from '@domains-and-files/events'
 import {
   forUpdate,
   join,
@@ -195,7 +195,7 @@ export async function recordRegistrarEvent(
   await database.transaction(async (transaction) => {
     await transaction.get(sql`select last from ${name('event_sequence')} ${forUpdate}`)
     const last = await transaction.get<{ type: string }>(sql`select type from ${name('events')}
-      where type in (${failing}, ${recovered}) order by id desc limit 1`)
+      where ${ofTypes(registrarEvents)} order by id desc limit 1`)
     const type = isFailing ? failing : recovered
     if ((last?.type ?? recovered) !== type)
       await appendEvents(transaction, [{ type, data: { registrar } }])

@@ -51,6 +51,11 @@ export class Connection {
     this.database.function('now_ms', { directOnly: true }, options.now ?? Date.now)
   }
 
+  /** Runs a statement without values. */
+  run(text: string): void {
+    this.prepare({ text, values: [] }).run()
+  }
+
   prepare({ text }: Rendered): Database.Statement<unknown[]> {
     const known = this.#prepared.get(text)
     if (known) return known

@@ -125,7 +125,7 @@ export class SqliteSql implements Sql {
           this.#writer.database.exec(`pragma synchronous = ${synchronous}`)
           this.#synchronous = synchronous
         }
-        await beginImmediate(this.#writer.database, deadline)
+        await beginImmediate(this.#writer, deadline)
         const check = synchronous === 'FULL' ? () => this.#checkFiles() : undefined
         const value = await inTransaction(this.#writer, work, check)
         this.#known = { at: performance.now(), isAvailable: true }
@@ -143,7 +143,7 @@ export class SqliteSql implements Sql {
     this.#idle = undefined
     let isUsable = false
     try {
-      connection.database.exec('begin')
+      connection.run('begin')
       const value = await inTransaction(connection, work)
       isUsable = true
       return value
@@ -216,10 +216,10 @@ export class SqliteSql implements Sql {
   }
 }
 
-async function beginImmediate(database: Database, deadline: number) {
+async function beginImmediate(connection: Connection, deadline: number) {
   for (let attempt = 0; ; attempt++) {
     try {
-      database.exec('begin immediate')
+      connection.run('begin immediate')
       return
     } catch (error) {
       const isLocked = error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
@@ -236,14 +236,13 @@ async function inTransaction<T>(
   work: (transaction: SqlTransaction) => Promise<T>,
   check?: () => void,
 ): Promise<T> {
-  const { database } = connection
   try {
     const value = await work(new OpenTransaction(connection))
     check?.()
-    database.exec('commit')
+    connection.run('commit')
     return value
   } catch (error) {
-    if (database.inTransaction) database.exec('rollback')
+    if (connection.database.inTransaction) connection.run('rollback')
     throw error
   }
 }

@@ -1,4 +1,4 @@
-import { appendEvents } from '@domains-and-files/events'
+import { appendEvents, ofTypes } from '@domains-and-files/events'
 import { list, name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/path-segments.ts'
 import type { Link } from '../../sharing/links.ts'
@@ -58,7 +58,7 @@ export async function appendLinkEvents(
   const type = 'link.used_up'
   const texts = list(links.map((link) => JSON.stringify(link)))
   const known = await transaction.all<{ data: string }>(
-    sql`select data from ${name('events')} where type = ${type} and data in (${texts})`,
+    sql`select data from ${name('events')} where ${ofTypes([type])} and data in (${texts})`,
   )
   const ids = new Set(known.map(({ data }) => (JSON.parse(data) as Link).id)) // As stored below.
   const added = links.filter(({ id }) => !ids.has(id))
