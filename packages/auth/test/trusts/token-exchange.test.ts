@@ -242,8 +242,20 @@ describe('a service that trusts', () => {
   })
 
   test('clocks may differ by a minute', async () => {
-    for (const change of [{ exp: now() - 30 }, { nbf: now() + 30 }, { iat: now() + 30 }])
-      expect((await exchange(service, await issuer.sign(change))).status).toBe(200)
+    const at = Math.floor(service.clock.ms / 1000)
+    const cases: [object, number][] = [
+      [{ exp: at - 59 }, 200],
+      [{ exp: at - 60 }, 400],
+      [{ nbf: at + 60 }, 200],
+      [{ nbf: at + 61 }, 400],
+      [{ iat: at + 60 }, 200],
+      [{ iat: at + 61 }, 400],
+    ]
+    const late = await issuer.sign({ exp: at - 30 })
+    expect((await exchange(service, late)).status).toBe(200)
+    expect(await exchange(service, late)).toMatchObject(refused)
+    for (const [change, status] of cases)
+      expect((await exchange(service, await issuer.sign({ ...change }))).status).toBe(status)
     expect(
       (await exchange(service, await issuer.sign({ aud: ['a', 'https://files.test'] }))).status,
     ).toBe(200)
@@ -340,28 +352,32 @@ test('refused tokens are limited by the network of the client, right ones do not
   expect((await service.login('vera')).status).toBe(200)
 })
 
-test('keys are read again after ten minutes: those that an issuer has withdrawn no longer count', async () => {
+test('an unknown key is looked for again after a minute; keys that an issuer has withdrawn no longer count after ten', async () => {
   await using service = await start()
   await using own = await startIssuer()
   const begun = Date.now()
   service.clock.ms = begun
   const trust = { ...wanted(), issuer: own.url }
   await service.send('POST', '/api/trusts', trust, await service.tokenOf('adam'))
-  const exchangeAfter = async (ms: number) => {
+  const exchangeAfter = async (ms: number, kid = 'RS256') => {
     vi.setSystemTime(begun + ms)
     service.clock.ms = begun + ms
-    return exchange(service, await own.sign())
+    return exchange(service, await own.sign({}, { kid }))
   }
 
   vi.useFakeTimers({ toFake: ['Date'] })
   try {
     expect((await exchangeAfter(0)).status).toBe(200)
     const fetches = own.fetches.length
+    await own.add('late', 'RS256')
+    expect(await exchangeAfter(59_000, 'late')).toMatchObject(refused)
+    expect(own.fetches.length).toBe(fetches)
+    expect((await exchangeAfter(61_000, 'late')).status).toBe(200)
     own.published.splice(0)
     expect((await exchangeAfter(590_000)).status).toBe(200)
-    expect(own.fetches.length).toBe(fetches)
-    expect(await exchangeAfter(610_000)).toMatchObject(refused)
-    expect(own.fetches.length).toBeGreaterThan(fetches)
+    expect(own.fetches.length).toBe(fetches + 1)
+    expect(await exchangeAfter(670_000)).toMatchObject(refused)
+    expect(own.fetches.length).toBeGreaterThan(fetches + 1)
   } finally {
     vi.useRealTimers()
   }
