@@ -240,6 +240,27 @@ test('admins list, set and remove rules; nobody else does', async () => {
   expect((await service.call('PUT', '/api/access/x', { json: {} })).status).toBe(400)
 })
 
+test('an admin limited to folders sets and removes rules of these only', async () => {
+  const json = { name: 'limited', role: 'admin', folders: ['drafts/'] }
+  const { body } = await service.call('POST', '/api/tokens', { json })
+  const headers = { authorization: `Bearer ${body.token}` }
+  const send = (method: string, prefix: string) =>
+    service.call(method, `/api/access/${prefix}`, { json: { public: true }, headers })
+
+  for (const prefix of ['other', 'none', 'draft'])
+    for (const method of ['PUT', 'DELETE'])
+      expect((await send(method, prefix)).body.code).toBe('directory_not_found')
+  expect((await send('PUT', 'drafts/mine')).status).toBe(200)
+  expect((await send('DELETE', 'drafts/mine')).status).toBe(204)
+})
+
+test('a token limited to records reads no private file', async () => {
+  const json = { name: 'records', records: [{ name: 'www', types: ['A'] }] }
+  const { body } = await service.call('POST', '/api/tokens', { json })
+
+  expect((await get('drafts/small.bin', { 'x-api-key': String(body.token) })).status).toBe(404)
+})
+
 test('with STATIC_DEFAULT_ACCESS=private files are private that no rule makes public', async () => {
   await using hidden = await start({ env: { STATIC_DEFAULT_ACCESS: 'private' } })
   await hidden.put('a.txt', 'a')

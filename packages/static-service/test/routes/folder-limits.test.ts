@@ -88,7 +88,10 @@ describe('outside of its folders a limited caller finds nothing', () => {
     ['GET', `/api/files/tree?prefix=${path}`],
     ['GET', `/api/files/categories?prefix=${path}`],
     ['GET', `/api/versions/stats?prefix=${path}`],
+    ['GET', `/api/versions/1/files?prefix=${path}`],
+    ['GET', `/api/versions/1/diff?prefix=${path}`],
     ['GET', `/api/trees/${path}/`],
+    ['PUT', '/api/trees/docs/new/', { json: { from: `${path}/` } }],
   ]
   // A file, one directly above, a directory that begins alike, and what is not there.
   const paths = ['secret/d.txt', 'e.txt', 'docsx', 'none/none.txt']
