@@ -3,6 +3,9 @@ import { name, type Sql, sql } from '@domains-and-files/persistence'
 
 const table = name('one_time')
 
+/** How long what has expired is kept: by the clock of another replica it may not have expired yet. */
+export const clockMarginMs = 3_600_000
+
 /** What counts once, on whichever replica and also after a restart: codes that are taken, and tokens that are used. */
 export class OneTime {
   readonly #database: Sql
@@ -17,7 +20,9 @@ export class OneTime {
   /** Stores a value under a key, of which only the digest is stored. @returns false if there is one under it. */
   async put(key: string, value: string, expiresAt: number): Promise<boolean> {
     return await this.#database.transaction(async (transaction) => {
-      await transaction.run(sql`delete from ${table} where expires_at <= ${this.#now()}`)
+      await transaction.run(
+        sql`delete from ${table} where expires_at <= ${this.#now() - clockMarginMs}`,
+      )
       const added = await transaction.run(
         sql`insert into ${table} (id, value, expires_at) values (${digestOf(key)}, ${value}, ${expiresAt})
           on conflict (id) do nothing`,

@@ -2,6 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
+import { clockMarginMs } from '../one-time.ts'
 import { type Caller, callerOfUser, limitsOf, Role } from '../rights.ts'
 import type { Trust, Trusts } from '../trusts/trusts.ts'
 import { activeUserOf, usersTable } from '../users/sql-users.ts'
@@ -225,7 +226,7 @@ export class SessionEndings {
     const { id, password, expires_at: expiresAt } = ending
     const { database, now } = this.#options
     await database.transaction(async (transaction) => {
-      await transaction.run(sql`delete from ${table} where expires_at <= ${now()}`)
+      await transaction.run(sql`delete from ${table} where expires_at <= ${now() - clockMarginMs}`)
       await transaction.run(
         sql`insert into ${table} (id, password, expires_at) values (${id}, ${password}, ${expiresAt})
           on conflict (id) do update set password = excluded.password
