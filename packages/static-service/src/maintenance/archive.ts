@@ -78,9 +78,12 @@ export async function openSharedSource(): Promise<BackupSource> {
       postgres.snapshot(async (transaction) => {
         const { tables, files } = await readAuthSchema(transaction, otherTables)
         await work.rows([...readCatalog(transaction), ...tables], files)
-        await work.blobs((digest) =>
-          blobs.openAt(transaction, digest).then(explained, throwExplained),
-        )
+        let looked: Promise<unknown> = Promise.resolve() // A connection has one statement at a time.
+        await work.blobs((digest) => {
+          const found = looked.then(() => blobs.openAt(transaction, digest))
+          looked = found.catch(() => undefined)
+          return found.then(explained, throwExplained)
+        })
       }),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   }

@@ -126,7 +126,7 @@ test('files move from a folder to PostgreSQL and S3 and back, and every answer s
   const unchanged = (found: string[]) =>
     found.filter((answer) => !later.some((path) => answer.startsWith(`${path} `)))
   const again = await runCli(shared, 'backup', second, '--verify')
-  expect([again.status, again.errors]).toEqual([0, expect.any(String)])
+  expect([again.status, again.errors]).toEqual([0, expect.not.stringContaining('Warning')])
   expect((await runCli({}, 'check', second, '--verify')).status).toBe(0)
   const back = { DATA_DIR: join(folder, 'back') }
   expect((await runCli(back, 'restore', second, '--verify')).status).toBe(0)
