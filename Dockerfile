@@ -42,6 +42,7 @@ COPY --from=build /app/program/dist program/dist
 COPY --from=build --chown=node /app/program/node_modules/.cache program/node_modules/.cache
 USER node
 EXPOSE $PORT
-HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=3 \
+# A check starts Node: on a busy machine that takes seconds.
+HEALTHCHECK --interval=5s --timeout=10s --start-period=60s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/health').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "program/dist/main.js"]
