@@ -88,6 +88,8 @@ describe('outside of its folders a limited caller finds nothing', () => {
     ['GET', `/api/files/tree?prefix=${path}`],
     ['GET', `/api/files/categories?prefix=${path}`],
     ['GET', `/api/versions/stats?prefix=${path}`],
+    ['GET', `/api/history?path=${path}`],
+    ['GET', `/api/history/content?path=${path}&change=1`],
     ['GET', `/api/versions/1/files?prefix=${path}`],
     ['GET', `/api/versions/1/diff?prefix=${path}`],
     ['GET', `/api/trees/${path}/`],
