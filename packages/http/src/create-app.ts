@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import cors from '@fastify/cors'
+import corsPlugin from '@fastify/cors'
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -28,6 +28,7 @@ import type { About } from './openapi/document.ts'
 import { serveOpenapi, serveRoot } from './openapi/routes.ts'
 import { answerError, type HttpError } from './problem-details.ts'
 import { maxParamLength, trackMethods } from './requests/allowed-methods.ts'
+import { type CrossOriginHeaders, crossOriginHeaders } from './requests/cross-origin.ts'
 import { parseJsonBodies } from './requests/json-body.ts'
 import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
 import { checkRequestHeads, parserOptions, requestIdOf } from './requests/request-head.ts'
@@ -78,7 +79,9 @@ export async function createApp(
   const { metrics } = options
   const accessLog = new AccessLog(options.log, options.redactPath)
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
-  const app = createServer(options, { limits, accessLog })
+  const cors = corsOptions(options)
+  const crossOrigin = crossOriginHeaders(options.corsOrigins, cors.exposedHeaders)
+  const app = createServer(options, { limits, accessLog, crossOrigin })
   logAbandonedRequests(app, accessLog)
   registerLogMetrics(metrics, options.log)
   const { trustProxy } = options
@@ -91,13 +94,14 @@ export async function createApp(
       trustProxy,
       stallTimeout,
     })
-  shedLoad(app, limits, { metrics, rawRoute })
+  shedLoad(app, limits, { metrics, rawRoute, crossOrigin })
   limitConnections(app, { limits, bodies: limitBodies(app, { limits, metrics }) })
   checkRequestHeads(app)
   parseJsonBodies(app)
   validateRequests(app)
+  // Before the hook that refuses unknown paths and methods: pages may read that, too.
+  if (options.corsOrigins.length > 0) await app.register(corsPlugin, cors)
   const refuseOtherMethods = trackMethods(app)
-  if (options.corsOrigins.length > 0) await app.register(cors, corsOptions(options))
   serveOpenapi(app, options.about)
   if (options.servesRoot ?? true) serveRoot(app, options.about)
   if (metrics && requests) serveMetrics(app, metrics, requests)
@@ -110,9 +114,11 @@ export async function createApp(
 interface ServerParts {
   limits: ConnectionLimits
   accessLog: AccessLog
+  crossOrigin: CrossOriginHeaders
 }
 
-function createServer(options: AppOptions, { limits, accessLog }: ServerParts): App {
+function createServer(options: AppOptions, parts: ServerParts): App {
+  const { limits, accessLog, crossOrigin } = parts
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     schemaController: { compilersFactory: zodCompilers },
     loggerInstance: frameworkLogger(options.log),
@@ -131,11 +137,11 @@ function createServer(options: AppOptions, { limits, accessLog }: ServerParts): 
     genReqId: requestIdOf,
     routerOptions: { maxParamLength },
     frameworkErrors: (error, request, reply) => {
-      reply.header('x-request-id', request.id)
+      reply.headers({ 'x-request-id': request.id, ...crossOrigin(request.raw) })
       const isBadUrl = error.code === 'FST_ERR_BAD_URL'
       return answerError((isBadUrl && options.badUrl?.()) || error, request, reply)
     },
-    clientErrorHandler: answerSocketError,
+    clientErrorHandler: (error, socket) => answerSocketError(error, socket, crossOrigin),
   }).withTypeProvider<ZodTypeProvider>()
   app.setErrorHandler(answerError)
   return app

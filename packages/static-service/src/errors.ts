@@ -69,15 +69,23 @@ export const contentCodingNotSupported = () =>
     'Files are stored as sent: send the body without Content-Encoding',
   )
 
-export const fileNotFound = (path: string) =>
-  new HttpError(404, 'file_not_found', `No file at ${path}`)
+/** Names up to 1,000 paths. */
+export const fileNotFound = (path: string, ...others: string[]) =>
+  new HttpError(
+    404,
+    'file_not_found',
+    `No file at ${path}${others.length > 0 ? ` and ${others.length} more: nothing changed` : ''}`,
+    { members: { paths: [path, ...others].slice(0, 1000) } },
+  )
 
 /** A path sent with `%2F`, which is not a path separator: each file has one URL. */
 export const encodedSlash = (path: string) =>
   new HttpError(404, 'file_not_found', `No file at ${path}: send its slashes as /, not as %2F`)
 
 export const directoryNotFound = (path: string) =>
-  new HttpError(404, 'directory_not_found', `No directory at ${path}`)
+  new HttpError(404, 'directory_not_found', `No directory at ${path}`, {
+    members: { paths: [`${path}/`] },
+  })
 
 export const noVersion = () =>
   new HttpError(404, 'no_version', 'No version recorded yet: POST one to /api/versions/')

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { STATUS_CODES } from '../node-http.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
+import type { CrossOriginHeaders } from '../requests/cross-origin.ts'
 import type { BodyLimits, RequestBodies } from './request-bodies.ts'
 
 /** Limits on slow and many clients. */
@@ -98,9 +99,13 @@ const smallResponse = 16_384
 
 /**
  * Answers requests that Node's HTTP parser refused. Never twice, nor inside another response: a response in progress ends
- * first, then the connection. An HttpError as `cause` is the response.
+ * first, then the connection. An HttpError as `cause` is the response. `crossOrigin`: headers where the request is known.
  */
-export function answerSocketError(error: Error & { code?: string }, socket: Socket) {
+export function answerSocketError(
+  error: Error & { code?: string },
+  socket: Socket,
+  crossOrigin: CrossOriginHeaders = () => ({}),
+) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
   if (socket === justAnswered) return socket.destroySoon()
   const open = openOn(socket)
@@ -112,7 +117,8 @@ export function answerSocketError(error: Error & { code?: string }, socket: Sock
   // A truncated body. A client that has its response, or waits for an earlier one, would mistake ours for that.
   if (last && (open.length > 1 || last.response.headersSent)) return socket.destroy()
   const problem = error.cause instanceof HttpError ? error.cause : socketProblem(error.code)
-  const { status, headers } = problem
+  const { status } = problem
+  const headers = { ...problem.headers, ...(last && crossOrigin(last.request)) }
   const id = randomUUID()
   const body = JSON.stringify(problemOf(problem, id))
   const extra = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)

@@ -3,18 +3,26 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
 import { type Metrics, registerCounters } from '../monitoring/metrics.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
+import { type CrossOriginHeaders, isPreflight } from '../requests/cross-origin.ts'
 import type { RawRouteServer } from '../requests/raw-route.ts'
 import { requestIdOf } from '../requests/request-head.ts'
 import type { ConnectionLimits } from './connections.ts'
 
+interface Dependencies {
+  metrics: Metrics | undefined
+  rawRoute: RawRouteServer | undefined
+  crossOrigin: CrossOriginHeaders
+}
+
 /**
- * Refuses requests with 503 before queueing makes every response late; /health and /metrics are exempt. Shed requests
- * and connections dropped past `maxConnections` are counted and logged. `rawRoute` gets each request before the framework.
+ * Refuses requests with 503 before queueing makes every response late; /health, /metrics and CORS preflights are exempt.
+ * Shed requests and connections dropped past `maxConnections` are counted and logged. `rawRoute` gets each request before
+ * the framework; `crossOrigin` are headers of refusals.
  */
 export function shedLoad(
   app: FastifyInstance,
   limits: ConnectionLimits,
-  { metrics, rawRoute }: { metrics: Metrics | undefined; rawRoute: RawRouteServer | undefined },
+  { metrics, rawRoute, crossOrigin }: Dependencies,
 ) {
   const { server, log } = app
   const shed = createLoggedCount((count) => log.warn({ count }, 'requests shed: overloaded'))
@@ -34,7 +42,9 @@ export function shedLoad(
     serve: rawRoute?.listener(framework) ?? framework,
     refuse: (request, response) => {
       shed.add()
-      sendOverloaded(request, response, { keepAlive: server.listening })
+      // Accepting a new connection costs more than refusing again on this one.
+      const connection = server.listening ? {} : { connection: 'close' }
+      sendOverloaded(request, response, { ...connection, ...crossOrigin(request) })
     },
     loop: watchLoopDelay(app, limits.maxLoopDelayMs),
   })
@@ -61,24 +71,24 @@ function watchLoopDelay(app: FastifyInstance, maxMs: number): { readonly isLate:
 }
 
 const resolutionMs = 10
-const exemptUrl = /^\/(?:health|metrics)(?:\?|$)/
+const isExempt = (request: IncomingMessage) =>
+  /^\/(?:health|metrics)(?:\?|$)/.test(request.url ?? '') || isPreflight(request)
 
 // Shedding must cost next to nothing, so this bypasses the framework.
 function sendOverloaded(
   request: IncomingMessage,
   response: ServerResponse,
-  { keepAlive }: { keepAlive: boolean },
+  headers: Record<string, string>,
 ) {
   const id = requestIdOf(request)
   const body = JSON.stringify(problemOf(overloaded, id))
   response.writeHead(503, {
+    ...headers,
     ...overloaded.headers,
     'content-type': 'application/problem+json',
     'content-length': Buffer.byteLength(body),
     'x-request-id': id,
     'x-content-type-options': 'nosniff',
-    // Accepting a new connection costs more than refusing again on this one.
-    ...(keepAlive ? {} : { connection: 'close' }),
   })
   response.end(request.method === 'HEAD' ? undefined : body)
 }
@@ -148,14 +158,14 @@ class AdmissionQueue {
 
   #admit(request: IncomingMessage, response: ServerResponse) {
     const queued = this.#queue.length - this.#head
-    if (this.#handlers.loop.isLate && !exemptUrl.test(request.url ?? ''))
+    if (this.#handlers.loop.isLate && !isExempt(request))
       return this.#handlers.refuse(request, response)
     // Reading the clock and ending a slice cost as much as an iteration: the first few requests do without.
     if (queued === 0 && this.#servedUntimed < untimed) {
       this.#servedUntimed += 1
       return this.#handlers.serve(request, response)
     }
-    if (exemptUrl.test(request.url ?? '')) return this.#handlers.serve(request, response)
+    if (isExempt(request)) return this.#handlers.serve(request, response)
     const now = performance.now()
     if (!this.#isSliceOpen) this.#openSlice(now)
     if (queued === 0 && now < this.#sliceEnd) return this.#handlers.serve(request, response)

@@ -297,6 +297,30 @@ test.each([
   expect(await paths(service)).toEqual(['a', 'd/b'])
 })
 
+test('what is missing of several files that are moved or deleted is named', async () => {
+  await using service = await emptyService()
+  await putAll(service, ['a', 'd/b'])
+  const moves = ['x', 'a', 'y'].map((from) => ({ from, to: `to/${from}` }))
+
+  const refused = [
+    await remove(service, { paths: ['x', 'a', 'y'] }),
+    await remove(service, { prefix: 'z/' }),
+    await moveBatch(service, moves),
+    await moveBatch(service, [
+      { from: 'd/', to: 'e/' },
+      { from: 'z/', to: 'f/' },
+    ]),
+  ]
+
+  expect(refused.map(({ status, body }) => [status, body.paths])).toEqual([
+    [404, ['x', 'y']],
+    [404, ['z/']],
+    [404, ['x', 'y']],
+    [404, ['z/']],
+  ])
+  expect(await paths(service)).toEqual(['a', 'd/b'])
+})
+
 test('1,000 paths of 1,024 bytes can be deleted in one request', async () => {
   await using service = await emptyService()
   const longest = `${'é'.repeat(127)}/`.repeat(4)

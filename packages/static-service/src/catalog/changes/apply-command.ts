@@ -72,10 +72,8 @@ function replace(
 
 function removeAll(target: Target, paths: string[], conditions: Conditions): Done {
   const freed = new FreedContents()
-  for (const path of paths) {
-    const row = target.table.find(path)
-    if (!row) throw fileNotFound(path)
-    if (!holds(conditions, rowOf(row))) throw preconditionFailed(path)
+  for (const row of findAll(target, paths)) {
+    if (!holds(conditions, rowOf(row))) throw preconditionFailed(row.path)
     end(target, row, freed)
   }
   const { bytes: bytesFreed, digests } = freed
@@ -131,10 +129,20 @@ export function replaceFiles(target: Target, { before, files }: Replacement) {
   return { ...counts, rows, changed, freed: freed.digests }
 }
 
+/** @throws {HttpError} 404 that names those that are not there */
+function findAll({ table }: Target, paths: string[]): StoredFile[] {
+  const [missing, ...others] = paths.filter((path) => !table.find(path))
+  if (missing !== undefined) throw fileNotFound(missing, ...others)
+  return paths.flatMap((path) => table.find(path) ?? [])
+}
+
 function moveFiles(target: Target, moves: FileMove[]): Done {
-  const moving = moves.flatMap(({ from, to, overwrite, type }) => {
-    const row = target.table.find(from)
-    if (!row) throw fileNotFound(from)
+  const rows = findAll(
+    target,
+    moves.map(({ from }) => from),
+  )
+  const moving = rows.flatMap((row, at) => {
+    const { from, to, overwrite, type } = moves[at] as FileMove // One for each.
     if (type && row.digest !== type.digest) throw preconditionFailed(from)
     return from === to ? [] : { row, file: { ...row, ...type, path: to }, overwrite }
   })

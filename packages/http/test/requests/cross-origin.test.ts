@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { start } from '../support/start.ts'
+
+const origin = 'https://app.example'
+const ask = (line: string, headers = '') =>
+  `${line} HTTP/1.1\r\nhost: a\r\norigin: ${origin}\r\n${headers}\r\n`
+const json = 'content-type: application/json\r\n'
+const last = 'connection: close\r\n'
+const readable = new RegExp(
+  `access-control-allow-origin: ${origin}\r\naccess-control-expose-headers: [^\r]*retry-after`,
+  'gi',
+)
+
+test('pages of a named origin can read that a service is overloaded, and ask before they call', async () => {
+  const connections = { sliceMs: 0, maxQueueMs: -1 }
+  await using service = await start({ corsOrigins: [origin], connections })
+  const first = ask('GET /things').repeat(16) // The first few requests are served without a time check.
+  const preflight = ask('OPTIONS /things', 'access-control-request-method: GET\r\n')
+
+  const text = await service.raw(first + preflight + ask('GET /things', last))
+  const other = await service.raw((first + ask('GET /things', last)).replaceAll('app.', 'evil.'))
+
+  const [shed = ''] = /HTTP\/1\.1 503.*/s.exec(text) ?? []
+  expect(text.match(/HTTP\/1\.1 \d+/g)?.slice(16)).toEqual(['HTTP/1.1 204', 'HTTP/1.1 503'])
+  expect(shed.match(readable)).toHaveLength(1)
+  expect(other).toContain('HTTP/1.1 503')
+  expect(other).not.toContain('access-control-allow-origin')
+})
+
+test.each([
+  ['a path that there is not', ask('GET /nowhere', last), 404],
+  ['a method that a path has not', ask('DELETE /things', last), 405],
+  ['a path that cannot be decoded', ask('GET /%zz', last), 400],
+  ['a body that stalls', ask('POST /things/a', `${json}content-length: 9\r\n`), 408],
+])('pages of a named origin can read the refusal of %s', async (_what, request, status) => {
+  const connections = { bodyIdleTimeout: 100 }
+  await using service = await start({ corsOrigins: [origin], connections })
+
+  const text = await service.raw(request)
+
+  expect(text).toContain(`HTTP/1.1 ${status}`)
+  expect(text.match(readable)).toHaveLength(1)
+})
