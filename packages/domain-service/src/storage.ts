@@ -65,7 +65,7 @@ export async function openEmbeddedStorage({ config, log, clock }: Surroundings):
     const givenZones = new GivenZones(counter)
     await givenZones
       .forgetWrites()
-      .catch((error: unknown) => log.error({ err: error }, 'disk failing'))
+      .catch((error: unknown) => log.error({ err: error }, 'unfinished writes not forgotten'))
     return {
       database,
       ledger: new Ledger({ sql: database }),

@@ -52,20 +52,28 @@ for (const [event, reached] of Object.entries(events)) {
 
 // Transactions of the ledger, by the statements that run in them.
 const stages = { 'insert into sends': 'intent', 'update sends set state': 'outcome' }
-const { prepare, exec } = Database.prototype
+const { prepare } = Database.prototype
 let stage: string | undefined
+
+function ran(sql: string, begun: string | undefined) {
+  if (begun) {
+    stage = begun
+    pass(`${stage}:uncommitted`)
+  }
+  if (sql === 'commit' && stage) pass(`${stage}:committed`)
+  if (sql === 'commit' || sql === 'rollback') stage = undefined
+}
 
 Database.prototype.prepare = function (this: Database.Database, sql: string) {
   const statement = prepare.call(this, sql)
-  const known = Object.entries(stages).find(([start]) => sql.trimStart().startsWith(start))
-  if (known) {
+  const begun = Object.entries(stages).find(([start]) => sql.trimStart().startsWith(start))?.[1]
+  if (begun || sql === 'commit' || sql === 'rollback') {
     for (const method of ['run', 'get'] as const) {
       const call = statement[method].bind(statement) as (...values: unknown[]) => unknown
       Object.assign(statement, {
         [method]: (...values: unknown[]) => {
           const result = call(...values)
-          stage = known[1]
-          pass(`${stage}:uncommitted`)
+          ran(sql, begun)
           return result
         },
       })
@@ -73,10 +81,3 @@ Database.prototype.prepare = function (this: Database.Database, sql: string) {
   }
   return statement
 } as typeof prepare
-
-Database.prototype.exec = function (this: Database.Database, sql: string) {
-  const result = exec.call(this, sql)
-  if (sql === 'commit' && stage) pass(`${stage}:committed`)
-  if (sql === 'commit' || sql === 'rollback') stage = undefined
-  return result
-} as typeof exec

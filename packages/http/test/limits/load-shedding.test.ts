@@ -82,7 +82,7 @@ test.each([
 })
 
 test('new connections are accepted during a burst of requests', async () => {
-  await using service = await start()
+  await using service = await start({ connections: { sliceMs: 0 } })
   const port = Number(new URL(service.url).port)
   let answers = 0
   const burst = Array.from({ length: 300 }, () => {
