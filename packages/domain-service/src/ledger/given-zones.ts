@@ -85,11 +85,11 @@ export class GivenZones {
     await this.#sql.run(sql`update ${zones} set is_submitted = 0 where base is not null`)
   }
 
-  /** The submitted zones, oldest first, whose writes are not known to be done, or whose records are spelled otherwise. */
+  /** From the oldest list whose write is not known to be done on, all lists; also zones whose records are spelled otherwise. */
   async submitted(to: GivenTo): Promise<GivenZone[]> {
     const rows = await this.#sql.all<ZoneRow>(
-      sql`select id, is_submitted, zone, base from ${zones} where ${isOf(to)}
-        and (is_submitted = 1 and base is not null or zone like '%"spelling":%') order by id`,
+      sql`select id, is_submitted, zone, base from ${zones} where ${isOf(to)} and (zone like '%"spelling":%' or is_submitted = 1
+        and id >= (select min(id) from ${zones} where ${isOf(to)} and is_submitted = 1 and base is not null)) order by id`,
     )
     return rows.map(toGivenZone)
   }

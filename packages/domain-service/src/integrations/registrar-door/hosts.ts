@@ -68,11 +68,16 @@ export async function getHosts(
   return results.hostsResult(attributes, hosts)
 }
 
-// A client that was told to come later removes what it wanted to add, but only if it sees it, as lego does.
-function withUnfinished(zone: Zone, { isSubmitted, zone: submitted, base }: GivenZone): Zone {
-  if (!base || !isSubmitted) return zone
+// A client that was told to come later removes what it wanted to add, but only if it sees it, as lego does. What a later
+// list has may be acknowledged: an earlier one, whose process may have died, hides none of it.
+function withUnfinished(zone: Zone, given: GivenZone, index: number, all: GivenZone[]): Zone {
+  if (!given.base || !given.isSubmitted) return zone
+  const lists = all.slice(index + 1).filter(({ isSubmitted }) => isSubmitted)
+  const later = { records: lists.flatMap((each) => each.zone.records) }
   try {
-    return applyEdit(zone, differenceOf(base, submitted, zone.domain).edit)
+    const { edit } = differenceOf(given.base, given.zone, zone.domain)
+    const { absent } = differenceOf({ records: edit.absent }, later, zone.domain).edit
+    return applyEdit(zone, { ...edit, absent })
   } catch {
     return zone // It will be refused.
   }
