@@ -99,8 +99,9 @@ const redirect: RecordType = {
   ...plain,
   describe: 'an http or https URL',
   validate(address) {
-    if (!/^https?:\/\/[^\s/]/i.test(address) || /\s/.test(address) || !URL.canParse(address))
-      return 'must be an absolute http or https URL'
+    if (!/^https?:\/\/[^\s/]/i.test(address) || /[\s<>"]/.test(address) || !URL.canParse(address))
+      return 'must be an absolute http or https URL, without spaces, quotes, < and >'
+    if (hasControls(address)) return 'must not have control characters'
     const { username, password } = new URL(address)
     if (username || password) return 'must not contain credentials'
     return address.length > 255 ? 'must have at most 255 characters' : undefined
@@ -132,8 +133,9 @@ function validateCaa(address: string): string | undefined {
     return 'must have a mailto: or http(s) URL for iodef'
   if (tag !== 'iodef' && !isCaaIssuer(value))
     return 'must name a CA, with parameters if any: 0 issue "ca.example.net; validationmethods=dns-01"'
-  return address.length > 255 || hasControls(value)
-    ? 'must have at most 255 characters, none of them control characters'
+  // The registrar takes `&quot;` for quotes that a client did not decode.
+  return address.length > 255 || hasControls(value) || value.includes('&quot;')
+    ? 'must have at most 255 characters, none of them control characters, and no &quot;'
     : undefined
 }
 

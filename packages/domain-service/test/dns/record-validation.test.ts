@@ -1,3 +1,5 @@
+import { startSandbox } from '@domains-and-files/registrar-sandbox'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type RecordInput, toRow } from '../../src/dns/record-validation.ts'
 
@@ -103,6 +105,11 @@ test.each([
   ['URL', 'https://example.net/a b'],
   ['URL', `https://example.net/${'a'.repeat(255)}`],
   ['URL', 'javascript:alert(1)'],
+  ['URL', 'https://example.net/"'],
+  ['URL301', 'https://example.net/<a>'],
+  ['FRAME', 'https://example.net/\u0001'],
+  ['URL', 'https://example.net/\ud800'],
+  ['CAA', '0 iodef "https://example.net/&quot;"'],
 ])('%s %j is refused at its address', (type, address) => {
   const { faults } = check({ name: placeOf(type), type, address })
 
@@ -204,4 +211,54 @@ test('all faults are named at once', () => {
   })
 
   expect(faults.map(([field]) => field)).toEqual(['name', 'address', 'ttl', 'mx_pref'])
+})
+
+const oddTexts = [
+  ...'abz019.-_*@:/=,+#?%\'"<>&;\\|()[]{}\t\n\r \u0000\u0001\u007f\u0085\u00a0é\u2028\ufeff\ufffe\ud800',
+]
+const templates = [
+  ...['A', 'AAAA', 'ALIAS', 'CNAME', 'MX', 'MXE', 'NS', 'TXT'].map((type) => [type, '…']),
+  ...['ALIAS', 'CNAME', 'MX', 'NS'].map((type) => [type, '….example.net']),
+  ...['URL', 'URL301', 'FRAME'].map((type) => [type, 'https://example.net/…']),
+  ...['https://…', 'http://example.net?…'].map((address) => ['URL', address]),
+  ['A', '192.0.2.…'],
+  ['AAAA', '2001:db8::…'],
+  ...['0 … "ca.example.net"', '…', '0 issue …', '0 issue "ca.example.net; a=…"'].map((each) => [
+    'CAA',
+    each,
+  ]),
+  ...['0 iodef "https://…"', '0 iodef "mailto:a@…"', '… issue ""'].map((each) => ['CAA', each]),
+] as [type: string, address: string][]
+
+test('the registrar refuses no record that is valid here', async () => {
+  await using sandbox = await startSandbox({
+    ...{ apiUser: 'a', apiKey: 'b', rate: 'off' },
+    domains: [{ name: 'example.com', hosts: [] }],
+  })
+  const text = fc.array(fc.constantFrom(...oddTexts, '&quot;', '&#34;', '😀'), { maxLength: 8 })
+  const record = fc.record({ template: fc.constantFrom(...templates), text, isName: fc.boolean() })
+  const property = fc.asyncProperty(record, async ({ template: [type, address], text, isName }) => {
+    const value = address.replaceAll('…', () => text.join(''))
+    const name = type === 'MXE' ? '@' : isName ? text.join('') : 'www'
+    const { row, faults } = check({ name, type, address: value })
+    if (faults.length > 0) return
+    const body = new URLSearchParams({
+      ...{
+        ApiUser: 'a',
+        ApiKey: 'b',
+        UserName: 'a',
+        ClientIp: '127.0.0.1',
+        SLD: 'example',
+        TLD: 'com',
+      },
+      ...{
+        Command: 'namecheap.domains.dns.setHosts',
+        EmailType: /^MXE?$/.test(type) ? type : 'NONE',
+      },
+      ...{ HostName1: row.name, RecordType1: type, Address1: row.address },
+    })
+    const answer = await fetch(sandbox.url, { method: 'POST', body })
+    expect(await answer.text()).not.toContain('<Error ')
+  })
+  await fc.assert(property, { numRuns: 3000 })
 })

@@ -59,7 +59,7 @@ const storedForms = new Map<string, StoredForm>([
   ['MX', target],
   ['MXE', when(isIPv4)],
   ['NS', target],
-  ['TXT', when((address) => address.length <= maxTextLength && !hasControl(address))],
+  ['TXT', when((address) => [...address].length <= maxTextLength && !hasControl(address))],
   ['URL', location],
   ['URL301', location],
   ['FRAME', location],

@@ -37,6 +37,10 @@ test.each([
   ],
   [{ HostName: 'a', RecordType: 'TXT', Address: 'x', TTL: '60' }, ['a', 'TXT', 'x', '10', '60']],
   [
+    { HostName: 'a', RecordType: 'TXT', Address: '\u{1f600}'.repeat(2500) },
+    ['a', 'TXT', '\u{1f600}'.repeat(2500), '10', '1800'],
+  ],
+  [
     { HostName: 'a', RecordType: 'TXT', Address: '1e3', TTL: '60000' },
     ['a', 'TXT', '1e3', '10', '60000'],
   ],
