@@ -240,13 +240,16 @@ test('admins list, set and remove rules; nobody else does', async () => {
   expect((await service.call('PUT', '/api/access/x', { json: {} })).status).toBe(400)
 })
 
-test('an admin limited to folders sets and removes rules of these only', async () => {
+test('an admin limited to folders lists, sets and removes rules of these only', async () => {
   const json = { name: 'limited', role: 'admin', folders: ['drafts/'] }
   const { body } = await service.call('POST', '/api/tokens', { json })
   const headers = { authorization: `Bearer ${body.token}` }
   const send = (method: string, prefix: string) =>
     service.call(method, `/api/access/${prefix}`, { json: { public: true }, headers })
 
+  const { body: listed } = await service.call('GET', '/api/access', { headers })
+  const prefixes = (listed.rules as { prefix: string }[]).map(({ prefix }) => prefix)
+  expect(prefixes.sort()).toEqual(['drafts/', 'drafts/shown/'])
   for (const prefix of ['other', 'none', 'draft'])
     for (const method of ['PUT', 'DELETE'])
       expect((await send(method, prefix)).body.code).toBe('directory_not_found')
