@@ -25,6 +25,9 @@ export interface BlobStore {
   /** Whether what was saved is gone; only where that is known without asking another machine. */
   isLost?(id: string, saved: SavedBlob): Promise<boolean>
 
+  /** Whether a call of a resumed content failed since what was saved is gone; where only another machine knows. */
+  isLoss?(error: unknown): boolean
+
   /** Removes what was saved of a content; does nothing to one that a file refers to. */
   discard(id: string, saved: SavedBlob): Promise<void>
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
 import { LRUCache } from 'lru-cache'
 import type { BlobStore } from '../blobs/blob-store.ts'
-import { uploadEnded, uploadLocked, uploadNotFound } from '../errors.ts'
+import { offsetConflict, uploadEnded, uploadLocked, uploadNotFound } from '../errors.ts'
 import type { NewUpload, Upload, UploadTable } from './upload-table.ts'
 import { UploadWriter, type WriterDependencies } from './upload-writer.ts'
 
@@ -62,7 +62,11 @@ export class Uploads {
       const upload = await this.#acquire(id)
       // Ended before the response: the client may send its next request at once.
       await using writer = new UploadWriter(upload, this.#dependencies)
-      await work(writer)
+      await work(writer).catch(async (error) => {
+        if (!this.#dependencies.store.isLoss?.(error)) throw error
+        await writer.record(nothing)
+        throw offsetConflict(0)
+      })
       return writer.upload
     } finally {
       this.#written.delete(id)
@@ -80,7 +84,6 @@ export class Uploads {
     const upload = await table.acquire(id)
     if (!upload) throw uploadLocked()
     if (upload.outcome !== null || !(await store.isLost?.(id, upload))) return upload
-    const nothing = { size: 0, state: null, tail: null }
     await table.update(upload, nothing)
     return { ...upload, ...nothing }
   }
@@ -90,3 +93,5 @@ export class Uploads {
     for (const upload of await table.expire()) await store.discard(upload.id, upload)
   }
 }
+
+const nothing = { size: 0, state: null, tail: null }

@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
+import { startSharedStores } from '../support/shared-stores.ts'
 import { filesBelow, start } from '../support/start.ts'
 import { beginPatch, offsetOf, tus, urlOf } from '../support/tus.ts'
 
@@ -69,6 +70,36 @@ test('an upload whose bytes were removed goes back to the beginning', async () =
   const { bytes: served } = await service.call('GET', '/static/a')
   expect(served.toString()).toBe('ghijkl')
 })
+
+test.each([
+  ['as its next part is sent', 17_500_000],
+  ['as it is completed', 9_000_000],
+])(
+  'an upload that a rule of the bucket removed goes back to the beginning %s',
+  async (_when, size) => {
+    await using stores = await startSharedStores()
+    await using service = await start({ env: stores.env })
+    const { create, patch, head } = tus(service)
+    const bytes = randomBytes(size)
+    const sent = 8_500_000
+    const url = urlOf(await create('a', size))
+    await patch(url, 0, bytes.subarray(0, sent))
+    stores.s3.store.uploads.clear()
+
+    const conflict = await patch(url, sent, bytes.subarray(sent))
+    const known = await head(url)
+    const done = await patch(url, 0, bytes)
+
+    expect([conflict.status, conflict.body.code, offsetOf(conflict)]).toEqual([
+      409,
+      'offset_conflict',
+      0,
+    ])
+    expect([offsetOf(known), done.status]).toEqual([0, 204])
+    const { bytes: served } = await service.call('GET', '/static/a')
+    expect(served.equals(bytes)).toBe(true)
+  },
+)
 
 test('what has expired is removed, and its space', async () => {
   await using service = await start({ env: { UPLOAD_EXPIRES_S: '60' } })

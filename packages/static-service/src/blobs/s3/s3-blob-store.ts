@@ -23,6 +23,7 @@ import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader } from './object-reader.ts'
 import { ObjectUploads, partBytesOf } from './object-uploads.ts'
 import { ResumableObject, type SavedParts } from './resumable-object.ts'
+import { isLostUpload } from './s3-transport.ts'
 
 export interface S3BlobStoreOptions {
   /** With `contentMigrations` applied. */
@@ -54,6 +55,7 @@ export class S3BlobStore implements BlobStore {
   readonly holdsSmall = true
   /** Objects were uploaded from hashed bytes, which the store compared with their digest; their keys are never reused. */
   readonly verified: VerifiedContents = { isVerified: () => true, recordVerified: () => undefined }
+  readonly isLoss = isLostUpload
   readonly #options: S3BlobStoreOptions
   readonly #tmp: string
   readonly #table: ContentTable

@@ -48,6 +48,10 @@ class SilenceError extends Error {
 export const isMissing = (error: unknown) =>
   statusOf(error) === 404 && !(error instanceof Error && error.name === 'NoSuchBucket')
 
+/** Whether a call was refused since its multipart upload was removed, as by a lifecycle rule of the bucket. */
+export const isLostUpload = (error: unknown) =>
+  error instanceof HttpError && isNamed(error.cause) && error.cause.name === 'NoSuchUpload'
+
 /**
  * Whether the same call may succeed when it is repeated at once: after lost connections, overload, and bytes damaged on
  * the way. Not after silence: the client waited long enough.
