@@ -1,4 +1,5 @@
-import { statfsSync } from 'node:fs'
+import { accessSync, constants, statfsSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { insufficientStorage } from '../../errors.ts'
 import type { SmallBlobs } from './small-blobs.ts'
@@ -19,7 +20,7 @@ export interface RoomOptions {
 
 interface Dependencies extends RoomOptions {
   dataDir: string
-  small: Pick<SmallBlobs, 'bytes' | 'reclaim'>
+  small: Pick<SmallBlobs, 'bytes' | 'check' | 'reclaim'>
   /** Resolves when no content is being removed. */
   settleRemovals: () => Promise<void>
 }
@@ -41,11 +42,17 @@ export class DiskSpace {
     this.#reserve = Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 8))
   }
 
-  /** Whether only the part of the databases is left, counting the space that they can use again. */
-  get isShort(): boolean {
-    const { small, pastBytes } = this.#options
-    const short = this.#reserve - this.#freeBytes - small.bytes.reusable
-    return short > 0 && short > (pastBytes?.() ?? 0)
+  /** Whether all can be written; `degraded`: only the part of the databases is left, counting the space that they can use again. */
+  check(): 'ok' | 'degraded' | 'unavailable' {
+    const { dataDir, small, pastBytes } = this.#options
+    try {
+      small.check()
+      accessSync(join(dataDir, 'tmp'), constants.W_OK)
+      const short = this.#reserve - this.#freeBytes - small.bytes.reusable
+      return short > 0 && short > (pastBytes?.() ?? 0) ? 'degraded' : 'ok'
+    } catch {
+      return 'unavailable'
+    }
   }
 
   /** Makes room for another file, if need be from the history. @throws if there is none. */

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { accessSync, constants } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
@@ -229,7 +228,7 @@ export class FolderBlobStore implements BlobStore {
 
   /** Whether the disk can be written to, and has the free space that deleting needs: one system call. */
   check(): { disk: { status: 'ok' | 'degraded' | 'unavailable' } } {
-    return { disk: { status: this.#checkDisk() } }
+    return { disk: { status: this.#space.check() } }
   }
 
   get busy(): number {
@@ -240,16 +239,6 @@ export class FolderBlobStore implements BlobStore {
   async countDrafts(): Promise<number> {
     const { length } = await readdir(join(this.#dataDir, 'tmp'))
     return Math.max(length, this.#staged.size)
-  }
-
-  #checkDisk() {
-    try {
-      this.small.check()
-      accessSync(join(this.#dataDir, 'tmp'), constants.W_OK)
-      return this.#space.isShort ? ('degraded' as const) : ('ok' as const)
-    } catch {
-      return 'unavailable' as const
-    }
   }
 
   // Leased until the returned function is called, which collects the content if no file refers to it.

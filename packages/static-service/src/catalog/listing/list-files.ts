@@ -167,6 +167,6 @@ async function readRows(transaction: SqlTransaction, ids: number[]): Promise<Fil
   const found = await transaction.all<FileRow & { id: number }>(
     sql`select id, ${fileColumns} from ${name('files')} where id ${among(ids)}`,
   )
-  const rows = new Map(found.map(({ id, ...row }) => [id, row]))
+  const rows = new Map(found.map((row) => [row.id, row]))
   return ids.flatMap((id) => rows.get(id) ?? [])
 }
