@@ -66,7 +66,7 @@ async function serveAssets(app: App, { version: assets, styles, litModules }: Pa
     root: webFolder,
     prefix,
     decorateReply: false,
-    allowedPath: (path) => /\.(?:js|svg)$/.test(path),
+    allowedPath: (path) => /\.(?:js|svg)$|\/icons\.json$/.test(path),
     ...caching,
   })
 }

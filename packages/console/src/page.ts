@@ -54,7 +54,7 @@ export function readPage(): Page {
 function hashPage(texts: string[]): string {
   const hash = createHash('sha256')
   for (const name of readdirSync(webFolder, { recursive: true, encoding: 'utf8' }).sort())
-    if (/\.(?:js|svg)$/.test(name)) hash.update(`${name}\n`).update(readModule(name))
+    if (/\.(?:js|json|svg)$/.test(name)) hash.update(`${name}\n`).update(readModule(name))
   for (const text of texts) hash.update(text)
   return hash.digest('hex').slice(0, 16)
 }

@@ -81,9 +81,11 @@ class Session extends EventTarget {
   /**
    * Asks for a new login over the present view, once however many requests wait for it.
    * @param {Api.ServiceName} service
+   * @param {string} refused the token that has ended; there may be a newer one by now
    * @returns {Promise<boolean>} false: the person gave up
    */
-  renew(service) {
+  async renew(service, refused) {
+    if ((this.loginOf(service)?.token ?? refused) !== refused) return true
     const running = this.#renewals.get(service)
     if (running) return running.promise
     /** @type {PromiseWithResolvers<boolean>} */
@@ -149,12 +151,13 @@ export const request = (service, path, options = {}) =>
  */
 export async function withLogin(service, send) {
   for (;;) {
+    const { token = '' } = session.loginOf(service) ?? {}
     try {
-      return await send(`Bearer ${session.loginOf(service)?.token ?? ''}`)
+      return await send(`Bearer ${token}`)
     } catch (error) {
       const isRefused =
         error instanceof ApiError && error.status === 401 && error.code !== 'invalid_credentials'
-      if (!isRefused || !(await session.renew(service))) throw error
+      if (!isRefused || !(await session.renew(service, token))) throw error
     }
   }
 }

@@ -36,8 +36,8 @@ const advices = {
   too_many_uploads: 'Finish or cancel other uploads of yours first.',
 }
 
-// Of a proxy, while the service behind it starts again.
-const passing = [0, 502, 503, 504]
+// The line, or a proxy while the service behind it starts again.
+const passing = [0, 408, 502, 503, 504]
 
 /**
  * A refused or failed request. `message` is a sentence for people; `code` is the stable name (RFC 9457 body), or

@@ -2,7 +2,7 @@ import { get, isAdmin, mayEdit, send, session } from '../api/client.js'
 import { ApiError } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
-import { confirmDialog } from '../ui/dialog.js'
+import { confirmDialog, removalDialog } from '../ui/dialog.js'
 import { formField, select } from '../ui/form.js'
 import { toUnicode } from '../ui/format.js'
 import { empty, notice, page, show, toast } from '../ui/states.js'
@@ -12,21 +12,16 @@ import { changeItem, diffList, states, summarizeDiff } from './change-item.js'
 
 /** Changes of all domains with their state, live. Queued ones can be cancelled, proposed ones approved or rejected. */
 class ChangeQueue extends RouteView {
-  #changes = new Resource(this, (signal) => {
+  #changes = new Resource(this, async (signal) => {
     const query = { ...this.values('status', 'domain', 'by', 'page'), page_size: 50 }
-    return get('domains', '/api/changes', { query, signal })
-  })
-
-  opened() {
-    super.opened()
-    this.poll(() => (this.#isMoving() ? 2000 : 15_000))
-  }
-
-  #isMoving() {
-    return this.#changes.value?.changes.some(
+    const list = await get('domains', '/api/changes', { query, signal })
+    const isMoving = list.changes.some(
       ({ status, held }) => (status === 'queued' && !held) || status === 'sending',
     )
-  }
+    this.pollMs = isMoving ? 2000 : 15_000
+    return list
+  })
+  pollMs = 15_000
 
   template() {
     const { status = '' } = this.values('status')
@@ -77,13 +72,12 @@ class ChangeQueue extends RouteView {
     })
 
   #delete = () =>
-    confirmDialog({
-      title: 'Delete the held changes?',
-      body: html`<p>All changes that are held are cancelled, and nothing of them is sent.</p>`,
-      confirm: 'Delete them',
-      danger: true,
-      action: () => send('domains', 'delete', '/api/changes/held'),
-    })
+    removalDialog(
+      'Delete',
+      'the held changes',
+      'They are cancelled, and nothing of them is sent.',
+      () => send('domains', 'delete', '/api/changes/held'),
+    )
 
   /** @param {Api.LedgerChange} change */
   #actions(change) {

@@ -1,3 +1,4 @@
+import { explain } from '../api/transport.js'
 import { render } from '../vendor/lit-html.js'
 import { currentRoute, hrefTo, navigate, routeChanges } from './router.js'
 
@@ -20,6 +21,8 @@ export function focusOn(parent, selector) {
 export class View extends HTMLElement {
   /** @type {Resource<any>[]} */
   resources = []
+  /** After so many milliseconds it is loaded again; 0: never. */
+  pollMs = 0
   #isPending = false
   #leaving = new AbortController()
 
@@ -30,6 +33,7 @@ export class View extends HTMLElement {
   connectedCallback() {
     this.#leaving = new AbortController()
     this.opened()
+    if (this.pollMs) this.#poll()
     this.update()
   }
 
@@ -48,19 +52,15 @@ export class View extends HTMLElement {
     return undefined
   }
 
-  /**
-   * Loads everything again and again, `delay()` milliseconds after it was loaded, while the page is visible and the element
-   * is in it.
-   * @param {() => number} delay
-   */
-  poll(delay) {
+  /** Loads everything again and again while the page is visible. */
+  #poll() {
     const { signal } = this
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer
     const run = async () => {
       clearTimeout(timer)
       if (document.visibilityState === 'visible') await this.reload()
-      if (!signal.aborted) timer = setTimeout(() => void run(), delay())
+      if (!signal.aborted) timer = setTimeout(() => void run(), this.pollMs)
     }
     document.addEventListener('visibilitychange', () => void run(), { signal })
     signal.addEventListener('abort', () => clearTimeout(timer))
@@ -135,15 +135,15 @@ export class RouteView extends View {
     return Object.fromEntries([...this.query].filter(([name]) => names.includes(name)))
   }
 
-  /**
-   * Opens the first page of this view with other values in its address; empty ones are left out.
-   * @param {Record<string, string | undefined>} changes
-   * @param {{ replace?: boolean }} [options]
-   */
-  open(changes, options) {
+  /** The first page of this view with other values in its address; empty ones are left out. @param {Record<string, string | undefined>} changes */
+  hrefWith(changes) {
     const { segments, query } = currentRoute()
-    const next = { ...Object.fromEntries(query), page: undefined, ...changes }
-    navigate(hrefTo(segments, next), options)
+    return hrefTo(segments, { ...Object.fromEntries(query), page: undefined, ...changes })
+  }
+
+  /** @param {Record<string, string | undefined>} changes @param {{ replace?: boolean }} [options] */
+  open(changes, options) {
+    navigate(this.hrefWith(changes), options)
   }
 
   /** Puts what somebody types into the address, once they pause. */
@@ -192,6 +192,7 @@ export class Resource {
     } catch (error) {
       if (running !== this.#running || this.#view.signal.aborted) return
       this.error = error
+      if (explain(error).status === 404) this.value = undefined // Nothing can be done with what is gone.
     }
     this.isLoading = false
     this.#view.update()

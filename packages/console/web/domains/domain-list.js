@@ -2,7 +2,7 @@ import { get } from '../api/client.js'
 import { call } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
-import { searchBox, segments } from '../ui/form.js'
+import { links, searchBox } from '../ui/form.js'
 import { daysUntil, formatCount, formatNumber, toUnicode } from '../ui/format.js'
 import { empty, icon, iconButton, page, show } from '../ui/states.js'
 import { age, expiryBar, list, pager, sortButton, table } from '../ui/table.js'
@@ -35,7 +35,7 @@ class DomainListView extends RouteView {
       html`Domains ${isSandbox ? chip : nothing}`,
       html`
         ${searchBox({ label: 'Search domains', value: search, onInput: this.search })}
-        ${segments('Which domains', lists, list, (value) => this.open({ list: value === 'ALL' ? undefined : value }))}
+        ${links('Which domains', lists, list, (value) => this.hrefWith({ list: value === 'ALL' ? undefined : value }))}
         ${iconButton('refresh', 'Reload', () => this.reload())}`,
       [
         show(this.#list, (value) => this.#table(value), 10),

@@ -21,10 +21,7 @@ class EventList extends RouteView {
   #days = 1
   #events = new Resource(this, (signal) => this.#read(signal))
 
-  opened() {
-    super.opened()
-    this.poll(() => 3000)
-  }
+  pollMs = 3000
 
   /** @param {AbortSignal} signal */
   async #read(signal) {
@@ -54,12 +51,9 @@ class EventList extends RouteView {
 
   template() {
     const types = [...new Set(this.#seen.map(({ type }) => type))].sort()
-    const filter = select(
-      'Type',
-      [['', 'All types'], ...types],
-      this.query.get('type') ?? '',
-      (type) => this.open({ type }),
-    )
+    const { type = '' } = this.values('type')
+    const options = [['', 'All types'], ...types]
+    const filter = select('Type', options, type, (type) => this.open({ type }))
     const content = show(this.#events, () => this.#list(), 6)
     return page('Events', filter, content)
   }

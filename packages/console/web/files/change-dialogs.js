@@ -1,5 +1,5 @@
 import { get, send, session } from '../api/client.js'
-import { ApiError } from '../api/transport.js'
+import { explain } from '../api/transport.js'
 import { html, nothing } from '../core/view.js'
 import { confirmDialog, openDialog } from '../ui/dialog.js'
 import { checkbox, formField } from '../ui/form.js'
@@ -17,7 +17,7 @@ import { nameOf, nextName } from './paths.js'
  * Moves or renames, as one change. One entry: its whole new path is asked for. Several: the folder that they go to. The
  * caller announces the change.
  * @param {Entry[]} entries
- * @returns {Promise<string | undefined>} where the first one is now; undefined: nothing was moved
+ * @returns {Promise<Move[] | undefined>} what was moved; undefined: it was left undecided
  */
 export async function moveDialog(entries) {
   const { path: only = '' } = entries.length === 1 ? (entries[0] ?? {}) : {}
@@ -28,7 +28,7 @@ export async function moveDialog(entries) {
   }
   /** @type {Move[]} */
   let moved = []
-  await confirmDialog({
+  const isDone = await confirmDialog({
     title: only ? `Move or rename ${nameOf(only)}` : `Move ${formatCount(entries.length, 'item')}`,
     className: 'small',
     confirm: 'Move',
@@ -44,7 +44,22 @@ export async function moveDialog(entries) {
     },
   })
   if (moved.length > 0) toast('Moved')
-  return moved[0]?.to
+  return isDone ? moved : undefined
+}
+
+/**
+ * Those paths that are still there. Those that somebody else moved or deleted are named in passing.
+ * @param {unknown} error thrown again where none is missing
+ * @param {string[]} paths
+ */
+function withoutMissing(error, paths) {
+  const { status, body } = explain(error)
+  const left = paths.filter((path) => status !== 404 || !body.paths?.includes(path))
+  if (left.length === paths.length) throw error
+  const missing = paths.filter((path) => !left.includes(path)).map(nameOf)
+  const more = missing.length > named ? ` and ${missing.length - named} more` : ''
+  toast(`Not there any more: ${missing.slice(0, named).join(', ')}${more}`, 'bad')
+  return left
 }
 
 /** Moves all or nothing, once it is decided about the names that exist. @param {Move[]} moves @returns {Promise<Move[]>} */
@@ -61,12 +76,18 @@ async function moveAll(moves) {
       else await send('files', 'post', '/api/files/move', { json: only }) // A directory of any size.
       return left
     } catch (error) {
+      const { status, body } = explain(error)
       /** @type {string[]} */
-      const paths = (error instanceof ApiError && error.body.paths) || []
+      const paths = (status === 409 && body.paths) || []
       const isMet = (/** @type {Move} */ { to }) =>
         paths.some((path) => `${path}/`.startsWith(to.replace(/\/?$/, '/')))
       const existing = left.filter(isMet)
-      if (existing.length === 0) throw error
+      if (existing.length === 0) {
+        const sources = left.map(({ from }) => from)
+        const there = withoutMissing(error, sources)
+        left = left.filter(({ from }) => there.includes(from))
+        continue
+      }
       choice ??= (await askAboutMoves(existing))?.choice ?? 'skip'
       left = left.flatMap((move) => {
         if (!existing.includes(move)) return move
@@ -150,6 +171,17 @@ const atOnce = 1000
 /** @param {Entry} entry */
 export const sizeOf = (entry) => ('sha256' in entry ? entry.size : entry.total_size)
 
+/** @param {string[]} paths of files, or of one directory @returns {Promise<number>} how many files were deleted */
+async function deleteAll(paths) {
+  const [first = ''] = paths
+  const json = first.endsWith('/') ? { prefix: first } : { paths }
+  try {
+    return first ? (await send('files', 'post', '/api/files/delete', { json })).files_deleted : 0
+  } catch (error) {
+    return deleteAll(withoutMissing(error, paths))
+  }
+}
+
 /**
  * Deletes after naming what will go. The caller announces the change.
  * @param {Entry[]} entries
@@ -158,10 +190,9 @@ export const sizeOf = (entry) => ('sha256' in entry ? entry.size : entry.total_s
 export async function deleteDialog(entries) {
   const paths = entries.map(({ path }) => path)
   const files = paths.filter((path) => !path.endsWith('/'))
-  /** @type {({ prefix: string } | { paths: string[] })[]} */
-  const deletions = paths.flatMap((prefix) => (prefix.endsWith('/') ? { prefix } : []))
-  for (let at = 0; at < files.length; at += atOnce)
-    deletions.push({ paths: files.slice(at, at + atOnce) })
+  const deletions = paths.flatMap((path) => (path.endsWith('/') ? [[path]] : []))
+  for (let at = 0; at < files.length; at += atOnce) deletions.push(files.slice(at, at + atOnce))
+  let deleted = 0
   const counts = entries.map((each) => ('sha256' in each ? 1 : each.file_count))
   const total = counts.reduce((sum, each) => sum + each)
   const count = formatCount(total, 'file')
@@ -173,7 +204,7 @@ export async function deleteDialog(entries) {
       <p>Links to ${count === '1 file' ? 'it' : 'them'} stop working at once. It can be undone, here and in File changes:</p>
       ${nameList(entries.map((each) => `${each.path} (${'sha256' in each ? '' : `${formatCount(each.file_count, 'file')}, `}${formatBytes(sizeOf(each))})`))}`,
     action: async () => {
-      for (const json of deletions) await send('files', 'post', '/api/files/delete', { json })
+      for (const each of deletions) deleted += await deleteAll(each)
     },
   })
   // A deletion of several requests is taken back in File changes, one by one.
@@ -181,6 +212,6 @@ export async function deleteDialog(entries) {
     deletions.length === 1
       ? html`<button class="link-button" @click=${undo}>Undo</button>`
       : html`<a href="#/file-changes">Changes</a>`
-  if (isDone) toast(html`${count} deleted ${way}`)
+  if (deleted > 0) toast(html`${formatCount(deleted, 'file')} deleted ${way}`)
   return isDone
 }

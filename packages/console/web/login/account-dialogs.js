@@ -94,28 +94,29 @@ async function changeEverywhere({ current, next }) {
 
 let isOpen = false
 
-/** Asks for a new login above the present view when tokens expire. Several services are asked for with one form. */
+/** Asks for a new login above the present view when tokens expire: one form for all logins of that name. */
 export async function openRenewal() {
-  if (isOpen) return
+  const [first] = session.renewing
+  if (isOpen || !first) return
   isOpen = true
-  const services = session.renewing
-  const renewals = Promise.all(services.map((service) => session.renew(service)))
-  const username = services.map((service) => session.loginOf(service)?.username).find(Boolean)
+  const closed = new AbortController()
+  const nameOf = (/** @type {Api.ServiceName} */ service) => session.loginOf(service)?.username
+  const username = nameOf(first)
+  const services = offeredServices().filter((service) => nameOf(service) === username)
   await openDialog({
     title: 'Log in again',
     className: 'small',
     draw: ({ close }) => {
-      void renewals.then(() => close())
+      const follow = () => services.some((each) => session.renewing.includes(each)) || close()
+      session.addEventListener('change', follow, closed)
       return html`
         <div class="dialog-body">
-          <p>
-            Your login for ${services.map(titleOf).join(' and ')} has ended. What you typed is still there and goes on
-            after you log in.
-          </p>
+          <p>Your login has ended. What you typed is still there and goes on after you log in.</p>
           <login-form .services=${services} .username=${username ?? ''}></login-form>
         </div>`
     },
   })
+  closed.abort()
   isOpen = false
   for (const service of services) session.settle(service)
   if (session.renewing.length > 0) void openRenewal()

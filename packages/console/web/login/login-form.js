@@ -61,7 +61,8 @@ class LoginForm extends View {
       const { username, password } = this.#form
       if (!username || !password) throw new Error('Enter your user name and your password.')
       const refusals = await session.logIn(this.services, username, password)
-      if (refusals.length < this.services.length) return
+      const isWaited = this.services.some((service) => session.renewing.includes(service))
+      if (refusals.length < this.services.length && !isWaited) return
       // A wrong password says more than a service that does not answer.
       throw refusals.find((each) => each instanceof ApiError && each.status > 0) ?? refusals[0]
     })

@@ -15,9 +15,7 @@ class RegistrarView extends View {
     return { state, health }
   })
 
-  opened() {
-    this.poll(() => 5000)
-  }
+  pollMs = 5000
 
   template() {
     const content = show(this.#state, ({ state, health }) => panels(state, health), 4)

@@ -2,9 +2,9 @@ import { get, isAdmin, mayEdit, send, session } from '../api/client.js'
 import { urlOf } from '../api/transport.js'
 import { html, nothing } from '../core/view.js'
 import { copy, secretOnce } from '../ui/clipboard.js'
-import { confirmDialog } from '../ui/dialog.js'
+import { confirmDialog, removalDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
-import { formatAge, formatDate } from '../ui/format.js'
+import { formatAge, formatCount, formatDate } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
 import { empty, icon, page } from '../ui/states.js'
 import { list } from '../ui/table.js'
@@ -31,15 +31,11 @@ class TokenList extends ServiceLists {
   #list(service, tokens) {
     const hint = 'Make one for a router, a certificate client or a script.'
     if (tokens.length === 0) return empty('key', 'No tokens yet', hint)
+    const words = 'Programs that use it are refused at once. This cannot be undone.'
     const revoke = (/** @type {Api.ApiToken} */ { id, name }) =>
-      confirmDialog({
-        title: `Revoke ${name}?`,
-        body: html`<p>Programs that use it are refused at once. This cannot be undone.</p>`,
-        confirm: 'Revoke',
-        danger: true,
-        action: () => send(service, 'delete', '/api/tokens/{id}', { params: { id } }),
-        said: `${name} revoked`,
-      })
+      removalDialog('Revoke', name, words, () =>
+        send(service, 'delete', '/api/tokens/{id}', { params: { id } }),
+      )
     return list(
       tokens,
       {
@@ -64,6 +60,8 @@ function rightsOf({ role, domains, records, networks }) {
 }
 
 customElements.define('token-list', TokenList)
+
+const spans = [30, 90, 365].map((days) => [`${days}`, formatCount(days, 'day')])
 
 /** Makes a token for a purpose and shows it once, with the settings to type in. @returns {Promise<boolean>} whether one was made */
 async function openTokenDialog() {
@@ -126,14 +124,7 @@ const questions = ({ asks, service, role }, form, domains) => html`
   }
   <div class="field-pair">
     ${formField(form, 'name', 'Name of the token', { hint: 'The history shows it beside your name.', placeholder: 'Router at home', isRequired: true })}
-    ${formField(form, 'days', 'Valid for', {
-      options: [
-        ['30', '30 days'],
-        ['90', '90 days'],
-        ['365', '1 year'],
-        ...(isAdmin(service) ? [['0', 'Never']] : []),
-      ],
-    })}
+    ${formField(form, 'days', 'Valid for', { options: isAdmin(service) ? [...spans, ['0', 'Never']] : spans })}
   </div>`
 
 /** The token, this once, and what to type where it is used. @param {Purpose} purpose @param {MadeToken} made */

@@ -11,9 +11,6 @@ export async function copy(text, what) {
   }
 }
 
-/** Offers a text as a file to save. @param {string} name @param {string} text */
-export const saveText = (name, text) => saveBlob(name, new Blob([text], { type: 'text/plain' }))
-
 /** Offers bytes as a file to save. @param {string} name @param {Blob} content */
 export function saveBlob(name, content) {
   const url = URL.createObjectURL(content)

@@ -55,6 +55,23 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
 }
 
 /**
+ * Asks before something ends for good.
+ * @param {'Delete' | 'Remove' | 'Revoke'} verb
+ * @param {string} name
+ * @param {unknown} words what comes of it
+ * @param {() => Promise<unknown>} action
+ */
+export const removalDialog = (verb, name, words, action) =>
+  confirmDialog({
+    title: `${verb} ${name}?`,
+    body: html`<p>${words}</p>`,
+    confirm: verb,
+    danger: true,
+    action,
+    said: `${name} ${verb.toLowerCase()}d`,
+  })
+
+/**
  * A dialog that does one thing: a form, or a question. A failure of `action` stays in it, so that it can be tried again.
  * @param {{ title: string, body: unknown | ((update: () => void, attempt: Attempt) => unknown), confirm: string,
  *   busy?: string, className?: string, danger?: boolean, isReady?: () => boolean,

@@ -130,19 +130,16 @@ export const searchBox = ({ label, value, onInput }) => html`
   />`
 
 /**
- * A choice of which all are shown.
+ * The parts of a view, or choices of which all are shown.
  * @param {string} label
- * @param {Record<string, string>} options labels by value
- * @param {string} chosen
- * @param {(value: string) => void} onChoose
+ * @param {Record<string, string>} titles by value
+ * @param {string} current
+ * @param {(value: string) => string} hrefOf
  */
-export const segments = (label, options, chosen, onChoose) => html`
-  <div class="segments" role="group" aria-label=${label}>
-    ${Object.entries(options).map(
-      ([value, words]) =>
-        html`<button aria-pressed=${value === chosen} @click=${() => onChoose(value)}>${words}</button>`,
-    )}
-  </div>`
+export const links = (label, titles, current, hrefOf, className = 'segments') => html`
+  <nav class=${className} aria-label=${label}>
+    ${Object.entries(titles).map(([value, title]) => html`<a href=${hrefOf(value)} aria-current=${value === current ? 'page' : nothing}>${title}</a>`)}
+  </nav>`
 
 /** @param {(value: string) => unknown} onInput */
 const inputHandler = (onInput) => (/** @type {Event} */ event) =>

@@ -1,7 +1,7 @@
 import { get, isAdmin, send, session } from '../api/client.js'
 import { html, nothing } from '../core/view.js'
 import { secretOnce } from '../ui/clipboard.js'
-import { confirmDialog } from '../ui/dialog.js'
+import { confirmDialog, removalDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
 import { formatAge, formatDate, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
@@ -44,15 +44,12 @@ class UserList extends ServiceLists {
   /** @param {Api.ServiceName} service @param {Api.User[]} users */
   #list(service, users) {
     const self = session.loginOf(service)?.username
-    const remove = (/** @type {string} */ username) =>
-      confirmDialog({
-        title: `Remove ${username}?`,
-        body: html`<p>${username} is logged out at once, and the API tokens of ${username} end. What ${username} changed stays in the history.</p>`,
-        confirm: 'Remove',
-        danger: true,
-        action: () => send(service, 'delete', '/api/users/{username}', { params: { username } }),
-        said: `${username} removed`,
-      })
+    const remove = (/** @type {string} */ username) => {
+      const words = `${username} is logged out at once, and the API tokens of ${username} end. What ${username} changed stays in the history.`
+      return removalDialog('Remove', username, words, () =>
+        send(service, 'delete', '/api/users/{username}', { params: { username } }),
+      )
+    }
     return list(
       users,
       {

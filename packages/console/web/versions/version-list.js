@@ -75,20 +75,14 @@ class VersionListView extends RouteView {
 
   /** @param {Api.VersionRecord} record @param {boolean} isCurrent */
   #version(record, isCurrent) {
-    const {
-      version,
-      changelog,
-      changelog_truncated: isCut,
-      created_by: by,
-      created_at: at,
-    } = record
+    const { version, changelog, changelog_truncated: isCut } = record
     const whole = this.#whole.get(version)
     return html`
       <li class="panel version">
         <div class="version-head">
           <h2>${version}</h2>
           ${isCurrent ? html`<span class="chip good">${icon('check')} current</span>` : nothing}
-          <span class="muted">${by}, ${age(at)}</span>
+          <span class="muted">${record.created_by}, ${age(record.created_at)}</span>
           <span class="spacer"></span>
           <a class="button" aria-label="What changed since ${version}" href=${hrefTo(['versions'], { since: version })}>What changed since</a>
         </div>

@@ -1,7 +1,7 @@
 import { get, isAdmin, send } from '../api/client.js'
 import { html, nothing, Resource, View } from '../core/view.js'
 import { secretOnce } from '../ui/clipboard.js'
-import { confirmDialog, openDialog } from '../ui/dialog.js'
+import { confirmDialog, openDialog, removalDialog } from '../ui/dialog.js'
 import { checkbox, formField } from '../ui/form.js'
 import { formatCount, formatDate, formatTime, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
@@ -72,13 +72,12 @@ class WebhookList extends ServiceLists {
   /** @param {Api.ServiceName} service @param {Api.Webhook} webhook */
   #delete = (service, { id, name, url }) =>
     this.reloadAfter(
-      confirmDialog({
-        title: `Delete ${name ?? 'this webhook'}?`,
-        body: html`<p>Nothing more is sent to <code>${url}</code>, neither what still waits for it. This cannot be undone.</p>`,
-        confirm: 'Delete',
-        danger: true,
-        action: () => send(service, 'delete', '/api/webhooks/{id}', { params: { id } }),
-      }),
+      removalDialog(
+        'Delete',
+        name ?? 'this webhook',
+        html`Nothing more is sent to <code>${url}</code>, neither what still waits for it. This cannot be undone.`,
+        () => send(service, 'delete', '/api/webhooks/{id}', { params: { id } }),
+      ),
     )
 }
 
@@ -147,9 +146,7 @@ class WebhookDeliveries extends View {
     return (await get(this.service, path, { params, signal })).deliveries
   })
 
-  opened() {
-    this.poll(() => 3000)
-  }
+  pollMs = 3000
 
   template() {
     return show(this.#deliveries, (deliveries) => this.#list(deliveries), 3)

@@ -2,7 +2,7 @@ import { get, mayEdit } from '../api/client.js'
 import { changeItem, diffList, emailTypeLine, whoOf } from '../changes/change-item.js'
 import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
-import { searchBox, segments } from '../ui/form.js'
+import { links, searchBox } from '../ui/form.js'
 import { formatTime } from '../ui/format.js'
 import { empty, icon, show } from '../ui/states.js'
 import { plainTable } from './records/record-table.js'
@@ -112,7 +112,7 @@ class ZoneHistory extends RouteView {
         ${emailTypeLine(entry.email_type_before, entry.email_type_after)}
         ${diffList(pairChanges(entry.changes))}
         <p class="note">Request <code>${entry.request_id}</code></p>
-        ${segments('Which zone', { before: 'Zone before', after: 'Zone after' }, side, (side) => this.open({ side }))}
+        ${links('Which zone', { before: 'Zone before', after: 'Zone after' }, side, (side) => this.hrefWith({ side }))}
         ${plainTable(entry[side].hosts, this.store.domain)}
       </div>`
   }

@@ -1,5 +1,5 @@
 import { mustPropose } from '../api/client.js'
-import { ApiError } from '../api/transport.js'
+import { ApiError, explain } from '../api/transport.js'
 import { diffList, emailTypeLine, rememberQueued, summarizeDiff } from '../changes/change-item.js'
 import { html, nothing } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
@@ -24,29 +24,14 @@ import { describe, isEmptyDiff, pairChanges } from './zone-diff.js'
  * @returns {Promise<boolean>} whether it was applied or queued
  */
 export async function openReview(title, store, send) {
-  const review = new Review(store, send)
-  const isDone = await confirmDialog({
-    title,
-    prepare: () => review.check(),
-    get confirm() {
-      return review.nextStep
-    },
-    get busy() {
-      return review.preview ? 'Applying…' : 'Checking…'
-    },
-    isReady: () => !review.preview || !isSame(review.preview, store),
-    body: (/** @type {unknown} */ _update, /** @type {Attempt} */ { error }) => {
-      if (store.conflict) return conflictBody(store.conflict)
-      return review.preview ? previewBody(review.preview, store) : error ? nothing : loading(3)
-    },
-    ways: () => review.ways,
-    action: () => review.goOn(),
-  })
+  const isDone = await confirmDialog(new Review(title, store, send))
   store.conflict = undefined
   return isDone
 }
 
+/** The options of its dialog, which change with its steps. */
 class Review {
+  #canRetry = true
   /** @type {Api.WrittenZone | undefined} */
   preview
   #force = false
@@ -54,19 +39,33 @@ class Review {
   #store
   #send
 
-  /** @param {ZoneStore} store @param {Send} [send] */
-  constructor(store, send) {
+  /** @param {string} title @param {ZoneStore} store @param {Send} [send] */
+  constructor(title, store, send) {
+    this.title = title
     this.#store = store
     this.#send = send
   }
 
-  get nextStep() {
+  isReady = () => (this.preview ? !isSame(this.preview, this.#store) : this.#canRetry)
+
+  /** @param {unknown} _update @param {Attempt} attempt */
+  body = (_update, { error }) => {
+    const { preview } = this
+    if (this.#store.conflict) return conflictBody(this.#store.conflict)
+    return preview ? previewBody(preview, this.#store) : error ? nothing : loading(3)
+  }
+
+  get busy() {
+    return this.preview ? 'Applying…' : 'Checking…'
+  }
+
+  get confirm() {
     if (this.#store.conflict) return 'Go on with the new zone'
     return this.preview ? (mustPropose() ? 'Propose' : 'Apply') : 'Try again'
   }
 
   /** What lets a refused write pass, by the code of the refusal. @returns {Record<string, [string, () => unknown]>} */
-  get ways() {
+  ways = () => {
     const force = () => (this.#force = true)
     /** @type {[string, () => unknown]} */
     const queue = ['Queue it', () => (this.#queue = true)]
@@ -82,7 +81,7 @@ class Review {
   }
 
   /** The dry run: what would change. */
-  check() {
+  prepare = () => {
     this.preview = undefined
     return this.#meetOthers(async () => {
       this.preview = (await this.#write(true)).zone
@@ -90,10 +89,10 @@ class Review {
   }
 
   /** Does the next step. @returns {Promise<boolean>} whether it was the last one */
-  async goOn() {
+  action = async () => {
     if (this.preview) return this.#meetOthers(() => this.#apply())
     this.#store.resolveConflict()
-    await this.check()
+    await this.prepare()
     return false
   }
 
@@ -118,6 +117,7 @@ class Review {
       await task()
       return true
     } catch (error) {
+      this.#canRetry = ![400, 403, 422].includes(explain(error).status)
       if (!(error instanceof ApiError) || error.status !== 412) throw nameFaults(error, this.#store)
       await this.#store.meetConflict()
       this.preview = undefined

@@ -1,6 +1,7 @@
 import { get } from '../api/client.js'
 import { currentRoute, hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView, View } from '../core/view.js'
+import { links } from '../ui/form.js'
 import { daysUntil, formatDate, toUnicode } from '../ui/format.js'
 import { icon, show } from '../ui/states.js'
 import { expiryBar } from '../ui/table.js'
@@ -50,6 +51,8 @@ class ZoneView extends RouteView {
   template() {
     const { domain } = this.#store
     const name = toUnicode(domain)
+    const hrefOf = (/** @type {string} */ tab) =>
+      hrefTo(['domains', domain], { tab: tab === 'records' ? '' : tab })
     return html`
       <div class="view">
         <nav class="breadcrumb" aria-label="Breadcrumb"><a href="#/domains">Domains</a> ${icon('chevron')} <span>${name}</span></nav>
@@ -59,12 +62,7 @@ class ZoneView extends RouteView {
             ${name === domain ? nothing : html`<code class="muted">${domain}</code>`} ${this.#entry.value ? chips(this.#entry.value) : nothing}
           </div>
         </header>
-        <nav class="tabs" aria-label="Parts of this domain">
-          ${Object.entries(tabs).map(
-            ([tab, title]) => html`
-              <a href=${hrefTo(['domains', domain], { tab: tab === 'records' ? undefined : tab })} aria-current=${tab === this.#tab ? 'page' : nothing}>${title}</a>`,
-          )}
-        </nav>
+        ${links('Parts of this domain', tabs, this.#tab, hrefOf, 'tabs')}
         ${this.#part()}
       </div>`
   }

@@ -53,6 +53,53 @@ export const folderFlows: Flows = {
     assert.equal(requests, 6)
   },
 
+  'moves and deletes what is left of a selection of which somebody else deleted a file': async (
+    tester,
+  ) => {
+    const { page } = tester
+    tester.expectFailure(/status of 404/)
+    const api = await tester.filesApi()
+    const folder = 'shared/from'
+    for (const name of ['a', 'b', 'c', 'd']) await api.upload(`${folder}/${name}.txt`, name)
+    const remove = (name: string) =>
+      api.call('POST', '/api/files/delete', { paths: [`${folder}/${name}.txt`] })
+    await tester.goTo(`/files/${folder}/`)
+    await page.getByLabel('Select a.txt').check()
+    await page.getByLabel('Select d.txt').click({ modifiers: ['Shift'] })
+    await tester.text('4 items selected').waitFor()
+    await remove('b')
+    await tester.button('Move').click()
+    await page.getByLabel('To the folder').fill('shared/to')
+    await page.keyboard.press('Enter')
+    await tester.text('Not there any more: b.txt').waitFor()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+
+    await tester.goTo('/files/shared/to/')
+    await page.getByLabel('Select a.txt').check()
+    await page.getByLabel('Select d.txt').click({ modifiers: ['Shift'] })
+    await tester.text('3 items selected').waitFor()
+    await api.call('POST', '/api/files/delete', { paths: ['shared/to/c.txt'] })
+    await tester.button('Delete').click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await tester.text('Not there any more: c.txt').waitFor()
+    await tester.text('2 files deleted').waitFor()
+    assert.equal(await page.getByRole('region', { name: 'Selection' }).count(), 0)
+  },
+
+  'offers nothing to do with a file that somebody else deleted': async (tester) => {
+    const { page } = tester
+    tester.expectFailure(/status of 404/)
+    const api = await tester.filesApi()
+    await api.upload('shared/gone.txt', 'gone')
+    await tester.goTo('/files/shared/gone.txt')
+    await tester.button('Move').waitFor()
+    await api.call('POST', '/api/files/delete', { paths: ['shared/gone.txt'] })
+    await page.evaluate("dispatchEvent(new Event('focus'))")
+    await page.locator('file-details').getByText('No file at').waitFor()
+    for (const name of ['Copy link', 'Move', 'Delete'])
+      assert.equal(await page.locator('file-details').getByText(name, { exact: true }).count(), 0)
+  },
+
   'lets a person who is limited to two folders work in both': async (tester) => {
     const api = await tester.filesApi()
     for (const path of ['limited/docs/seen.txt', 'limited/hidden.txt']) await api.upload(path, '-')

@@ -45,7 +45,7 @@ export const manyRecordFlows: Flows = {
     tester.expectFailure(/status of 400/)
     await tester.goTo(`/domains/${domain}`)
     await importText(tester, rows)
-    await tester.text(/Line 3 .*999\.0\.2\.1/).waitFor()
+    await tester.text(/Line 3 .*: sheet2\s+A\s+999\.0\.2\.1/).waitFor()
     await tester.checkAccessibility('import with a skipped line')
     await tester.picture('import-skipped')
     await tester.button('Add the rest to the draft').click()

@@ -102,6 +102,11 @@ export const recordFlows: Flows = {
     await tester.picture('conflict-record')
     await tester.button('Cancel').click()
     await tester.text('1 change not applied yet').waitFor()
+    // The zone and the draft are those from before the review.
+    const row = page.locator('tr.record', { hasText: 'merged' })
+    await row.getByText('192.0.2.102').waitFor()
+    assert.equal(await row.count(), 1)
+    assert.equal(await page.getByText('192.0.2.103').count(), 0)
     await tester.button('Review').click()
     await page.getByLabel('Both of you changed A merged').selectOption('mine')
     await tester.button('Go on with the new zone').click()

@@ -112,8 +112,8 @@ class FileDetails extends FilesView {
 
   /** @param {Api.FileRecord} file */
   async #move(file) {
-    const path = await moveDialog([file])
-    if (path) navigate(hrefToPath(path))
+    const [moved] = (await moveDialog([file])) ?? []
+    if (moved) navigate(hrefToPath(moved.to))
     announceFilesChanged()
   }
 

@@ -4,17 +4,12 @@ import { html, nothing } from '../../core/view.js'
 import { secretOnce } from '../../ui/clipboard.js'
 import { confirmDialog } from '../../ui/dialog.js'
 import { checkbox, formField } from '../../ui/form.js'
-import { formatTime } from '../../ui/format.js'
+import { formatCount, formatTime } from '../../ui/format.js'
 
 /** @import { Attempt } from '../../core/view.js' */
 
 const day = 86_400
-const spans = [
-  ['1', '1 day'],
-  ['7', '7 days'],
-  ['30', '30 days'],
-  ['365', '1 year'],
-]
+const spans = [1, 7, 30, 365].map((days) => [`${days}`, formatCount(days, 'day')])
 
 const words = html`<strong>Copy it now.</strong> The link is shown this once. Whoever has it reads the files.`
 

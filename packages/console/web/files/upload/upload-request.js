@@ -107,16 +107,10 @@ async function sendRest(upload) {
     const start = offset
     const body = file.slice(start, start + config.upload_part_bytes)
     await body.slice(0, 1).arrayBuffer() // A file that changed meanwhile is refused here, with a reason.
-    const answer = await sendBytes('PATCH', address, {
-      headers: {
-        ...tus,
-        'upload-offset': String(start),
-        'content-type': 'application/offset+octet-stream',
-      },
-      body,
-      signal,
-      onProgress: (sent) => onProgress(start + sent),
-    })
+    const type = 'application/offset+octet-stream'
+    const headers = { ...tus, 'upload-offset': String(start), 'content-type': type }
+    const onSent = (/** @type {number} */ sent) => onProgress(start + sent)
+    const answer = await sendBytes('PATCH', address, { headers, body, signal, onProgress: onSent })
     offset = Number(answer.getResponseHeader('upload-offset'))
   } while (offset < file.size)
   keep(upload, undefined)

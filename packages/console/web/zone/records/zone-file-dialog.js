@@ -10,7 +10,7 @@ import { tableToZoneFile } from './spreadsheet.js'
 
 /** @import { WriteOptions, ZoneStore } from '../zone-store.js' @import { Draft } from '../draft.js' */
 
-/** @typedef {{ line: number, text: string, message: string }} Skipped */
+/** @typedef {{ line: number, message: string }} Skipped */
 
 /**
  * Takes a zone file or rows of a spreadsheet, pasted or dropped, and asks the service what they would change. Nothing is
@@ -55,7 +55,7 @@ export async function openZoneFile({ domain, draft, base }) {
         })}
       </div>
       ${checkbox('Remove records that are not in the file', isReplacing, (value) => (isReplacing = value), 'Otherwise they stay beside the imported ones.')}
-      ${outcome ? skippedNotice(outcome.skipped) : nothing}`,
+      ${outcome ? skippedNotice(outcome.skipped, text) : nothing}`,
     action: async () => {
       if (outcome) return true
       const settings = emailType ? `\n; domain-service email-type ${emailType}\n` : ''
@@ -118,18 +118,17 @@ function takeOut(lines, line, message) {
   /** @type {Skipped[]} */
   const taken = []
   for (let at = line; at === line || /^\s+\S/.test(lines[at - 1] ?? ''); at += 1) {
-    const text = lines[at - 1] ?? ''
     const reason = at === line ? message : 'belongs to the line before it'
-    if (text) taken.push({ line: at, text, message: reason })
+    if (lines[at - 1]) taken.push({ line: at, message: reason })
     lines[at - 1] = ''
   }
   return taken
 }
 
-/** @param {Skipped[]} skipped */
-const skippedNotice = (skipped) =>
+/** @param {Skipped[]} skipped @param {string} pasted */
+const skippedNotice = (skipped, pasted) =>
   notice(
     html`<p>These lines cannot be taken:</p>
-      <ul>${skipped.map(({ line, text, message }) => html`<li>Line ${line} ${message}: <code>${text.replace('; domain-service record ', '')}</code></li>`)}</ul>`,
+      <ul>${skipped.map(({ line, message }) => html`<li>Line ${line} ${message}: <code>${pasted.split('\n')[line - 1]}</code></li>`)}</ul>`,
     'warn',
   )

@@ -1,6 +1,6 @@
 import { mayEdit, request } from '../../api/client.js'
 import { focusOn, html, nothing, RouteView } from '../../core/view.js'
-import { saveText } from '../../ui/clipboard.js'
+import { saveBlob } from '../../ui/clipboard.js'
 import { searchBox, select } from '../../ui/form.js'
 import { byName, formatAge, formatCount, matchesRecord } from '../../ui/format.js'
 import { Selection } from '../../ui/selection.js'
@@ -255,7 +255,7 @@ export class ZoneRecords extends RouteView {
     attempt(async () => {
       const path = `/api/domains/${this.store.domain}/dns/zonefile`
       const { body } = await request('domains', path, { headers: { accept: 'text/dns' } })
-      saveText(`${this.store.domain}.zone`, String(body))
+      saveBlob(`${this.store.domain}.zone`, new Blob([String(body)], { type: 'text/plain' }))
     })
 }
 
