@@ -1458,7 +1458,7 @@ export interface components {
                 path: string;
                 message: string;
             }[];
-            /** @description only for revert_conflict of files: up to ten of them */
+            /** @description files and directories that are missing, or were changed since */
             paths?: string[];
         } & {
             [key: string]: unknown;

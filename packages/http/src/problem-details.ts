@@ -29,7 +29,7 @@ export const Problem = z
     paths: z
       .array(z.string())
       .optional()
-      .meta({ description: 'only for revert_conflict of files: up to ten of them' }),
+      .meta({ description: 'files and directories that are missing, or were changed since' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details; some codes have more members' })
 
