@@ -723,7 +723,7 @@ export interface paths {
         put?: never;
         /**
          * Carry out the queued changes of a restored backup
-         * @description After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made. An admin limited to domains decides about theirs.
+         * @description After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made. An admin limited to domains decides about the changes of these domains.
          */
         post: operations["releaseHeldChanges"];
         delete?: never;
@@ -744,7 +744,7 @@ export interface paths {
         post?: never;
         /**
          * Cancel the queued changes of a restored backup
-         * @description After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made. An admin limited to domains decides about theirs.
+         * @description After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made. An admin limited to domains decides about the changes of these domains.
          */
         delete: operations["cancelHeldChanges"];
         options?: never;

@@ -136,7 +136,7 @@ const HeldChanges = z
   .meta({ id: 'HeldChanges', examples: [{ count: 3 }] })
 
 const aboutHeld =
-  'After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made. An admin limited to domains decides about theirs.'
+  'After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made. An admin limited to domains decides about the changes of these domains.'
 
 function releaseHeld(app: App, { ledger, zones }: Dependencies) {
   app.post(

@@ -23,7 +23,10 @@ const TusHeaders = z.object({
   'upload-metadata': z.string().default(''),
   'upload-checksum': z
     .string()
-    .regex(/^(?:sha1|sha256) [A-Za-z0-9+/]+={0,2}$/, 'must be sha1 or sha256, and it in base64')
+    .regex(
+      /^(?:sha1|sha256) [A-Za-z0-9+/]+={0,2}$/,
+      'must be sha1 or sha256, a space, and the digest in base64',
+    )
     .optional(),
 })
 
