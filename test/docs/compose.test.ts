@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { accessSync, constants, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -13,6 +14,7 @@ const Service = z.looseObject({
   environment: z.record(z.string(), z.string()).default({}),
   depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
   restart: z.string().optional(),
+  volumes: z.array(z.string()).default([]),
   healthcheck: z.object({ test: z.array(z.string()).optional() }).optional(),
 })
 const Compose = z.looseObject({ services: z.record(z.string(), Service) })
@@ -62,6 +64,51 @@ test.each([
   })
 
   expect(missing).toEqual([])
+})
+
+test.each(['domain-service', 'static-service', 'backup-domain', 'backup-static'])(
+  'docker-compose.yml gives %s the one users file, on a volume',
+  (name) => {
+    const { environment, volumes } = readCompose('docker-compose.yml')[name] ?? {}
+
+    expect(environment?.USERS_FILE).toBe(`\${USERS_FILE:-/users/users.json}`)
+    expect(volumes).toContain('users:/users')
+  },
+)
+
+test.each(['users', 'trusts'])('the command %s of the images manages them', (name) => {
+  const script = join(root, 'scripts/container', name)
+  const [, program = ''] =
+    /^exec node \/app\/(\S+) "\$@"$/m.exec(readFileSync(script, 'utf8')) ?? []
+
+  accessSync(script, constants.X_OK)
+  const help = execFileSync(process.execPath, [join(root, program), '--help'], { encoding: 'utf8' })
+  expect(help).toMatch(new RegExp(`^Manages (?:the )?${name}\\b`))
+})
+
+test.each([
+  ['docker-compose.registrar.yml', ['REGISTRAR_API_USER', 'REGISTRAR_CLIENT_IP', 'REGISTRAR_URL']],
+  ['docker-compose.scale.yml', ['JWT_SECRET', 'POSTGRES_PASSWORD', 'S3_SECRET']],
+])('%s refuses a start without %j', (file, required) => {
+  const text = readFileSync(join(root, file), 'utf8')
+  const mentions = [...text.matchAll(/\$\{(\w+):(.)/g)]
+  const named = mentions.filter(([, name = '']) => required.includes(name))
+
+  expect([...new Set(named.map(([, name]) => name))].sort()).toEqual(required)
+  expect(named.filter(([, , sign]) => sign !== '?')).toEqual([])
+})
+
+test.each(['domain-service', 'static-service'])('the overlays of %s are for production', (name) => {
+  const onRegistrar = readCompose('docker-compose.registrar.yml')[name]
+  const withSecrets = readCompose('docker-compose.secrets.yml')[name]
+
+  expect(onRegistrar?.environment.NODE_ENV).toBe(`\${NODE_ENV:-production}`)
+  expect(withSecrets?.environment).toEqual({
+    ADMIN_PASSWORD_FILE: '/run/secrets/admin_password',
+    JWT_SECRET_FILE: '/run/secrets/jwt_secret',
+    METRICS_TOKEN_FILE: '/run/secrets/metrics_token',
+    OIDC_CLIENT_SECRET_FILE: '/run/secrets/oidc_client_secret',
+  })
 })
 
 // A replica ends if the database is away for long when it starts.

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { name, type Sql, sql } from '@domains-and-files/persistence'
+import { digestOf } from './api-tokens/token-format.ts'
 
 const table = name('one_time')
 
@@ -41,5 +41,3 @@ export class OneTime {
     return row && row.expires_at > this.#now() ? row.value : undefined
   }
 }
-
-const digestOf = (key: string) => createHash('sha256').update(key).digest('hex')

@@ -370,8 +370,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change the rights of a user
-         * @description Counts at once, also for the logins and API tokens of the user.
+         * Change the rights of a user, or invite it to set another password
+         * @description Rights count at once, also for the logins and API tokens of the user. The password stays valid until the invitation is accepted.
          */
         patch: operations["changeUser"];
         trace?: never;
@@ -1115,6 +1115,11 @@ export interface components {
             /** @description null: all */
             folders?: string[] | null;
             writes?: "propose" | null;
+            /**
+             * @description a new invitation, after a forgotten password or an expired invitation: the response has it
+             * @constant
+             */
+            invite?: true;
         };
         /**
          * @example {
@@ -4756,7 +4761,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The changed user */
+            /** @description The changed user, and the invitation if one was wanted */
             200: {
                 headers: {
                     /**
@@ -4778,10 +4783,11 @@ export interface operations {
                      *       "writes": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "last_login_at": null
+                     *       "last_login_at": null,
+                     *       "invite": "Zk3v8QmT1xY7pLr2Wd5c"
                      *     }
                      */
-                    "application/json": components["schemas"]["User"];
+                    "application/json": components["schemas"]["CreatedUser"];
                 };
             };
             /** @description `validation_failed`, `malformed_body` */

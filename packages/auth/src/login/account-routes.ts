@@ -1,7 +1,8 @@
-import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
+import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { type App, answers, defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf, requireLogin } from '../access-control.ts'
+import { digestOf } from '../api-tokens/token-format.ts'
 import type { AuthContext } from '../auth-context.ts'
 import {
   credentialsInvalid,
@@ -12,7 +13,7 @@ import {
   tooManyLogins,
 } from '../errors.ts'
 import type { Caller } from '../rights.ts'
-import { type User, Username, type Users, updateUsers } from '../users/user.ts'
+import { replaceUser, type User, Username, updateUsers, withPassword } from '../users/user.ts'
 import { verifyLogin } from './login.ts'
 import { hashPassword, maxPasswordLength, requireStrongPassword, weakPassword } from './password.ts'
 
@@ -82,9 +83,14 @@ const setPassword = (context: AuthContext) =>
       await requireStrongPassword(password, caller.username)
       const login = { username: caller.username, password: current, address: request.ip }
       const user = await verifyLogin(context, login)
-      const changed = { ...user, password: await context.hashes(() => hashPassword(password)) }
-      await context.sessions.keep(sessionOf(caller), changed)
-      await replacePassword(context.users, user, changed)
+      const hash = await context.hashes(() => hashPassword(password))
+      await context.sessions.keep(sessionOf(caller), withPassword(user, hash))
+      await updateUsers(context.users, (all) => {
+        const found = all.find((each) => each.username === user.username)
+        // Somebody changed it meanwhile, so what was verified is outdated.
+        if (found?.password !== user.password) throw credentialsInvalid()
+        return replaceUser(all, withPassword(user, hash))
+      })
       request.log.info({ username: caller.username }, 'password changed')
       return reply.code(204).send(undefined)
     },
@@ -144,31 +150,16 @@ async function acceptInvite(
   if (!outcome.isRight) throw credentialsInvalid()
   const hash = await hashes(() => hashPassword(password))
   await updateUsers(users, (all) => {
+    const user = all.find((each) => each.username === username)
     // Of two requests with one code the second is too late.
-    if (!isRight(all.find((user) => user.username === username))) throw credentialsInvalid()
-    return all.map(({ invite: used, ...user }) => {
-      if (user.username === username) return { ...user, password: hash }
-      return used ? { ...user, invite: used } : user
-    })
+    if (!user || !isRight(user)) throw credentialsInvalid()
+    return replaceUser(all, withPassword(user, hash))
   })
 }
-
-/** The digest of an invitation's code. */
-export const inviteDigestOf = (code: string) => createHash('sha256').update(code).digest('hex')
 
 function isInviteOf(user: User | undefined, code: string, now: number): boolean {
   if (!user?.invite || Date.parse(user.invite.expires_at) <= now) return false
-  return timingSafeEqual(Buffer.from(user.invite.digest), Buffer.from(inviteDigestOf(code)))
-}
-
-async function replacePassword(users: Users, before: User, changed: User) {
-  await updateUsers(users, (all) => {
-    const isUnchanged = (user: User) =>
-      user.username === before.username && user.password === before.password
-    // Somebody changed it meanwhile, so what was verified is outdated.
-    if (!all.some(isUnchanged)) throw credentialsInvalid()
-    return all.map((user) => (isUnchanged(user) ? { ...user, password: changed.password } : user))
-  })
+  return timingSafeEqual(Buffer.from(user.invite.digest), Buffer.from(digestOf(code)))
 }
 
 const sessionOf = ({ session = '', expiresAt }: Caller) => ({

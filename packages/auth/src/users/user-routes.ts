@@ -9,8 +9,8 @@ import {
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
+import { digestOf } from '../api-tokens/token-format.ts'
 import type { AuthContext } from '../auth-context.ts'
-import { inviteDigestOf } from '../login/account-routes.ts'
 import { hashPassword, requireStrongPassword, weakPassword } from '../login/password.ts'
 import { type Caller, describeLimits, findExcess, limitsOf, refuse } from '../rights.ts'
 import type { LastLogins } from './last-logins.ts'
@@ -22,6 +22,7 @@ import {
   sourceOf,
   type User,
   updateUsers,
+  withPassword,
 } from './user.ts'
 import {
   AtUser,
@@ -30,7 +31,7 @@ import {
   NewUser,
   UserChange,
   UserList,
-  UserRecord,
+  type UserRecord,
 } from './user-schema.ts'
 
 const inviteMs = 72 * 3_600_000
@@ -86,30 +87,27 @@ const createUser = ({ users, hashes, now }: AuthContext) =>
       const { password, username, role } = request.body
       refuse(findUserExcess(caller, request.body))
       if (password !== undefined) await requireStrongPassword(password, username)
-      const invite = password === undefined ? randomBytes(15).toString('base64url') : undefined
+      const invite = createInvite()
       const at = now()
-      const user: User = {
+      const added: User = {
         ...{ username, role, ...limitsOf(request.body), id: randomUUID() },
         created_at: new Date(at).toISOString(),
-        ...(password !== undefined && { password: await hashes(() => hashPassword(password)) }),
-        ...(invite !== undefined && {
-          invite: {
-            digest: inviteDigestOf(invite),
-            expires_at: new Date(at + inviteMs).toISOString(),
-          },
-        }),
       }
+      const user =
+        password === undefined
+          ? withInvite(added, invite, at)
+          : withPassword(added, await hashes(() => hashPassword(password)))
       await updateUsers(users, (all) => {
         if (all.some((each) => each.username === username)) throw userExists(username)
         return [...all, user]
       })
       request.log.info({ username, role }, 'user added')
-      return reply.code(201).send({ ...describe(user), ...(invite !== undefined && { invite }) })
+      return reply.code(201).send({ ...describe(user), ...(password === undefined && { invite }) })
     },
   })
 
 /** PATCH /api/users/{username} */
-const changeUser = ({ users, lastLogins }: AuthContext) =>
+const changeUser = ({ users, lastLogins, now }: AuthContext) =>
   defineRoute({
     method: 'PATCH',
     url: '/api/users/:username',
@@ -117,16 +115,18 @@ const changeUser = ({ users, lastLogins }: AuthContext) =>
     bodyLimit,
     schema: {
       operationId: 'changeUser',
-      summary: 'Change the rights of a user',
-      description: 'Counts at once, also for the logins and API tokens of the user.',
+      summary: 'Change the rights of a user, or invite it to set another password',
+      description:
+        'Rights count at once, also for the logins and API tokens of the user. The password stays valid until the invitation is accepted.',
       params: AtUser,
       body: UserChange,
       errors: [userNotFound('alice'), lastAdmin(), rightsElsewhere('oidc:bob')],
-      ...answers(200, 'The changed user', UserRecord),
+      ...answers(200, 'The changed user, and the invitation if one was wanted', CreatedUser),
     },
     handler: async (request) => {
       const caller = callerOf(request)
       const username = request.params.username.normalize('NFC')
+      const invite = request.body.invite ? createInvite() : undefined
       // Before the change, which is stored whatever fails later.
       const logins = await lastLogins.find([username])
       let changed: User | undefined
@@ -135,11 +135,12 @@ const changeUser = ({ users, lastLogins }: AuthContext) =>
         if (user.oidc) throw rightsElsewhere(username)
         changed = changeRights(user, request.body)
         refuse(findUserExcess(caller, changed))
+        if (invite) changed = withInvite(changed, invite, now())
         return keepAdmin(caller, replaceUser(all, changed))
       })
       if (!changed) throw userNotFound(username)
-      request.log.info({ username, role: changed.role }, 'user changed')
-      return describe(changed, logins)
+      request.log.info({ username, role: changed.role, invited: Boolean(invite) }, 'user changed')
+      return { ...describe(changed, logins), ...(invite && { invite }) }
     },
   })
 
@@ -172,6 +173,13 @@ const deleteUser = ({ users }: AuthContext) =>
       return reply.code(204).send(undefined)
     },
   })
+
+const createInvite = () => randomBytes(15).toString('base64url')
+
+const withInvite = (user: User, code: string, now: number): User => ({
+  ...user,
+  invite: { digest: digestOf(code), expires_at: new Date(now + inviteMs).toISOString() },
+})
 
 // To an admin with limits there are only users within them.
 const maySee = (caller: Caller, user: User) =>

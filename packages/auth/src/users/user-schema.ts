@@ -62,6 +62,10 @@ export const UserChange = z
     domains: wantedLimits.domains.nullable().meta({ description: 'null: all' }),
     folders: wantedLimits.folders.nullable().meta({ description: 'null: all' }),
     writes: wantedLimits.writes.nullable(),
+    invite: z.literal(true).optional().meta({
+      description:
+        'a new invitation, after a forgotten password or an expired invitation: the response has it',
+    }),
   })
   .refine((change) => Object.keys(change).length > 0, 'must change something')
   .meta({ id: 'UserChange', examples: [{ role: 'viewer' }] })

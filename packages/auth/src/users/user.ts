@@ -90,6 +90,12 @@ export const UserList = z.strictObject({
 export const replaceUser = (all: User[], changed: User): User[] =>
   all.map((user) => (user.username === changed.username ? changed : user))
 
+/** The user with another password, which ends an invitation. */
+export const withPassword = ({ invite: _, ...user }: User, password: string): User => ({
+  ...user,
+  password,
+})
+
 /** Who may log in: the users file, or a table of PostgreSQL. Each look-up sees the last change. */
 export interface Users {
   /** Names the store in messages. */

@@ -18,7 +18,15 @@ import {
 import { hashPassword, needsRehash, requireStrongPassword } from '../login/password.ts'
 import { allowName, barName } from '../oidc/oidc-users.ts'
 import { FileUsers } from './file-users.ts'
-import { LocalUsername, replaceUser, sourceOf, type User, Username, type Users } from './user.ts'
+import {
+  LocalUsername,
+  replaceUser,
+  sourceOf,
+  type User,
+  Username,
+  type Users,
+  withPassword,
+} from './user.ts'
 import { changeRights, NewUser, UserChange } from './user-schema.ts'
 
 const help = `Manages the users: who may log in, and with which rights.
@@ -108,8 +116,8 @@ async function changePassword(store: Users, { words: [name], line }: Call): Prom
   expectUser(await store.list(), username, store)
   const password = await hashNewPassword(username, line)
   await store.update((users) => {
-    const { invite: _, ...user } = expectUser(users, username, store)
-    return replaceUser(users, { ...user, password })
+    const user = expectUser(users, username, store)
+    return replaceUser(users, withPassword(user, password))
   })
   return `Changed the password of ${username}; they are logged out everywhere, their API tokens stay valid\n`
 }

@@ -123,6 +123,33 @@ describe.each(forms)('users in %s', (_name, begin) => {
     expect([inTime.status, tooLate.code]).toEqual([204, 'invalid_credentials'])
   })
 
+  test('a person who forgot the password sets another with a new invitation, the last one made', async () => {
+    const session = await service.tokenOf('edda')
+    const invite = async () => (await send('PATCH', '/api/users/edda', { invite: true })).body
+
+    const [first, last] = [await invite(), await invite()]
+    const before = await service.other.login('edda')
+    const accepted = [await accept('edda', first.invite), await accept('edda', last.invite)]
+
+    expect(last).toMatchObject({ username: 'edda', role: 'editor', invite: expect.any(String) })
+    expect((await send('GET', '/api/users')).body.users[1]).not.toHaveProperty('invite')
+    expect([before.status, ...accepted.map(({ status }) => status)]).toEqual([200, 401, 204])
+    expect((await service.other.call('/view', { token: session })).status).toBe(401)
+    expect((await service.login('edda')).code).toBe('invalid_credentials')
+    expect((await service.login('edda', words)).status).toBe(200)
+  })
+
+  test('a new password ends an invitation', async () => {
+    const session = await service.tokenOf('edda')
+    const { body } = await send('PATCH', '/api/users/edda', { invite: true })
+
+    const change = { current: "edda's words", new: words }
+    const changed = await send('POST', '/api/auth/password', change, session)
+
+    expect(changed.status).toBe(204)
+    expect((await accept('edda', body.invite)).code).toBe('invalid_credentials')
+  })
+
   test('wrong invitations are limited like logins, also of unknown users', async () => {
     await add({ username: 'petra-invited' })
 
@@ -231,6 +258,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
       ),
       await send('PATCH', '/api/users/lim', { domains: null }, token),
       await send('PATCH', '/api/users/edda', { role: 'admin', domains: ['example.com'] }, token),
+      await send('PATCH', '/api/users/adam', { invite: true }, token),
       await send('DELETE', '/api/users/adam', undefined, token),
       await send(
         'POST',
@@ -248,7 +276,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
       await send('GET', '/api/tokens?owner=lim', undefined, token),
     ]
 
-    expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 404, 404, 201])
+    expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 404, 404, 404, 201])
     const names = seen.body.users?.map(({ username }: { username: string }) => username)
     expect(tokens.map(({ status }) => status)).toEqual([403, 404, 200])
     expect([names, seen.body.pagination?.total_items]).toEqual([['lim', 'x'], 2])
@@ -295,14 +323,15 @@ describe.each(forms)('users in %s', (_name, begin) => {
       ['GET', '/api/users'],
       ['POST', '/api/users', { username: 'x', role: 'viewer' }],
       ['PATCH', '/api/users/vera', { role: 'viewer' }],
+      ['PATCH', '/api/users/vera', { invite: true }],
       ['DELETE', '/api/users/vera'],
     ]
 
     const byEditor = await Promise.all(calls.map((call) => send(call[0], call[1], call[2], edda)))
     const byToken = await Promise.all(calls.map((call) => send(call[0], call[1], call[2], token)))
 
-    expect(byEditor.map(({ status }) => status)).toEqual([403, 403, 403, 403])
-    expect(byToken.map(({ status }) => status)).toEqual([200, 403, 403, 403])
+    expect(byEditor.map(({ status }) => status)).toEqual(Array(5).fill(403))
+    expect(byToken.map(({ status }) => status)).toEqual([200, ...Array(4).fill(403)])
   })
 
   test('an unknown user is 404, and a change of nothing 400', async () => {

@@ -64,6 +64,9 @@ class UserList extends ServiceLists {
       (user) => [
         user.username,
         ['Change', () => this.reloadAfter(openUserDialog(service, user))],
+        user.source === 'local'
+          ? ['New password', () => openPasswordReset(service, user.username)]
+          : undefined,
         user.username === self
           ? undefined
           : ['Remove', () => this.reloadAfter(remove(user.username))],
@@ -104,8 +107,6 @@ function openUserDialog(service, user) {
     writes: /** @type {string} */ (user?.writes ?? ''),
   }
   let invite = ''
-  const words = () =>
-    html`<strong>Send this code to ${form.username}.</strong> It is shown this once, and valid for 72 hours: on the login page, “I have an invite”.`
   return confirmDialog({
     title: user ? `Change ${user.username}` : 'New user',
     confirm: user ? 'Save' : 'Add',
@@ -119,10 +120,34 @@ function openUserDialog(service, user) {
     action: async () => {
       invite = (await save(service, form, user)) ?? ''
     },
-    done: user ? undefined : () => secretOnce(words(), invite, 'Invite'),
+    done: user ? undefined : () => inviteOnce(form.username, invite),
     said: user && `${form.username} changed`,
   })
 }
+
+/** An invite for a person who forgot the password, or whose invite has expired. @param {Api.ServiceName} service @param {string} username */
+function openPasswordReset(service, username) {
+  let invite = ''
+  return confirmDialog({
+    title: `New password for ${username}`,
+    className: 'small',
+    confirm: 'Make an invite',
+    body: html`<p>You get an invite code, with which ${username} sets a new password. Logins and the password of ${username} go on until then.</p>`,
+    action: async () => {
+      const options = { params: { username }, json: { invite: true } }
+      invite = (await send(service, 'patch', '/api/users/{username}', options)).invite ?? ''
+    },
+    done: () => inviteOnce(username, invite),
+  })
+}
+
+/** @param {string} username @param {string} invite */
+const inviteOnce = (username, invite) =>
+  secretOnce(
+    html`<strong>Send this code to ${username}.</strong> It is shown this once, and valid for 72 hours: on the login page, “I have an invite”.`,
+    invite,
+    'Invite',
+  )
 
 /**
  * @param {Api.ServiceName} service

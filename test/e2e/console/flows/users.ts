@@ -60,8 +60,28 @@ export const userFlows: Flows = {
     assert.equal(domains.length, 1)
     const { user } = await nora.call('GET', '/api/auth/me')
     assert.equal(user.writes, 'propose')
-    const admin = await tester.domainsApi()
-    await admin.call('DELETE', '/api/users/nora')
+
+    await page.reload()
+    await tester.logOut('nora')
+    await tester.logIn()
+    await tester.goTo('/users')
+    await tester.button('Change nora').click()
+    await page.getByLabel('Role').selectOption('viewer')
+    await tester.button('Save').click()
+    await tester.text('nora changed').waitFor()
+    assert.equal((await nora.call('GET', '/api/auth/me')).user.role, 'viewer')
+    await tester.button('New password nora').click()
+    await tester.checkAccessibility('new password for a user')
+    await tester.button('Make an invite').click()
+    const next = (await page.locator('[data-secret]').textContent()) ?? ''
+    const json = { username: 'nora', invite: next, new: 'third words of nora' }
+    await nora.call('POST', '/api/auth/password', json)
     await assert.rejects(() => nora.call('GET', '/api/domains'))
+    await tester.button('Done').click()
+    await tester.domainsApi('nora', 'third words of nora')
+    await tester.button('Remove nora').click()
+    await tester.button(/^Remove$/).click()
+    await tester.text('nora removed').waitFor()
+    await assert.rejects(() => tester.domainsApi('nora', 'third words of nora'))
   },
 }
