@@ -1,13 +1,5 @@
 import { appendEvents, type NewEvent } from '@domains-and-files/events'
-import {
-  forUpdate,
-  join,
-  list,
-  name,
-  type Sql,
-  type SqlTransaction,
-  sql,
-} from '@domains-and-files/persistence'
+import { forUpdate, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import type { DomainEntry } from '../registrar/responses.ts'
 
 /** One reading of the whole list, page by page. */
@@ -90,29 +82,45 @@ export class DomainListStore {
     })
   }
 
-  /** Records what the last complete list says of domains that came, went or expire soon. */
-  recordEvents(nowMs: number): Promise<void> {
-    return recordDomainEvents(this.#sql, { account: this.#account, nowMs })
-  }
-
-  /** Completes a pass; earlier ones are dropped. */
+  /** Completes a pass; earlier ones are dropped, but for the one that the next events are about. */
   async complete(pass: number, completedAt: number): Promise<void> {
     await this.#sql.transaction(async (transaction) => {
       await transaction.run(
         sql`update ${passes} set completed_at = ${completedAt} where id = ${pass}`,
       )
+      await transaction.run(sql`delete from ${passes}
+        where id < ${pass} and account = ${this.#account} and told_at is null`)
+    })
+  }
+
+  /**
+   * Records events about domains that came, went or expire soon: what the last complete list says now, and the one before
+   * did not say then; without calls. Domains of the first list have not come. Replicas can call it at once.
+   */
+  async recordEvents(nowMs: number): Promise<void> {
+    await this.#sql.transaction(async (transaction) => {
+      // The lock keeps other replicas from recording the same.
+      const rows = await transaction.all<{ id: number; told_at: number | null }>(sql`
+        select id, told_at from ${passes} where account = ${this.#account} and completed_at is not null
+        order by id desc ${forUpdate}`)
+      const [latest] = rows
+      if (!latest) return
+      const told = rows.find((row) => row.told_at !== null)
+      const [entries, known] = [
+        await readEntries(transaction, latest.id),
+        told && (await readEntries(transaction, told.id)),
+      ]
+      const toldAt = told?.told_at ?? nowMs
       await transaction.run(
-        sql`delete from ${passes} where id < ${pass} and account = ${this.#account}`,
+        sql`update ${passes} set told_at = ${Math.max(nowMs, toldAt)} where id = ${latest.id}`,
       )
+      await transaction.run(
+        sql`delete from ${passes} where account = ${this.#account} and id < ${latest.id}`,
+      )
+      await appendEvents(transaction, compare(entries, known, { nowMs, toldAt }))
     })
   }
 }
-
-const listed = name('listed_domains')
-
-const dayMs = 86_400_000
-/** Days before a domain expires, in ascending order. */
-const thresholds = [1, 3, 7, 14, 30, 60]
 
 export const domainEvents = ['domain.added', 'domain.removed', 'domain.expiring'] as const
 
@@ -122,77 +130,46 @@ export interface DomainTold {
   days_left?: number
 }
 
-/** What was known of a domain at the last look: its entry, and the threshold that an event was recorded for. */
-interface ListedDomain {
-  name: string
-  entry: string
-  told: number | null
-}
-
-/**
- * Records events about domains that came, went or expire soon, from the last complete list; without calls. Each threshold is
- * recorded once for an expiry date. Domains of the first list have not come. Replicas can call it at once.
- */
-export async function recordDomainEvents(
-  database: Sql,
-  { account, nowMs }: { account: string; nowMs: number },
-): Promise<void> {
-  await database.transaction(async (transaction) => {
-    // The lock keeps other replicas from recording the same.
-    const pass = await transaction.get<{ id: number }>(sql`select id from ${passes}
-      where account = ${account} and completed_at is not null order by id desc limit 1 ${forUpdate}`)
-    if (!pass) return
-    const entries = await readEntries(transaction, pass.id)
-    const known = await transaction.all<ListedDomain>(
-      sql`select name, entry, told from ${listed} where account = ${account}`,
-    )
-    const { events, changed, gone } = compare(entries, known, nowMs)
-    await transaction.run(
-      sql`delete from ${listed} where account = ${account} and name in (${list(gone)})`,
-    )
-    for (let at = 0; at < changed.length; at += 1_000) {
-      const rows = changed.slice(at, at + 1_000)
-      await transaction.run(sql`insert into ${listed} (account, name, entry, told)
-        values ${join(rows.map((row) => sql`(${account}, ${row.name}, ${row.entry}, cast(${row.told} as bigint))`))}
-        on conflict (account, name) do update set entry = excluded.entry, told = excluded.told`)
-    }
-    await appendEvents(transaction, events)
-  })
-}
-
-async function readEntries(transaction: SqlTransaction, pass: number): Promise<DomainEntry[]> {
+async function readEntries(transaction: SqlTransaction, pass: number) {
   const rows = await transaction.all<{ entries: string }>(
     sql`select entries from ${pages} where pass = ${pass} order by page`,
   )
-  // The store of the list wrote them.
+  // Written by `addPage` alone. A domain added between two pages moves another one to a second page.
   const entries = rows.flatMap((row) => JSON.parse(row.entries) as DomainEntry[])
-  return [...new Map(entries.map((entry) => [entry.name, entry])).values()]
+  return new Map(entries.map((entry) => [entry.name, entry]))
 }
 
-function compare(entries: DomainEntry[], known: ListedDomain[], nowMs: number) {
-  const knownOf = new Map(known.map((each) => [each.name, each]))
-  const events: NewEvent[] = []
-  const record = (type: (typeof domainEvents)[number], data: DomainTold) =>
-    events.push({ type, data })
-  const changed: ListedDomain[] = []
-  for (const domain of entries) {
-    const before = knownOf.get(domain.name)
-    if (!before && known.length > 0) record('domain.added', { domain })
-    const isSameDate = before && JSON.parse(before.entry).expires_on === domain.expires_on
-    const daysLeft = daysUntil(domain.expires_on, nowMs)
-    const reached = daysLeft < 0 ? undefined : thresholds.find((days) => daysLeft <= days)
-    const told = isSameDate ? before.told : null
-    const isDue = reached !== undefined && (told === null || reached < told)
-    if (isDue) record('domain.expiring', { domain, days_left: daysLeft })
-    const row = { name: domain.name, entry: JSON.stringify(domain), told: isDue ? reached : told }
-    if (row.entry !== before?.entry || row.told !== before.told) changed.push(row)
-  }
-  const present = new Set(entries.map((entry) => entry.name))
-  const gone = known.filter((each) => !present.has(each.name))
-  for (const { entry } of gone) record('domain.removed', { domain: JSON.parse(entry) })
-  return { events, changed, gone: gone.map((each) => each.name) }
+type Entries = ReadonlyMap<string, DomainEntry>
+
+function compare(
+  entries: Entries,
+  known: Entries | undefined,
+  { nowMs, toldAt }: { nowMs: number; toldAt: number },
+): NewEvent[] {
+  const event = (type: (typeof domainEvents)[number], data: DomainTold) => ({ type, data })
+  const present = [...entries.values()].flatMap((domain) => {
+    const before = known?.get(domain.name)
+    const { expires_on: date } = domain
+    const isDue =
+      thresholdOf(date, nowMs) <
+      (before?.expires_on === date ? thresholdOf(date, toldAt) : Infinity)
+    return [
+      ...(known && !before ? [event('domain.added', { domain })] : []),
+      ...(isDue ? [event('domain.expiring', { domain, days_left: daysUntil(date, nowMs) })] : []),
+    ]
+  })
+  const gone = [...(known?.values() ?? [])].filter(({ name }) => !entries.has(name))
+  return [...present, ...gone.map((domain) => event('domain.removed', { domain }))]
+}
+
+const dayMs = 86_400_000
+
+/** Of the days before it expires, the fewest that the domain has reached; Infinity for none. */
+function thresholdOf(date: string | null, atMs: number): number {
+  const left = daysUntil(date, atMs)
+  return left < 0 ? Infinity : ([1, 3, 7, 14, 30, 60].find((days) => left <= days) ?? Infinity)
 }
 
 /** Whole days of UTC; NaN where the date is unknown. */
-const daysUntil = (date: string | null, nowMs: number) =>
-  Math.round(Date.parse(date ?? '') / dayMs) - Math.floor(nowMs / dayMs)
+const daysUntil = (date: string | null, atMs: number) =>
+  Math.round(Date.parse(date ?? '') / dayMs) - Math.floor(atMs / dayMs)

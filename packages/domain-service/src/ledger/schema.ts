@@ -201,11 +201,27 @@ const leanIndexes = sql`
   drop index ${name('calls_of_account')};
   drop index ${name('known_zones_by_age')}`
 
+// Events tell what the last list says and the one before did not: no copy of each domain beside them.
+const comparedLists = sql`
+  alter table ${name('domain_list_passes')} add column told_at ${int8};
+  update ${name('domain_list_passes')} set told_at = completed_at
+    where account in (select account from ${name('listed_domains')});
+  drop table ${name('listed_domains')}`
+
 /**
  * The tables of this service, the same in both databases; append only. Times are milliseconds since 1970 by the database's
  * clock.
  */
 export const migrations: Migrations = {
-  ledger: [ledger, domainList, budget, replicas, givenZones, knownZones, leanIndexes],
+  ledger: [
+    ledger,
+    domainList,
+    budget,
+    replicas,
+    givenZones,
+    knownZones,
+    leanIndexes,
+    comparedLists,
+  ],
   ...eventMigrations,
 }

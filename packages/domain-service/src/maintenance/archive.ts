@@ -34,7 +34,6 @@ const tables: SqlTable[] = [
   { name: 'acme_challenges', key: ['id'], identity: 'id' },
   { name: 'domain_list_passes', key: ['id'], identity: 'id' },
   { name: 'domain_list_pages', key: ['pass', 'page'] },
-  { name: 'listed_domains', key: ['account', 'name'] },
   { name: 'calls', key: ['id'], identity: 'id' },
   ...eventTables,
 ]

@@ -17,10 +17,13 @@ test.each(ledgers)(
   async (_name, openForm) => {
     const { sql: database } = await openForm()
     const store = new DomainListStore(database, 'account')
-    const readList = async (entries: ReturnType<typeof entry>[], nowMs: number) => {
+    const addList = async (entries: ReturnType<typeof entry>[], nowMs: number) => {
       const pass = await store.begin(nowMs)
       await store.addPage(pass, 1, entries, entries.length)
       await store.complete(pass, nowMs)
+    }
+    const readList = async (entries: ReturnType<typeof entry>[], nowMs: number) => {
+      await addList(entries, nowMs)
       // Replicas can look at once, and look again.
       await Promise.all([store.recordEvents(nowMs), store.recordEvents(nowMs)])
     }
@@ -58,5 +61,15 @@ test.each(ledgers)(
     ])
     await readList([late, never, entry('soon.com', '2027-02-09')], today + 22 * dayMs)
     expect(await newEvents(), 'another date').toEqual(['domain.expiring soon.com 3'])
+    // A process ended after it had read the list.
+    await addList([late, entry('brief.com', null)], today + 23 * dayMs)
+    await readList([late, never], today + 23 * dayMs + 1)
+    expect(await newEvents(), 'beside the last list of events').toEqual(['domain.removed soon.com'])
+    await readList([late, never], today)
+    await readList([late, never, entry('soon.com', '2027-02-09')], today + 24 * dayMs)
+    expect(await newEvents(), 'after a clock that was wrong').toEqual([
+      'domain.added soon.com',
+      'domain.expiring soon.com 1',
+    ])
   },
 )
