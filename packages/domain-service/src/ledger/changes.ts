@@ -26,13 +26,13 @@ const maxQueuedBytes = 256 * 1024 * 1024
 export const keyMs = 86_400_000
 
 /**
- * Queues a change, or finds the one that used the same idempotency key.
+ * Queues a change, or finds the one that used the same idempotency key. With its `effect` it is proposed.
  * @throws 422 `idempotency_key_reused` for another request under the same key, 429 `too_many_changes`.
  */
 export async function insertChange(
   transaction: SqlTransaction,
   request: ChangeRequest,
-  { isAsync, status = 'queued' }: { isAsync: boolean; status?: 'queued' | 'proposed' },
+  { isAsync, effect }: { isAsync: boolean; effect?: ChangeEffect | undefined },
 ): Promise<{ id: number; isNew: boolean }> {
   const caller = callerIdOf(request)
   if (request.idempotency)
@@ -40,15 +40,21 @@ export async function insertChange(
       where ${isOfKey(request)} and created_at <= ${now} - ${keyMs}`)
   const inserted = await transaction.get<{ id: number }>(sql`
     insert into ${changes} (${requestColumns}, status, is_async, verified, created_at, awaited_until, warnings)
-    values (${requestValues(request)}, ${status}, ${isAsync}, 0, ${now}, ${leaseNow} + ${awaitedMs}, '[]')
+    values (${requestValues(request)}, ${effect ? 'proposed' : 'queued'}, ${isAsync}, 0, ${now}, ${leaseNow} + ${awaitedMs}, '[]')
     on conflict (caller, idempotency_key) where idempotency_key is not null do nothing returning id`)
   if (inserted) {
+    const { id } = inserted
     if (isAsync) await checkQueue(transaction, caller)
-    return { id: inserted.id, isNew: true }
+    if (effect) {
+      const set = await effectOf(transaction, effect)
+      await transaction.run(sql`update ${changes} set ${set} where id = ${id}`)
+      await appendChangeEvents(transaction, [id])
+    }
+    return { id, isNew: true }
   }
   const id = await findByKey(transaction, request)
   // Its key was released between the two statements.
-  if (id === undefined) return insertChange(transaction, request, { isAsync, status })
+  if (id === undefined) return insertChange(transaction, request, { isAsync, effect })
   return { id, isNew: false }
 }
 

@@ -12,6 +12,7 @@ import {
 } from '@domains-and-files/persistence'
 import { insufficientStorage, leaseLost, ledgerUnavailable } from '../errors.ts'
 import type {
+  ChangeEffect,
   ChangeOutcome,
   ChangeRequest,
   SendIntent,
@@ -79,16 +80,17 @@ export class Ledger extends ChangeHistory {
 
   /**
    * Queues a change, or finds the one that the same caller queued with the same idempotency key. Without `isAsync` a client
-   * waits for it: it is not among `queued`, and it is cancelled when its process ends before it is sent.
+   * waits for it: it is not among `queued`, and it is cancelled when its process ends before it is sent. With its `effect` it
+   * is a proposal.
    * @throws 422 `idempotency_key_reused` for another request under the same key; 429 `too_many_changes` beyond 1,000 queued
    * asynchronous changes of the caller, or 10,000 or 256 MiB of all.
    */
   accept(
     request: ChangeRequest,
-    { isAsync }: { isAsync: boolean },
+    options: { isAsync: boolean; effect?: ChangeEffect },
   ): Promise<{ id: number; isNew: boolean; change: StoredChange }> {
     return this.sql.transaction(async (transaction) => {
-      const accepted = await insertChange(transaction, request, { isAsync })
+      const accepted = await insertChange(transaction, request, options)
       if (accepted.isNew) await notify(transaction, request.domain)
       return { ...accepted, change: await readChange(transaction, accepted.id) }
     })

@@ -10,84 +10,60 @@ import { findVisible } from './changes.ts'
 import { domainFailures } from './openapi-examples.ts'
 import { accepted, ChangeId } from './zone/zone-request.ts'
 
-const AtChange = z.strictObject({ id: ChangeId })
-// A token is refused by the handler, whatever it is limited to.
-const config = { access: 'editor', enforcesRecordLimits: true } as const
 const refusals = [changeNotFound(7), ownChange(), changeClosed(7, 'rejected')]
-
 const { location, 'retry-after': retryAfter } = accepted.headers
-const approvedHeaders = { location, 'retry-after': retryAfter }
 
-interface Dependencies {
-  ledger: Ledger
-  zones: ZoneWriter
+const approveSchema = {
+  operationId: 'approveChange',
+  summary: 'Approve a proposed change',
+  description:
+    'For another person than its author, logged in. It is queued if it still adds and removes the records that were proposed. Else 409 `change_outdated` has what was `proposed` and the `changes` that it would make now, which the proposal then shows.',
+  tags: ['history'],
+  params: z.strictObject({ id: ChangeId }),
+  errors: [...domainFailures, ...refusals, changeOutdated()],
+  ...answers(202, 'The queued change', Change, { location, 'retry-after': retryAfter }),
+}
+
+const rejectSchema = {
+  operationId: 'rejectChange',
+  summary: 'Reject a proposed change',
+  description: 'By whom it could be approved. Nothing of it is sent.',
+  tags: ['history'],
+  params: z.strictObject({ id: ChangeId }),
+  body: z
+    .strictObject({ reason: z.string().trim().min(1).max(1000).optional() })
+    .nullish()
+    .meta({ id: 'Rejection', examples: [{ reason: 'the address is that of the old server' }] }),
+  errors: refusals,
+  ...answers(200, 'The rejected change', Change),
 }
 
 /** POST /api/changes/{id}/approve and …/reject */
-export function registerApprovalRoutes(app: App, dependencies: Dependencies) {
-  approveChange(app, dependencies)
-  rejectChange(app, dependencies)
-}
-
-function approveChange(app: App, { ledger, zones }: Dependencies) {
-  app.post(
-    '/api/changes/:id/approve',
-    {
-      config,
-      schema: {
-        operationId: 'approveChange',
-        summary: 'Approve a proposed change',
-        description:
-          'For another person than its author, logged in. It is queued if it still adds and removes the records that were proposed. Else 409 `change_outdated` has what was `proposed` and the `changes` that it would make now, which the proposal then shows.',
-        tags: ['history'],
-        params: AtChange,
-        errors: [...domainFailures, ...refusals, changeOutdated()],
-        ...answers(202, 'The queued change', Change, approvedHeaders),
-      },
-    },
-    async (request, reply) => {
-      const caller = callerOf(request)
-      const { id, domain: name } = await findProposed(ledger, request.params.id, caller)
-      const domain = readDomain(name)
-      if (typeof domain === 'string') throw new Error(`change ${id} has no valid domain`)
-      const { change, zones: own } = await zones.approvals.approve(domain, id, caller.username)
-      request.log.info({ change: id, domain: name, by: change.by }, 'change approved')
-      setRetryAfter(reply, change)
-      reply.code(202).header('location', `/api/changes/${id}`)
-      return describeChange(change, { caller, zones: own })
-    },
-  )
-}
-
-const Rejection = z
-  .strictObject({ reason: z.string().trim().min(1).max(1000).optional() })
-  .nullish()
-  .meta({ id: 'Rejection', examples: [{ reason: 'the address is that of the old server' }] })
-
-function rejectChange(app: App, { ledger, zones }: Dependencies) {
-  app.post(
-    '/api/changes/:id/reject',
-    {
-      config,
-      schema: {
-        operationId: 'rejectChange',
-        summary: 'Reject a proposed change',
-        description: 'By whom it could be approved. Nothing of it is sent.',
-        tags: ['history'],
-        params: AtChange,
-        body: Rejection,
-        errors: refusals,
-        ...answers(200, 'The rejected change', Change),
-      },
-    },
-    async (request) => {
-      const caller = callerOf(request)
-      const { id, domain } = await findProposed(ledger, request.params.id, caller)
-      const { change, zones: own } = await zones.approvals.reject(id, request.body?.reason)
-      request.log.info({ change: id, domain, by: change.by }, 'change rejected')
-      return describeChange(change, { caller, zones: own })
-    },
-  )
+export function registerApprovalRoutes(
+  app: App,
+  { ledger, zones: { approvals } }: { ledger: Ledger; zones: ZoneWriter },
+) {
+  // A token is refused by the handler, whatever it is limited to.
+  const config = { access: 'editor', enforcesRecordLimits: true } as const
+  const path = '/api/changes/:id'
+  app.post(`${path}/approve`, { config, schema: approveSchema }, async (request, reply) => {
+    const caller = callerOf(request)
+    const { id, domain: name } = await findProposed(ledger, request.params.id, caller)
+    const domain = readDomain(name)
+    if (typeof domain === 'string') throw new Error(`change ${id} has no valid domain`)
+    const { change, zones } = await approvals.approve(domain, id, caller.username)
+    request.log.info({ change: id, domain: name, by: change.by }, 'change approved')
+    setRetryAfter(reply, change)
+    reply.code(202).header('location', `/api/changes/${id}`)
+    return describeChange(change, { caller, zones })
+  })
+  app.post(`${path}/reject`, { config, schema: rejectSchema }, async (request) => {
+    const caller = callerOf(request)
+    const { id, domain } = await findProposed(ledger, request.params.id, caller)
+    const { change, zones } = await approvals.reject(id, request.body?.reason)
+    request.log.info({ change: id, domain, by: change.by }, 'change rejected')
+    return describeChange(change, { caller, zones })
+  })
 }
 
 /** A change that the caller may approve. @throws 403 `own_change`, and for who may only propose. */

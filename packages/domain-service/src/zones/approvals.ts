@@ -36,7 +36,7 @@ export class Approvals {
     const effect = evaluateWrite(request, await readCurrent(domain))
     // Preconditions hold now: what else changes in the zone until the approval does not matter.
     const stored = { ...request, ifMatch: undefined, ifNoneMatch: undefined }
-    const { change, isNew } = await ledger.proposals.add(stored, effect)
+    const { change, isNew } = await ledger.accept(stored, { isAsync: true, effect })
     return isNew ? { change, zones: zonesOf(effect) } : this.#find(change.id)
   }
 
@@ -47,7 +47,6 @@ export class Approvals {
    */
   async approve(domain: Domain, id: number, by: string): Promise<KnownChange> {
     const { ledger, readCurrent, onQueued } = this.#options
-    await ledger.proposals.expire()
     const request = await ledger.proposals.read(id)
     const zones = await ledger.zonesOf(id)
     if (!request || !zones) return this.#refuseClosed(id)
@@ -56,7 +55,7 @@ export class Approvals {
     const proposed = differenceOf(before, after, domain.name)
     const approved = toDelta(effect)
     if (reason !== undefined || !isSameDelta(approved, proposed, domain.name)) {
-      await ledger.proposals.update(id, effect)
+      if (!(await ledger.proposals.update(id, effect))) return this.#refuseClosed(id)
       const diffs = {
         proposed: describeDelta(proposed, { ...effect.before, ...after }),
         changes: describeDelta(approved, effect.after),
@@ -73,7 +72,6 @@ export class Approvals {
   /** @throws 409 `change_closed` where it is not proposed any more. */
   async reject(id: number, reason: string | undefined): Promise<KnownChange> {
     const { ledger } = this.#options
-    await ledger.proposals.expire()
     const zones = await ledger.zonesOf(id)
     const change = await ledger.proposals.reject(id, reason)
     return change ? { change, zones } : this.#refuseClosed(id)
