@@ -5,6 +5,7 @@ import {
   now,
   type Sql,
   type SqlTransaction,
+  type Statement,
   sql,
 } from '@domains-and-files/persistence'
 import { slices } from '../clock.ts'
@@ -51,6 +52,8 @@ interface ZoneRow {
 
 const zones = name('given_zones')
 const keptMs = 600_000
+/** lego waits an hour for its challenge before it removes that, by the name that it gave it. */
+const spelledMs = 2 * 3_600_000
 const pruneIntervalMs = 60_000
 const maxOfToken = 100
 
@@ -85,11 +88,21 @@ export class GivenZones {
     await this.#sql.run(sql`update ${zones} set is_submitted = 0 where base is not null`)
   }
 
-  /** From the oldest list whose write is not known to be done on, all lists; also zones whose records are spelled otherwise. */
-  async submitted(to: GivenTo): Promise<GivenZone[]> {
+  /** From the oldest list whose write is not known to be done on, all lists. */
+  submitted(to: GivenTo): Promise<GivenZone[]> {
+    const isList = sql`${isOf(to)} and is_submitted = 1`
+    return this.#select(sql`${isList}
+      and id >= (select min(id) from ${zones} where ${isList} and base is not null)`)
+  }
+
+  /** Zones that have records by the client's own spelling, also of the last two hours. */
+  spelled({ token, domain }: GivenTo): Promise<GivenZone[]> {
+    return this.#select(sql`token = ${token} and domain = ${domain} and ${isSpelled}`)
+  }
+
+  async #select(condition: Statement): Promise<GivenZone[]> {
     const rows = await this.#sql.all<ZoneRow>(
-      sql`select id, is_submitted, zone, base from ${zones} where ${isOf(to)} and (zone like '%"spelling":%' or is_submitted = 1
-        and id >= (select min(id) from ${zones} where ${isOf(to)} and is_submitted = 1 and base is not null)) order by id`,
+      sql`select id, is_submitted, zone, base from ${zones} where ${condition} order by id`,
     )
     return rows.map(toGivenZone)
   }
@@ -148,13 +161,15 @@ export class GivenZones {
   async #prune(): Promise<void> {
     if (performance.now() - this.#prunedAt < pruneIntervalMs) return
     this.#prunedAt = performance.now()
-    await this.#sql.run(sql`delete from ${zones} where at <= ${now} - ${keptMs}`)
+    await this.#sql.run(sql`delete from ${zones} where not (${isSince(keptMs)} or ${isSpelled})`)
   }
 }
 
-// What is older waits for the next pruning.
+const isSince = (ms: number) => sql`at > ${now} - ${ms}`
+const isSpelled = sql`zone like '%"spelling":%' and ${isSince(spelledMs)}`
+
 const isOf = ({ token, domain }: GivenTo) =>
-  sql`token = ${token} and domain = ${domain} and at > ${now} - ${keptMs}`
+  sql`token = ${token} and domain = ${domain} and ${isSince(keptMs)}`
 
 async function insert(
   database: SqlTransaction,

@@ -61,7 +61,7 @@ export async function getHosts(
   const known = knownOf(zone, ownRows(zone, caller))
   const unlessSame = zone === base ? undefined : knownOf(base, ownRows(base, caller))
   if (hasRole(caller, 'editor')) await givenZones.add(to, { zone: known, base: unlessSame })
-  const spellings = spellingsOf(submitted, domain)
+  const spellings = spellingsOf(await givenZones.spelled(to), domain)
   const hosts = ownRows(zone, caller).map((row) => describeRow(row, domain, spellings))
   const { emailType, usesRegistrarDns } = zone
   const attributes = { Domain: domain.name, EmailType: emailType, IsUsingOurDNS: usesRegistrarDns }
@@ -71,8 +71,8 @@ export async function getHosts(
 // A client that was told to come later removes what it wanted to add, but only if it sees it, as lego does. What a later
 // list has may be acknowledged: an earlier one, whose process may have died, hides none of it.
 function withUnfinished(zone: Zone, given: GivenZone, index: number, all: GivenZone[]): Zone {
-  if (!given.base || !given.isSubmitted) return zone
-  const lists = all.slice(index + 1).filter(({ isSubmitted }) => isSubmitted)
+  if (!given.base) return zone
+  const lists = all.slice(index + 1)
   const later = { records: lists.flatMap((each) => each.zone.records) }
   try {
     const { edit } = differenceOf(given.base, given.zone, zone.domain)

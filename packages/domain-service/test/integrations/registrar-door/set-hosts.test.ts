@@ -289,3 +289,20 @@ test('a client whose read finds no free call is given the zone that is known, an
   expect(rows.map(({ HostName }) => HostName)).toEqual(['www', '@', 'a', 'other'])
   expect([removed.numbers, names(service)]).toEqual([[], ['www', '@', 'b']])
 })
+
+test('a client finds its records by its own spelling for an hour, though others read meanwhile', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ domains, clock })
+  const door = await openDoor(service)
+  const other = await openDoor(service)
+  const rows = await driveClock(clock, service, door.rows())
+  await driveClock(clock, service, door.setHosts([...rows, txt('a.')]))
+  for (let minutes = 0; minutes < 60; minutes += 20) {
+    await clock.advance(20 * 60_000)
+    await driveClock(clock, service, other.rows())
+  }
+
+  const seen = await driveClock(clock, service, door.rows())
+
+  expect(seen.map(({ HostName }) => HostName)).toEqual(['www', '@', 'a.'])
+})
