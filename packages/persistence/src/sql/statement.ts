@@ -76,7 +76,8 @@ class ByDialect extends Fragment {
 function writeValue(rendered: Rendered, value: unknown, target: Target) {
   if (value instanceof Fragment) return value.writeTo(rendered, target)
   rendered.values.push(typeof value === 'boolean' ? Number(value) : (value ?? null))
-  rendered.text += target.dialect === 'postgres' ? `$${rendered.values.length}` : '?'
+  // After some bare parameters, such as those of `limit`, SQLite compiles the statement again for each value.
+  rendered.text += target.dialect === 'postgres' ? `$${rendered.values.length}` : '+?'
 }
 
 /**

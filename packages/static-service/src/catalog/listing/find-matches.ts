@@ -5,9 +5,11 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
+import type { FileRow } from '../../files/file-record.ts'
 import { below } from '../changes/load-files.ts'
 import { type ListQuery, maxHits, type SortedFile } from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
+import { fileColumns } from '../queries.ts'
 import { all } from '../records.ts'
 import { type Order, orders } from './list-order.ts'
 import { fold, type PathSample, searchIndexOf } from './search-index.ts'
@@ -158,8 +160,8 @@ interface Scan {
   take: number
 }
 
-/** Numbers of the files that follow in an order. */
-export async function scanPage(transaction: SqlTransaction, scan: Scan): Promise<number[]> {
+/** The files that follow in an order. */
+export async function scanPage(transaction: SqlTransaction, scan: Scan): Promise<FileRow[]> {
   const { search } = scan.query
   if (!search) return readInOrder(transaction, scan, undefined)
   const folded = fold(search)
@@ -173,24 +175,20 @@ async function readInOrder(
   transaction: SqlTransaction,
   { query, order, start, offset, take }: Scan,
   search: { folded: string; maxRows: number } | undefined,
-): Promise<number[]> {
+): Promise<FileRow[]> {
   const range = all(rangeConditions({ query, order, start }, { isOrdered: true }))
   await searchIndexOf(transaction.dialect).plan(transaction, 'order')
   if (!search) {
-    return idsOf(
-      transaction,
-      sql`select id from ${name('files')} where ${range}
-      order by ${order.by} limit ${take} offset ${offset}`,
-    )
+    const page = sql`select id from ${name('files')} where ${range}
+      order by ${order.by} limit ${take} offset ${offset}`
+    return readRows(transaction, page, order)
   }
   // SQLite would sort the rows again, and read them all first.
   const again = dialect({ sqlite: sql``, postgres: sql`order by ${order.by}` })
-  return idsOf(
-    transaction,
-    sql`select id from (
+  const page = sql`select id from (
       select ${compared} from ${name('files')} where ${range} order by ${order.by} limit ${search.maxRows}
-    ) near where ${containsTerm(search.folded)} ${again} limit ${take} offset ${offset}`,
-  )
+    ) near where ${containsTerm(search.folded)} ${again} limit ${take} offset ${offset}`
+  return readRows(transaction, page, order)
 }
 
 /** Collects all matches of a search by its index, and sorts them. */
@@ -198,7 +196,7 @@ async function collectAll(
   transaction: SqlTransaction,
   { query, sample, order, start, offset, take }: Scan,
   folded: string,
-): Promise<number[]> {
+): Promise<FileRow[]> {
   const index = searchIndexOf(transaction.dialect)
   const { from, condition } = index.candidates(sample.rarest(folded), query.category)
   const conditions = [
@@ -207,13 +205,10 @@ async function collectAll(
     ...rangeConditions({ query, order, start }, { isOrdered: false }),
   ]
   await index.plan(transaction, 'index')
-  return idsOf(
-    transaction,
-    sql`
-    with hits as materialized (
+  const page = sql`with hits as materialized (
       select id, path, name, size, updated_at from ${from} where ${all(conditions)})
-    select id from hits order by ${order.by} limit ${take} offset ${offset}`,
-  )
+    select id from hits order by ${order.by} limit ${take} offset ${offset}`
+  return readRows(transaction, page, order)
 }
 
 // An index of SQLite has what is compared; PostgreSQL sorts again.
@@ -222,8 +217,17 @@ const compared = dialect({
   postgres: sql`id, folded, path, name, size, updated_at`,
 })
 
-const idsOf = async (transaction: SqlTransaction, statement: Statement) =>
-  (await transaction.all<{ id: number }>(statement)).map(({ id }) => id)
+/** The files with the numbers that `page` selects as `id`, in this order. */
+export async function readRows(
+  transaction: SqlTransaction,
+  page: Statement,
+  { precedes }: Order,
+): Promise<FileRow[]> {
+  const rows = await transaction.all<FileRow>(
+    sql`select ${fileColumns} from (${page}) page join ${name('files')} files on files.id = page.id`,
+  )
+  return rows.sort((one, other) => (precedes(one, other) ? -1 : 1))
+}
 
 function rangeConditions(
   { query, order, start: { from, after } }: Pick<Scan, 'query' | 'order' | 'start'>,

@@ -1,12 +1,12 @@
-import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import type { Sql, SqlTransaction } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
 import { type FileList, type ListQuery, maxHits } from '../list-query.ts'
-import { fileColumns } from '../queries.ts'
-import { among } from '../records.ts'
+import { idsIn } from '../records.ts'
 import {
   countOf,
   findMatches,
   type ListScope,
+  readRows,
   readScope,
   type Start,
   scanPage,
@@ -65,15 +65,18 @@ export class FileListing {
   /** Of all files of a list, those of the page; after a file, one more. */
   async #select({ transaction, query }: ListRead, ids: number[]): Promise<FileRow[]> {
     const { page, pageSize, after, sort } = query
-    if (!after) return readRows(transaction, ids.slice((page - 1) * pageSize, page * pageSize))
+    const order = orders[sort]
+    const slice = (from: number, to: number) =>
+      readRows(transaction, idsIn(ids.slice(from, to)), order)
+    if (!after) return slice((page - 1) * pageSize, page * pageSize)
     let [from, to] = [0, ids.length]
     while (from < to) {
       const middle = (from + to) >> 1
-      const [row] = await readRows(transaction, ids.slice(middle, middle + 1))
-      if (row && orders[sort].precedes(after, row)) to = middle
+      const [row] = await slice(middle, middle + 1)
+      if (row && order.precedes(after, row)) to = middle
       else from = middle + 1
     }
-    return readRows(transaction, ids.slice(from, from + pageSize + 1))
+    return slice(from, from + pageSize + 1)
   }
 
   async #matches({ transaction, query, scope, cache }: ListRead) {
@@ -123,8 +126,10 @@ export class FileListing {
   }
 
   async #rows({ transaction, query, scope }: ListRead, { order, ...range }: Range) {
-    const scan = { query, scope, sample: this.#sample, order: orders[order], ...range }
-    return readRows(transaction, await scanPage(transaction, scan))
+    return scanPage(transaction, {
+      ...{ query, scope, sample: this.#sample, order: orders[order] },
+      ...range,
+    })
   }
 
   // A snapshot older than the cache is rare: it gets an empty one.
@@ -159,14 +164,4 @@ const sortOf = ({ sort, category, search }: ListQuery, { directory }: ListScope)
   if (directory?.isRecursive !== false || category || search) return sort
   if (sort === 'path') return 'name'
   return sort === '-path' ? '-name' : sort
-}
-
-/** The files with these numbers, in their order. */
-async function readRows(transaction: SqlTransaction, ids: number[]): Promise<FileRow[]> {
-  if (ids.length === 0) return []
-  const found = await transaction.all<FileRow & { id: number }>(
-    sql`select id, ${fileColumns} from ${name('files')} where id ${among(ids)}`,
-  )
-  const rows = new Map(found.map((row) => [row.id, row]))
-  return ids.flatMap((id) => rows.get(id) ?? [])
 }

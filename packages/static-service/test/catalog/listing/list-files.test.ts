@@ -52,7 +52,7 @@ function countRows(postgres: Postgres): () => number {
   let count = 0
   watchSnapshots(postgres, ({ text, values }) => {
     // The last value.
-    if (/offset \$\d+$/.test(text)) count += Number(values.at(-1))
+    if (/offset \$\d+\) page/.test(text)) count += Number(values.at(-1))
   })
   return () => {
     const counted = count
