@@ -21,24 +21,25 @@ export function registerEventRoutes(app: App, { log, source, clock }: Dependenci
     '/api/events',
     { config: { access: 'viewer', folders: 'handler' }, schema: schemaOf(source) },
     async (request, reply) => {
-      const { after: position, types, limit } = request.query
+      const { after: position, ...query } = request.query
       const lastSeen = positionOf(request.headers['last-event-id']) ?? position
       const after = lastSeen === 'latest' ? await log.end() : lastSeen
       const isStream =
         request.method === 'GET' && /\btext\/event-stream\b/.test(request.headers.accept ?? '')
       reply.header('vary', 'accept').header('cache-control', 'no-store')
-      const read = (caller: Caller) => ({ types, show: showTo(caller, source) })
+      const read = (caller: Caller, after?: string) =>
+        log.page({ ...query, after, show: showTo(caller, source) })
       if (!isStream) {
-        const { events, next } = await log.page({ ...read(callerOf(request)), after, limit })
+        const { events, next } = await read(callerOf(request), after)
         return { events, next }
       }
       const response = new AbortController()
       reply.raw.once('close', () => response.abort())
-      const reader = async () => {
+      const follow = async (after?: string) => {
         const caller = await app.findReader(request)
-        return caller && read(caller)
+        return caller && read(caller, after)
       }
-      const frames = await streams.open({ after, reader, gone: response.signal })
+      const frames = await streams.open({ after, read: follow, gone: response.signal })
       // Otherwise nginx would gather events until a buffer is full, and a stop of the service would wait for the connection.
       reply.header('x-accel-buffering', 'no').header('connection', 'close')
       reply.type('text/event-stream; charset=utf-8')

@@ -1,21 +1,16 @@
 import { type Clock, HttpError } from '@domains-and-files/http'
 import type { Event } from './event-source.ts'
-import type { EventLog, StoredEvent } from './outbox.ts'
+import type { EventLog } from './outbox.ts'
 
 const maxListeners = 100
 const commentMs = 15_000
-const pollMs = 500
-const pageSize = 100
 
-interface Reader {
-  types: readonly string[] | undefined
-  show: (event: StoredEvent) => Event | undefined
-}
+type Page = Awaited<ReturnType<typeof EventLog.prototype.page<Event>>>
 
 interface Listener {
   after: string | undefined
-  /** What the listener may see now; undefined: nothing. */
-  reader: () => Promise<Reader | undefined>
+  /** What the listener may see now, after a position; undefined: nothing any more. */
+  read: (after?: string) => Promise<Page | undefined>
   /** Aborted when the response has ended. */
   gone: AbortSignal
 }
@@ -27,10 +22,7 @@ interface Listener {
 export class EventStreams {
   readonly #log: EventLog
   readonly #clock: Clock
-  readonly #waiting = new Set<() => void>()
   #listeners = 0
-  #poll: NodeJS.Timeout | undefined
-  #end = ''
   #isClosing = false
 
   constructor(log: EventLog, clock: Clock) {
@@ -45,28 +37,29 @@ export class EventStreams {
   async open(listener: Listener): Promise<AsyncGenerator<string>> {
     if (this.#listeners >= maxListeners || this.#isClosing) throw tooManyListeners()
     this.#listeners += 1
-    this.#poll ??= setInterval(() => void this.#look(), pollMs).unref()
-    listener.gone.addEventListener('abort', () => this.#leave(), { once: true })
-    return this.#frames(listener, await read(this.#log, listener, listener.after))
+    listener.gone.addEventListener('abort', () => {
+      this.#listeners -= 1
+    })
+    return this.#frames(listener, await listener.read(listener.after))
   }
 
   /** Ends all streams. */
   close() {
     this.#isClosing = true
-    for (const wake of this.#waiting) wake()
+    this.#log.appended.emit('events')
   }
 
-  async *#frames(listener: Listener, first: Page | undefined) {
+  async *#frames({ read, gone }: Listener, first: Page | undefined) {
     yield ': events follow\n\n'
     for (let page = first; page; ) {
       for (const event of page.events)
         yield `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
-      const isCurrent = page.isEnd && page.next >= this.#end
+      const isCurrent = page.isEnd && page.next >= this.#log.lastEnd
       // An id without data moves the position past events that this listener does not see.
-      if (isCurrent && !(await this.#wait(listener.gone))) yield `:\nid: ${page.next}\n\n`
-      if (this.#isClosing || listener.gone.aborted) return
+      if (isCurrent && !(await this.#wait(gone))) yield `:\nid: ${page.next}\n\n`
+      if (this.#isClosing || gone.aborted) return
       // After an error the client continues with another request, which gets it.
-      page = await read(this.#log, listener, page.next).catch(() => undefined)
+      page = await read(page.next).catch(() => undefined)
     }
   }
 
@@ -75,37 +68,15 @@ export class EventStreams {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const wake = () => resolve(true)
     const timer = this.#clock.setTimer(() => resolve(false), commentMs)
-    this.#waiting.add(wake)
+    this.#log.appended.once('events', wake)
     gone.addEventListener('abort', wake)
     const isWoken = await promise
     timer.cancel()
-    this.#waiting.delete(wake)
+    this.#log.appended.off('events', wake)
     gone.removeEventListener('abort', wake)
     return isWoken
   }
-
-  // Other replicas append events, too.
-  async #look() {
-    const end = await this.#log.end().catch(() => this.#end)
-    if (end === this.#end) return
-    this.#end = end
-    for (const wake of this.#waiting) wake()
-  }
-
-  #leave() {
-    this.#listeners -= 1
-    if (this.#listeners > 0) return
-    clearInterval(this.#poll)
-    this.#poll = undefined
-  }
 }
-
-async function read(log: EventLog, { reader }: Listener, after: string | undefined) {
-  const query = await reader()
-  return query && log.page({ ...query, after, limit: pageSize })
-}
-
-type Page = Awaited<ReturnType<typeof EventLog.prototype.page<Event>>>
 
 export const tooManyListeners = () =>
   new HttpError(

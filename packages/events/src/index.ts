@@ -10,4 +10,4 @@ export {
   webhookMigrations,
   webhookTables,
 } from './tables.ts'
-export { webhookConfig, webhookSettings } from './webhooks/webhook-settings.ts'
+export { webhookConfig, webhookSettings } from './webhooks/webhook-urls.ts'

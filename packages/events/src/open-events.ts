@@ -7,8 +7,8 @@ import { EventLog } from './outbox.ts'
 import { WebhookDispatcher } from './webhooks/dispatcher.ts'
 import { DeliverySender } from './webhooks/send-delivery.ts'
 import { registerWebhookRoutes } from './webhooks/webhook-routes.ts'
-import type { WebhookConfig } from './webhooks/webhook-settings.ts'
 import { WebhookStore } from './webhooks/webhook-store.ts'
+import type { WebhookConfig } from './webhooks/webhook-urls.ts'
 
 interface Dependencies {
   /** Where the service appends events. */

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import { HttpError } from '@domains-and-files/http'
 import { join, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { endOfNumber, eventId, idsPerMs, startOfTime } from './event-id.ts'
@@ -78,6 +79,10 @@ interface PageQuery<Shown> {
 /** Reads the events in their order. */
 export class EventLog {
   readonly #sql: Sql
+  /** Emits `events` when `end` finds more than before: replicas append events, too. */
+  readonly appended = new EventEmitter().setMaxListeners(0)
+  /** What `end` found last. */
+  lastEnd = ''
 
   constructor(database: Sql) {
     this.#sql = database
@@ -85,7 +90,12 @@ export class EventLog {
 
   /** The position after all events so far. */
   async end(): Promise<string> {
-    return (await this.#sequence()).end
+    const { end } = await this.#sequence()
+    if (end !== this.lastEnd) {
+      this.lastEnd = end
+      this.appended.emit('events')
+    }
+    return end
   }
 
   find(id: string): Promise<StoredEvent | undefined> {

@@ -6,9 +6,9 @@ import { Webhook as Verifier } from 'standardwebhooks'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { lossyDatabase } from '../../../test/support/lossy-database.ts'
 import { eventId } from '../src/event-id.ts'
-import { isRefused } from '../src/webhooks/addresses.ts'
 import { DeliverySender } from '../src/webhooks/send-delivery.ts'
 import { retryDelaysMs, WebhookStore } from '../src/webhooks/webhook-store.ts'
+import { isRefused } from '../src/webhooks/webhook-urls.ts'
 import { forms, start } from './support/databases.ts'
 import { append, openProcess, openReceiver } from './support/deliveries.ts'
 
@@ -124,7 +124,7 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     const by = { createdBy: 'admin', position: await log.end() }
     const { id } = await store.create({ url: receiver.url('/') }, by)
     await append(db, 1)
-    await expect.poll(async () => (await store.get(id)).isPaused).toBe(true)
+    await expect.poll(async () => (await store.get(id)).paused).toBe(true)
     await append(db, 2)
     await db.setTime(start + 60_000)
     expect(await store.due(await log.end())).toEqual([])
@@ -211,7 +211,7 @@ describe.each(forms)('stored webhooks in $form', ({ open }) => {
     const tested = await losing(() => store.recordTest(webhook.id, { event: 'one', attempt }))
     const again = await losing(() => store.retry(webhook.id, 'one'))
     expect(await store.get(webhook.id)).toEqual(paused)
-    expect(paused).toEqual({ ...webhook, isPaused: true, name: 'chat' })
+    expect(paused).toEqual({ ...webhook, paused: true, name: 'chat' })
     expect(tested).toMatchObject({ event: 'one', status: 'failed', tries: 1, response_status: 500 })
     expect(await store.deliveries(webhook.id)).toEqual([again])
   })

@@ -41,7 +41,7 @@ export class WebhookDispatcher {
   }
 
   start() {
-    const { pollMs = 1_000 } = this.#parts
+    const { pollMs = 500 } = this.#parts
     this.#timer = setInterval(() => {
       this.#looking ??= this.#look().finally(() => {
         this.#looking = undefined

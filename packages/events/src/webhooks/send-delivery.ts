@@ -1,10 +1,8 @@
 import { createHmac } from 'node:crypto'
-import type { LookupAddress } from 'node:dns'
 import type { IncomingMessage } from 'node:http'
-import type { LookupFunction } from 'node:net'
 import type { Clock } from '@domains-and-files/http'
 import type { Event } from '../event-source.ts'
-import { resolveHost } from './addresses.ts'
+import { resolveHost } from './webhook-urls.ts'
 
 const timeoutMs = 10_000
 const maxBodyBytes = 65_536
@@ -68,7 +66,7 @@ export class DeliverySender {
 
   async #post({ url: text, secret, event }: Sending, signal: AbortSignal) {
     const url = new URL(text)
-    const lookup = pinnedTo(await resolveHost(url.hostname, this.#networks))
+    const addresses = await resolveHost(url.hostname, this.#networks)
     // An ES import of `node:http` would load the WebSocket client at every start.
     const { request } =
       url.protocol === 'https:'
@@ -77,7 +75,10 @@ export class DeliverySender {
     const body = bodyOf(event)
     const headers = headersOf(event.id, body, secret)
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      request(url, { method: 'POST', headers, signal, agent: false, lookup })
+      request(url, {
+        ...{ method: 'POST', headers, signal, agent: false, autoSelectFamily: true },
+        lookup: (_host, _options, done) => done(null, addresses),
+      })
         .on('response', resolve)
         .on('error', reject)
         .end(body)
@@ -85,14 +86,6 @@ export class DeliverySender {
     return { status: response.statusCode ?? 0, answer: await readStart(response) }
   }
 }
-
-const pinnedTo =
-  (addresses: LookupAddress[]): LookupFunction =>
-  (_host, { all }, done) => {
-    const [first] = addresses
-    if (all || !first) done(null, addresses)
-    else done(null, first.address, first.family)
-  }
 
 async function readStart(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []

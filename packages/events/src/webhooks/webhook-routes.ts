@@ -3,7 +3,6 @@ import { type App, answers, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { EventSource } from '../event-source.ts'
 import type { EventLog } from '../outbox.ts'
-import { AddressRefused, resolveHost } from './addresses.ts'
 import type { WebhookDispatcher } from './dispatcher.ts'
 import {
   DeliveryRecord,
@@ -12,7 +11,6 @@ import {
   schemasOf,
   type WebhookDefinition,
 } from './webhook-schemas.ts'
-import type { WebhookConfig } from './webhook-settings.ts'
 import {
   type Delivery,
   deliveryNotFound,
@@ -22,6 +20,7 @@ import {
   type WebhookStore,
   webhookNotFound,
 } from './webhook-store.ts'
+import { checkUrl, urlRefused, type WebhookConfig } from './webhook-urls.ts'
 
 interface Dependencies {
   store: WebhookStore
@@ -189,33 +188,13 @@ function requireWithin(caller: Caller, limits: Limits) {
   if (excess) throw new HttpError(403, 'forbidden', excess)
 }
 
-/** @throws 400 `webhook_url_refused` */
-async function checkUrl(text: string, { allowsHttp, networks }: WebhookConfig) {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || !(url.protocol === 'https:' || (allowsHttp && url.protocol === 'http:')))
-    throw urlRefused(allowsHttp ? 'It is no http or https URL' : 'It is no https URL')
-  if (url.username || url.password) throw urlRefused('It has a user name or password in it')
-  try {
-    await resolveHost(url.hostname, networks)
-  } catch (error) {
-    // A name that does not resolve now may do so later: each delivery checks it.
-    if (error instanceof AddressRefused) throw urlRefused(error.message)
-  }
-}
-
 const refusedExample = () => urlRefused('hooks.example.com leads to 10.0.0.1')
-const urlRefused = (why: string) => new HttpError(400, 'webhook_url_refused', why)
 
-const describe = (webhook: Webhook, { scope }: EventSource) => ({
-  id: webhook.id,
-  url: webhook.url,
-  name: webhook.name ?? null,
-  types: webhook.types ?? null,
-  [scope]: webhook[scope] ?? null,
-  paused: webhook.isPaused,
-  created_at: new Date(webhook.createdAt).toISOString(),
-  created_by: webhook.createdBy,
-})
+function describe(webhook: Webhook, { scope }: EventSource) {
+  const { secret: _, position: __, name = null, types = null, created_at, ...shown } = webhook
+  const limits = { [scope]: webhook[scope] ?? null }
+  return { ...shown, name, types, ...limits, created_at: new Date(created_at).toISOString() }
+}
 
 function describeDelivery({ event, next_at, at, ...delivery }: Delivery) {
   const next = delivery.status === 'pending' ? new Date(next_at).toISOString() : null

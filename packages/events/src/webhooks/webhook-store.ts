@@ -16,7 +16,7 @@ import type { DeliveryRecord, WebhookChanges, WebhookDefinition } from './webhoo
 
 const webhooks = name('webhooks')
 const deliveries = name('webhook_deliveries')
-const columns = sql`id, definition, secret, created_at "createdAt", created_by "createdBy", is_paused "isPaused", position`
+const columns = sql`id, definition, secret, created_at, created_by, is_paused, position`
 
 export const maxWebhooks = 50
 const keptDeliveries = 100
@@ -37,9 +37,10 @@ export const testType = 'webhook.test'
 export interface Webhook extends WebhookDefinition {
   id: string
   secret: string
-  createdAt: number
-  createdBy: string
-  isPaused: boolean
+  /** Milliseconds since 1970. */
+  created_at: number
+  created_by: string
+  paused: boolean
   /** Events up to here have been delivered, or are in its deliveries. */
   position: string
 }
@@ -61,9 +62,9 @@ interface EndedTry extends Pick<Delivery, 'event' | 'type' | 'tries'> {
   attempt: Attempt
 }
 
-type WebhookRow = Omit<Webhook, keyof WebhookDefinition | 'isPaused'> & {
+type WebhookRow = Omit<Webhook, keyof WebhookDefinition | 'paused'> & {
   definition: string
-  isPaused: number
+  is_paused: number
 }
 
 /** The webhooks, their queues and their last deliveries. */
@@ -237,10 +238,10 @@ async function store(
 }
 
 // `create` and `update` wrote the definition.
-const toWebhook = ({ definition, isPaused, ...row }: WebhookRow): Webhook => ({
+const toWebhook = ({ definition, is_paused, ...row }: WebhookRow): Webhook => ({
   ...(JSON.parse(definition) as WebhookDefinition),
   ...row,
-  isPaused: isPaused === 1,
+  paused: is_paused === 1,
 })
 
 export const webhookNotFound = (id: string) =>

@@ -1,6 +1,31 @@
 import { promises as dns, type LookupAddress } from 'node:dns'
 import { networkInterfaces } from 'node:os'
-import { isInNetworks } from '@domains-and-files/auth'
+import { isInNetworks, Network } from '@domains-and-files/auth'
+import { HttpError } from '@domains-and-files/http'
+import { z } from 'zod'
+
+/** The settings of webhooks, as a zod shape to spread into a service's schema. */
+export const webhookSettings = {
+  WEBHOOK_HTTP: z.enum(['true', 'false'], 'must be true or false').default('false'),
+  WEBHOOK_NETWORKS: z
+    .string()
+    .default('')
+    .transform((text) => text.split(',').flatMap((each) => each.trim() || []))
+    .refine(
+      (list) => list.every((each) => Network.safeParse(each).success),
+      'must be networks such as 192.0.2.0/24,::1/128',
+    ),
+}
+
+export type WebhookConfig = ReturnType<typeof webhookConfig>
+
+/** The part `webhooks` of a service's config. */
+export const webhookConfig = (settings: z.output<z.ZodObject<typeof webhookSettings>>) => ({
+  /** Whether a webhook may have an `http:` URL. */
+  allowsHttp: settings.WEBHOOK_HTTP === 'true',
+  /** Private networks that webhooks may lead to. */
+  networks: settings.WEBHOOK_NETWORKS,
+})
 
 /** Special-purpose addresses (RFC 6890 and its registries), and those where clouds serve secrets to their machines. */
 const refused = [
@@ -33,15 +58,30 @@ function ipv4In(address: string): string {
   return [high >> 8, high & 255, low >> 8, low & 255].join('.')
 }
 
-/** All addresses of a host. Connect to these, so that nobody can exchange them after the check. @throws {AddressRefused} */
+/**
+ * All addresses of a host. Connect to these, so that nobody can exchange them after the check.
+ * @throws 400 `webhook_url_refused`
+ */
 export async function resolveHost(
   host: string,
   allowed: readonly string[],
 ): Promise<LookupAddress[]> {
   const found = await dns.lookup(host.replace(/^\[|\]$/g, ''), { all: true })
   const wrong = found.find(({ address }) => isRefused(address, allowed))
-  if (wrong) throw new AddressRefused(`${host} leads to ${wrong.address}, where no webhook is sent`)
+  if (wrong) throw urlRefused(`${host} leads to ${wrong.address}, where no webhook is sent`)
   return found
 }
 
-export class AddressRefused extends Error {}
+/** @throws 400 `webhook_url_refused` */
+export async function checkUrl(text: string, { allowsHttp, networks }: WebhookConfig) {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || !(url.protocol === 'https:' || (allowsHttp && url.protocol === 'http:')))
+    throw urlRefused(allowsHttp ? 'It is no http or https URL' : 'It is no https URL')
+  if (url.username || url.password) throw urlRefused('It has a user name or password in it')
+  await resolveHost(url.hostname, networks).catch((error) => {
+    // A name that does not resolve now may do so later: each delivery checks it.
+    if (error instanceof HttpError) throw error
+  })
+}
+
+export const urlRefused = (why: string) => new HttpError(400, 'webhook_url_refused', why)
