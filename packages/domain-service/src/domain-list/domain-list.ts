@@ -1,9 +1,13 @@
+import { domainToUnicode } from 'node:url'
 import { type Clock, delay, type Logger, type Timer } from '@domains-and-files/http'
-import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
+import {
+  isOfType,
+  type ListQuery,
+  sortDomains,
+} from '@domains-and-files/registrar-sandbox/protocol'
 import { type Domain, readDomain, toAscii } from '../dns/domain-name.ts'
 import { domainListIncomplete } from '../errors.ts'
 import type { DomainEntry } from '../registrar/responses.ts'
-import { isOfType, matchesTerm, type SortKey, sortDomains } from './domain-query.ts'
 import { ListReader, type ListSource, type ListTurns, pageSize } from './list-reader.ts'
 import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
 
@@ -257,12 +261,19 @@ export class DomainList {
   }
 }
 
+/** Whether the name, in A-labels or in Unicode, contains the term in any case. */
+export function matchesTerm({ name }: { name: string }, term: string | undefined): boolean {
+  if (term === undefined) return true
+  const wanted = term.toLowerCase()
+  return name.includes(wanted) || (name.includes('xn--') && domainToUnicode(name).includes(wanted))
+}
+
 /** The account's domains as one complete reading found them. */
 class ListSnapshot {
   readonly domains: readonly DomainEntry[]
   readonly names: ReadonlySet<string>
   readonly startedAt: number
-  readonly #sorted = new Map<SortKey, readonly DomainEntry[]>()
+  readonly #sorted = new Map<ListQuery['sortBy'], readonly DomainEntry[]>()
 
   constructor(pass: ListPass) {
     // A domain added between two pages moves another one to a second page.
@@ -272,7 +283,7 @@ class ListSnapshot {
     this.startedAt = pass.startedAt
   }
 
-  sorted(sortBy: SortKey): readonly DomainEntry[] {
+  sorted(sortBy: ListQuery['sortBy']): readonly DomainEntry[] {
     const sorted = this.#sorted.get(sortBy) ?? sortDomains(this.domains, sortBy)
     this.#sorted.set(sortBy, sorted)
     return sorted

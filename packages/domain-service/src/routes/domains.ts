@@ -7,12 +7,11 @@ import {
   paginate,
   uncheckedJson,
 } from '@domains-and-files/http'
-import { listTypes, sortKeys } from '@domains-and-files/registrar-sandbox/protocol'
+import { type ListQuery, listTypes, sortKeys } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import type { Domain } from '../dns/domain-name.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
-import type { SortKey } from '../domain-list/domain-query.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { ResponseCache } from '../registrar/response-cache.ts'
 import type { DomainInfo, Nameservers } from '../registrar/responses.ts'
@@ -96,7 +95,7 @@ const searchTerm = z
   .optional()
 
 /** The values of `sort`, as in other lists: fields, `-` before them for descending order. */
-const sorts = new Map<string, SortKey>([
+const sorts = new Map<string, ListQuery['sortBy']>([
   ['name', 'NAME'],
   ['-name', 'NAME_DESC'],
   ['expires_on', 'EXPIREDATE'],

@@ -1,24 +1,29 @@
 import type { Account } from '../account/account.ts'
 import type { Domain } from '../account/domain.ts'
 import * as errors from '../protocol/errors.ts'
-import { type ListQuery, type Params, readListQuery } from '../protocol/parameters.ts'
-import { compare, listResult, writeDay } from '../protocol/results.ts'
+import { isOfType, readListQuery, sortDomains } from '../protocol/list-query.ts'
+import type { Params } from '../protocol/parameters.ts'
+import { listResult, writeDay } from '../protocol/results.ts'
 import { type Attributes, type Element, element } from '../protocol/xml.ts'
 
-const expiringDays = 30
 const maxChecked = 50
 
 /** namecheap.domains.getList; without FreeDNS domains, which are not registered in this account. */
 export function getList(account: Account, params: Params, now: number): Element[] {
   const { listType, searchTerm = '', sortBy, page, pageSize: size } = readListQuery(params)
   const term = searchTerm.toLowerCase()
-  const found = account.domains.filter(
-    (domain) =>
-      domain.dns !== 'free' && domain.name.includes(term) && isListed(domain, listType, now),
-  )
-  const shown = found.sort(orderOf(sortBy)).slice((page - 1) * size, page * size)
-  const domains = shown.map((domain) => describeDomain(domain, now))
+  const found = account.domains
+    .filter(({ dns, name }) => dns !== 'free' && name.includes(term))
+    .map(describeListed)
+    .filter((each) => isOfType(each, listType, now))
+  const shown = sortDomains(found, sortBy).slice((page - 1) * size, page * size)
+  const domains = shown.map(({ domain }) => describeDomain(domain, now))
   return listResult(domains, { total: found.length, page, size })
+}
+
+const describeListed = (domain: Domain) => {
+  const { name, created: created_on, expires: expires_on } = domain
+  return { domain, name, created_on, expires_on, is_expired: null }
 }
 
 /** namecheap.domains.check; a name is available unless it is in this account or `example.…`. */
@@ -60,9 +65,8 @@ export function getBalances(): Element[] {
 }
 
 /** Whether the last day of the domain has passed. */
-export function isExpired(domain: Domain, now: number): boolean {
-  return daysLeft(domain, now) < 0
-}
+export const isExpired = (domain: Domain, now: number) =>
+  isOfType(describeListed(domain), 'EXPIRED', now)
 
 const years = ['Register', 'Renew', 'Transfer'].flatMap((each) => [
   [`Min${each}Years`, 1],
@@ -89,19 +93,3 @@ const describeDomain = (domain: Domain, now: number): Attributes => ({
   IsPremium: domain.isPremium,
   IsOurDNS: domain.dns === 'basic' || domain.dns === 'premium',
 })
-
-function isListed(domain: Domain, listType: ListQuery['listType'], now: number): boolean {
-  if (listType === 'ALL') return true
-  if (listType === 'EXPIRED') return isExpired(domain, now)
-  return !isExpired(domain, now) && daysLeft(domain, now) <= expiringDays
-}
-
-function orderOf(sortBy: ListQuery['sortBy']): (a: Domain, b: Domain) => number {
-  const key = sortBy.startsWith('NAME') ? 'name' : sortBy.startsWith('E') ? 'expires' : 'created'
-  const sign = sortBy.endsWith('_DESC') ? -1 : 1
-  return (a, b) => sign * compare(a[key], b[key]) || compare(a.name, b.name)
-}
-
-function daysLeft(domain: Domain, now: number): number {
-  return Math.floor(Date.parse(domain.expires) / 86_400_000) - Math.floor(now / 86_400_000)
-}

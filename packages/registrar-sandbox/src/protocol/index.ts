@@ -1,13 +1,13 @@
 export { type Envelope, renderRefusal, renderResult } from './envelope.ts'
 export * as errors from './errors.ts'
 export {
+  isOfType,
   type ListQuery,
   listTypes,
-  Params,
   readListQuery,
-  readSubmitted,
-  type Submitted,
+  sortDomains,
   sortKeys,
-} from './parameters.ts'
+} from './list-query.ts'
+export { Params, readSubmitted, type Submitted } from './parameters.ts'
 export * as results from './results.ts'
 export { type Element, element } from './xml.ts'

@@ -1,5 +1,4 @@
 import * as errors from './errors.ts'
-import { listResult } from './results.ts'
 
 const secret = 'apikey'
 
@@ -89,43 +88,4 @@ function readName(params: Params, number: number): string {
   const parameter = `HostName${number}`
   if (!params.has(parameter)) throw errors.parameterMissing(parameter)
   return (params.get(parameter) ?? '@').toLowerCase()
-}
-
-export const listTypes = ['ALL', 'EXPIRING', 'EXPIRED'] as const
-const sortColumns = ['NAME', 'EXPIREDATE', 'CREATEDATE'] as const
-export const sortKeys = sortColumns.flatMap((key) => [key, `${key}_DESC`] as const)
-
-export interface ListQuery {
-  listType: (typeof listTypes)[number]
-  searchTerm: string | undefined
-  sortBy: (typeof sortKeys)[number]
-  page: number
-  pageSize: number
-}
-
-const maxTermLength = 70
-
-/** The parameters of getList. @throws {ErrorResponse} for the first that is invalid. */
-export function readListQuery(params: Params): ListQuery {
-  const listType = oneOf(listTypes, params.get('ListType') ?? 'ALL')
-  if (!listType) throw errors.listTypeInvalid()
-  const searchTerm = params.get('SearchTerm')
-  if ((searchTerm ?? '').length > maxTermLength) throw errors.searchTermInvalid()
-  const page = readNumber(params.get('Page') ?? '1', 1, Number.MAX_SAFE_INTEGER)
-  if (page === undefined) throw errors.pageInvalid()
-  const pageSize = readNumber(params.get('PageSize') ?? '20', 10, 100)
-  if (pageSize === undefined)
-    throw errors.pageSizeInvalid(listResult([], { total: 0, page: 0, size: 0 }))
-  const sortBy = oneOf(sortKeys, params.get('SortBy') ?? 'NAME')
-  if (!sortBy) throw errors.sortByInvalid()
-  return { listType, searchTerm, sortBy, page, pageSize }
-}
-
-const oneOf = <Value extends string>(values: readonly Value[], text: string) =>
-  values.find((value) => value === text.toUpperCase())
-
-function readNumber(text: string, min: number, max: number): number | undefined {
-  if (!/^\d{1,15}$/.test(text)) return undefined
-  const number = Number(text)
-  return number >= min && number <= max ? number : undefined
 }

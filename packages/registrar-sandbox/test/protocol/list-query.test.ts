@@ -1,24 +1,13 @@
 import { expect, test } from 'vitest'
 import {
   isOfType,
-  matchesTerm,
-  type SortKey,
+  type Listed,
+  type ListQuery,
   sortDomains,
-} from '../../src/domain-list/domain-query.ts'
-import type { DomainEntry } from '../../src/registrar/responses.ts'
+} from '../../src/protocol/list-query.ts'
 
-const entry = (name: string, fields: Partial<DomainEntry> = {}): DomainEntry => ({
-  name,
-  id: '1',
-  created_on: null,
-  expires_on: null,
-  is_expired: null,
-  is_locked: null,
-  auto_renew: null,
-  whois_guard: null,
-  is_premium: null,
-  uses_registrar_dns: null,
-  ...fields,
+const entry = (name: string, fields: Partial<Listed> = {}): Listed => ({
+  ...{ name, created_on: null, expires_on: null, is_expired: null, ...fields },
 })
 
 const domains = [
@@ -28,7 +17,7 @@ const domains = [
   entry('b.com', { created_on: '2022-01-01', expires_on: '2029-01-01' }),
 ]
 
-test.each<[SortKey, string]>([
+test.each<[ListQuery['sortBy'], string]>([
   ['NAME', 'a b c d'],
   ['NAME_DESC', 'd c b a'],
   ['EXPIREDATE', 'a c b d'],
@@ -58,15 +47,4 @@ test.each([
   const types = (['EXPIRING', 'EXPIRED'] as const).filter((type) => isOfType(domain, type, now))
   expect(types.join() || 'neither').toBe(expected)
   expect(isOfType(domain, 'ALL', now)).toBe(true)
-})
-
-test.each([
-  ['shop.example.com', 'SHOP', true],
-  ['shop.example.com', 'op.ex', true],
-  ['shop.example.com', 'shopping', false],
-  ['xn--bcker-gra.de', 'bäck', true],
-  ['xn--bcker-gra.de', 'XN--B', true],
-  ['shop.example.com', undefined, true],
-])('%s matches the term %j: %s', (name, term, expected) => {
-  expect(matchesTerm(entry(name), term)).toBe(expected)
 })
