@@ -53,12 +53,12 @@ export default defineConfig({
   test: {
     sequence: { sequencer: ShortLast },
     setupFiles: [join(import.meta.dirname, 'test/support/random-seed.ts')],
-    // Long enough for a machine that is ten times as slow: only a test that hangs reaches it.
-    testTimeout: 240_000,
+    // Long enough for a machine that is fifty times as slow: only a test that hangs reaches it.
+    testTimeout: 1_200_000,
     // The first hook that needs PostgreSQL starts it.
-    hookTimeout: 240_000,
+    hookTimeout: 1_200_000,
     // vitest's default of one second is too short on a busy machine: only a condition that never holds reaches this.
-    expect: { poll: { timeout: 90_000 } },
+    expect: { poll: { timeout: 300_000 } },
     // Tests mostly wait for disks and child processes: four files at a time keep two cores busy.
     maxWorkers: 4,
     // The files of a project share four processes: a new one for each file takes 0.4 s of a core to load its modules.

@@ -13,7 +13,7 @@ const program = join(import.meta.dirname, 'support/delivering-process.ts')
 it.each(forms)(
   `a webhook gets every event from processes that are killed ${kills} times, repeated only with its id, in $form`,
   {
-    timeout: 240_000 + kills * 30_000,
+    timeout: 1_200_000 + kills * 30_000,
   },
   async ({ open }) => {
     await using stack = new AsyncDisposableStack()

@@ -1,3 +1,4 @@
+import type { Clock } from '@domains-and-files/http'
 import type { DomainSketch, Sandbox } from '@domains-and-files/registrar-sandbox'
 import { serviceDatabase } from './databases.ts'
 import { type Service, start } from './start.ts'
@@ -9,6 +10,8 @@ interface Options {
   domains?: DomainSketch[]
   /** The registrar; the caller closes it. */
   sandbox?: Sandbox
+  /** Of all replicas and their database; the system's unless given. */
+  clock?: Clock
 }
 
 /** So many replicas on one database, before one registrar; all have a session of the admin. */
@@ -21,12 +24,9 @@ export async function startReplicas(count: number, options: Options = {}) {
   }
   const { isListening: _, ...registrar } = options
   const first = stack.use(await start({ ...registrar, databaseUrl: database.url, env }))
-  const second = stack.use(await start({ databaseUrl: database.url, sandbox: first.sandbox, env }))
-  const replicas: [Service, Service, ...Service[]] = [first, second]
-  while (replicas.length < count) {
-    const { sandbox } = first
-    replicas.push(stack.use(await start({ databaseUrl: database.url, sandbox, env })))
-  }
+  const further = { ...registrar, sandbox: first.sandbox, databaseUrl: database.url, env }
+  const replicas: [Service, Service, ...Service[]] = [first, stack.use(await start(further))]
+  while (replicas.length < count) replicas.push(stack.use(await start(further)))
   await Promise.all(replicas.map((replica) => replica.sessionOf('admin')))
   return { replicas, databaseUrl: database.url, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }

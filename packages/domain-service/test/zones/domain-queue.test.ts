@@ -98,7 +98,7 @@ describe('a hundred joined adds of which the registrar refuses one, at the real 
     })
     await using service = await start({
       sandbox,
-      env: { ...env, REGISTRAR_TIMEOUT_MS: '60000' },
+      env: { ...env, REGISTRAR_TIMEOUT_MS: '120000' },
       clock,
     })
     const refusal = {

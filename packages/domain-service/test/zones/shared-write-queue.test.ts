@@ -5,7 +5,7 @@ import { startReplicas } from '../support/replicas.ts'
 const hosts = '/api/domains/example.com/dns/hosts'
 
 test('a hundred adds of one domain at three replicas are all done, in at most eight calls', async () => {
-  await using set = await startReplicas(3, { env: { REGISTRAR_TIMEOUT_MS: '60000' } })
+  await using set = await startReplicas(3, { env: { REGISTRAR_TIMEOUT_MS: '120000' } })
   const { replicas } = set
   const [first] = replicas
 

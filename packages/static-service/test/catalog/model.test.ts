@@ -57,7 +57,7 @@ test('any sequence of changes leaves what a plain map would hold, however it is 
     }),
     { numRuns: Number(process.env.MODEL_RUNS ?? 5) },
   )
-}, 600_000)
+})
 
 async function act(service: Service, model: Model, action: Action) {
   if (action.do === 'remove') {

@@ -80,7 +80,6 @@ describe('a change whose connections break, at each statement and call in turn',
 
   it.for(changes)(
     '$name is done when it is acknowledged, and not when it is refused',
-    { timeout: 900_000 },
     async ({ at, ...change }) => {
       for (const breaker of breakers) {
         // Not the same statements of all changes.

@@ -144,7 +144,7 @@ test('files move from a folder to PostgreSQL and S3 and back, and every answer s
   stores.s3.calls.length = 0
   expect((await runCli(shared, 'backup', second)).status).toBe(0)
   expect(stores.s3.calls).toEqual([]) // The folder has all blobs.
-}, 600_000) // Ten processes one after another: a busy machine needs its time.
+})
 
 test('an interrupted restore is resumed, and no service starts before it is complete', async () => {
   const folder = await makeFolder()

@@ -25,7 +25,7 @@ beforeAll(async () => {
     const json = { name, role: 'editor', folders }
     tokens.set(name, String((await service.call('POST', '/api/tokens', { json })).body.token))
   }
-}, 90_000)
+})
 
 afterAll(() => service[Symbol.asyncDispose]())
 

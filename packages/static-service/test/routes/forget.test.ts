@@ -100,7 +100,7 @@ test('within seconds no byte of it is in a data directory', async () => {
 
   await forget(service, forgotten)
 
-  await expect.poll(places, { timeout: 60_000 }).toEqual([])
+  await expect.poll(places).toEqual([])
   await service.close()
   expect(await check({ DATA_DIR: service.dataDir })).toMatchObject({ damages: [], orphans: [] })
 })
@@ -114,14 +114,14 @@ test('in a bucket nothing of it waits for the grace of deleted objects, also wha
   await stores.query("update static_service.past_files set ended_at = '2001'")
   await service.call('POST', '/api/versions', { json: { version: '1', changelog: '' } })
   const garbage = () => stores.query('select object_key from static_service.garbage')
-  await expect.poll(garbage, { timeout: 60_000 }).toHaveLength(1)
+  await expect.poll(garbage).toHaveLength(1)
   await fill(service)
   const objects = () => [...stores.s3.store.objects.keys()].filter((key) => !key.endsWith('probe'))
   expect(objects()).toHaveLength(2)
 
   await forget(service, [...forgotten, 'b.txt'])
 
-  await expect.poll(objects, { timeout: 60_000 }).toEqual([])
+  await expect.poll(objects).toEqual([])
   expect(await stores.query('select digest from static_service.contents')).toHaveLength(1)
   await service.close()
   expect(await check(stores.env)).toMatchObject({ damages: [], orphans: [] })

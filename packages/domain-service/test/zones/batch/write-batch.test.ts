@@ -6,7 +6,7 @@ import { start, www } from '../../support/start.ts'
 const hosts = '/api/domains/example.com/dns/hosts'
 
 test('a hundred adds at once to one domain all succeed, lose nothing and cost three calls', async () => {
-  const env = { REGISTRAR_TIMEOUT_MS: '60000' }
+  const env = { REGISTRAR_TIMEOUT_MS: '120000' }
   await using service = await start({ env, clock: new FakeClock() })
 
   const answers = await joinWrites({ services: [service], count: 100 }, (n) =>
@@ -66,7 +66,7 @@ test('different domains are written side by side', async () => {
       { name: 'example.com', hosts: [www] },
       { name: 'other.com', hosts: [www] },
     ],
-    env: { REGISTRAR_TIMEOUT_MS: '60000' },
+    env: { REGISTRAR_TIMEOUT_MS: '120000' },
   })
   service.sandbox.fault({
     kind: 'slow',
@@ -108,7 +108,7 @@ test('after a write has been answered no read is older than it', async () => {
 })
 
 test('an accepted write completes although its client disconnects and the service stops', async () => {
-  await using service = await start({ env: { REGISTRAR_TIMEOUT_MS: '60000' } })
+  await using service = await start({ env: { REGISTRAR_TIMEOUT_MS: '120000' } })
   service.sandbox.fault({ kind: 'slow', ms: 60_000, command: 'namecheap.domains.dns.setHosts' })
   const answer = service.call('POST', `${hosts}/A`, { body: { name: 'a', address: '192.0.2.2' } })
   await expect.poll(service.commands).toContain('dns.sethosts')

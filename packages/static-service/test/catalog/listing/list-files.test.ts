@@ -193,4 +193,4 @@ test('pages at known positions are those of a listing without memory, whatever c
     }),
     { numRuns: Number(process.env.MODEL_RUNS ?? 4) },
   )
-}, 600_000)
+})
