@@ -2,18 +2,16 @@ import { type FileHandle, open, rm } from 'node:fs/promises'
 import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { blobMode, maxSmallBytes } from './blob-path.ts'
 
-type MakeRoom = (bytes: number) => Promise<boolean>
-
 /** What the contents of a store hold in memory while they arrive. */
 export class StagingMemory {
   readonly #maxBytes: number
-  /** Makes room for so many bytes on a full disk; false: it has none to give. */
-  readonly makeRoom: MakeRoom
+  readonly #demandRoom: (bytes: number) => Promise<void>
   #bytes = 0
 
-  constructor(maxBytes = defaultStagingBytes, makeRoom: MakeRoom = async () => false) {
+  /** `demandRoom` makes room for so many bytes on the disk, or throws. */
+  constructor(maxBytes = defaultStagingBytes, demandRoom = async (_bytes: number) => {}) {
     this.#maxBytes = maxBytes
-    this.makeRoom = makeRoom
+    this.#demandRoom = demandRoom
   }
 
   /** Then contents go to their files as they come: many slow uploads must not fill the memory with begun batches. */
@@ -23,6 +21,11 @@ export class StagingMemory {
 
   add(bytes: number) {
     this.#bytes += bytes
+  }
+
+  /** Makes room on the disk for all that is held. @throws {HttpError} `insufficient_storage` */
+  demandRoom(): Promise<void> {
+    return this.#demandRoom(this.#bytes)
   }
 }
 
@@ -162,9 +165,16 @@ export class StagingFile {
     this.#batchBytes = 0
     const length = batch.reduce((sum, chunk) => sum + chunk.length, 0)
     this.#writing = this.#writing
-      .then(() => writeAll(handle, batch, this.#options.memory.makeRoom))
+      .then(() => this.#writeBatch(handle, batch))
       .catch((error) => this.#fail(error))
       .finally(() => this.#hold(-length))
+  }
+
+  // Room is made before: a content that took the last of it would leave the databases none to remove others.
+  async #writeBatch(handle: FileHandle, batch: Buffer[]) {
+    if (batch.length === 0) return
+    await this.#options.memory.demandRoom()
+    await writeAll(handle, batch)
   }
 
   // Flushed while bytes still arrive, so that little is left to wait for at the end.
@@ -202,33 +212,12 @@ const batchBytes = 1_048_576
 const defaultStagingBytes = 33_554_432
 
 /** Writes all bytes of these buffers: one call may take fewer than it was given. */
-async function writeAll(handle: FileHandle, buffers: Buffer[], makeRoom: MakeRoom): Promise<void> {
-  if (buffers.length === 0) return
+async function writeAll(handle: FileHandle, buffers: Buffer[]): Promise<void> {
+  const { bytesWritten } = await handle.writev(buffers)
   const length = buffers.reduce((sum, buffer) => sum + buffer.length, 0)
-  const bytesWritten = await handle.writev(buffers).then(
-    (written) => written.bytesWritten,
-    (error) => unlessRoom(error, makeRoom, length),
-  )
-  if (bytesWritten < length)
-    await writeWhole(handle, Buffer.concat(buffers).subarray(bytesWritten), makeRoom)
+  if (bytesWritten < length) await writeWhole(handle, Buffer.concat(buffers).subarray(bytesWritten))
 }
 
-export async function writeWhole(
-  handle: FileHandle,
-  bytes: Buffer,
-  makeRoom: MakeRoom = async () => false,
-): Promise<void> {
-  for (let at = 0; at < bytes.length; ) {
-    at += await handle.write(bytes, at).then(
-      ({ bytesWritten }) => bytesWritten,
-      (error) => unlessRoom(error, makeRoom, bytes.length - at),
-    )
-  }
-}
-
-// No byte was written: they are written again if there is room now.
-async function unlessRoom(error: unknown, makeRoom: MakeRoom, bytes: number): Promise<0> {
-  const code = error instanceof Error && 'code' in error ? error.code : ''
-  if ((code === 'ENOSPC' || code === 'EDQUOT') && (await makeRoom(bytes))) return 0
-  throw error
+export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<void> {
+  for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at)).bytesWritten
 }

@@ -55,33 +55,19 @@ export class DiskSpace {
     }
   }
 
-  /** Makes room for another file, if need be from the history. @throws if there is none. */
-  demandForFile(): Promise<void> {
-    return this.#demand(() => this.checkForFile())
+  /** Makes room for so many bytes more, if need be from the history. @throws if there is none. */
+  demandForFile(bytes = 0): Promise<void> {
+    return this.#demand(() => this.checkForFile(bytes), bytes)
   }
 
-  /** As `demandForFile`, for another small blob. */
+  /** Makes room for another small blob likewise. @throws if there is none. */
   demandForRow(): Promise<void> {
-    return this.#demand(() => this.#checkForRow())
+    return this.#demand(() => this.#checkForRow(), 0)
   }
 
-  /** @throws if there is no room for another file. */
-  checkForFile(): void {
-    if (this.#freeBytes < this.#reserve) this.#refuse()
-  }
-
-  /** Makes room for so many bytes; false: not even the history has as much. */
-  async makeRoom(bytes: number): Promise<boolean> {
-    const { dropPast, isBackedUp, settleRemovals } = this.#options
-    for (;;) {
-      // A backup keeps what is dropped on the disk.
-      const dropped = isBackedUp?.() ? 0 : await dropPast?.(this.#shortBy(bytes))
-      await settleRemovals()
-      if (this.#shortBy(bytes) === 0) return true
-      if (!dropped) return false
-      this.#startReclaim()
-      await this.#reclaiming
-    }
+  /** @throws if there is no room for a file of so many bytes. */
+  checkForFile(bytes = 0): void {
+    if (this.#shortBy(bytes) > 0) this.#refuse()
   }
 
   /** Gives the space of removed rows back, in the background, unless little was removed and the disk has plenty. */
@@ -95,11 +81,25 @@ export class DiskSpace {
   }
 
   // Room that only the history takes is room: the oldest goes first.
-  async #demand(check: () => void) {
+  async #demand(check: () => void, bytes: number) {
     try {
       check()
     } catch (error) {
-      if (!(await this.makeRoom(0))) throw error
+      if (!(await this.#makeRoom(bytes))) throw error
+    }
+  }
+
+  // False: not even the history has as much.
+  async #makeRoom(bytes: number): Promise<boolean> {
+    const { dropPast, isBackedUp, settleRemovals } = this.#options
+    for (;;) {
+      // A backup keeps what is dropped on the disk.
+      const dropped = isBackedUp?.() ? 0 : await dropPast?.(this.#shortBy(bytes))
+      await settleRemovals()
+      if (this.#shortBy(bytes) === 0) return true
+      if (!dropped) return false
+      this.#startReclaim()
+      await this.#reclaiming
     }
   }
 

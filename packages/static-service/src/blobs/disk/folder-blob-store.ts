@@ -64,7 +64,7 @@ export class FolderBlobStore implements BlobStore {
     this.#dataDir = dataDir
     this.#options = options
     this.#memory = new StagingMemory(options.maxStagingBytes, (bytes) =>
-      this.#space.makeRoom(bytes),
+      this.#space.demandForFile(bytes),
     )
     this.small = new SmallBlobs(dataDir, options)
     this.#space = new DiskSpace({
