@@ -23,8 +23,8 @@ interface AuthArchive {
 
 const accountTables: SqlTable[] = [
   { name: 'api_tokens', key: ['id'] },
-  { name: 'ended_sessions', key: ['id'] },
   { name: 'last_logins', key: ['username'] },
+  { name: 'one_time', key: ['id'] },
   { name: 'trusts', key: ['id'] },
 ]
 const users = name('users')

@@ -14,7 +14,7 @@ import { registerOidcRoutes } from './oidc/oidc-routes.ts'
 import type { SingleSignOn } from './oidc/single-sign-on.ts'
 import { OneTime } from './one-time.ts'
 import type { Auth } from './open-auth.ts'
-import { jwtOptions, SessionEndings, SessionTokens } from './sessions/session-tokens.ts'
+import { jwtOptions, SessionTokens } from './sessions/session-tokens.ts'
 import type { OidcConfig } from './settings.ts'
 import { registerTokenExchange } from './trusts/token-exchange.ts'
 import { registerTrustRoutes } from './trusts/trust-routes.ts'
@@ -38,9 +38,9 @@ export const auth = fastifyPlugin(
     const { loginLimits = defaultLoginLimits, verify = verifyPassword, now = Date.now } = options
     await app.register(jwt, jwtOptions(secret, audience))
     const { database, lastLogins, trusts, oidc } = options
-    const endings = await SessionEndings.open({ database, users, now })
+    const oneTime = new OneTime(database, now)
     const sessions = new SessionTokens(app.jwt, {
-      ...{ secret, previousSecret, audience, ttl: tokenTtl, now, endings, trusts },
+      ...{ secret, previousSecret, audience, ttl: tokenTtl, now, database, users, oneTime, trusts },
     })
     const limit = new LoginLimit(
       options.loginDatabase,
@@ -53,7 +53,6 @@ export const auth = fastifyPlugin(
         ),
     )
     const authenticate = enforceAccess(app, { sessions, apiTokens, audience })
-    const oneTime = new OneTime(database, now)
     const openSingleSignOn = async (config: OidcConfig) => {
       const { SingleSignOn } = await import('./oidc/single-sign-on.ts')
       return new SingleSignOn({

@@ -20,13 +20,7 @@ export const accountTables = {
     ) ${strict}`,
   ],
   sessions: [
-    // Sessions that ended before they expire, or that outlived a change of the password: to this one.
-    sql`create table ${name('ended_sessions')} (
-      id text not null primary key,
-      password text,
-      expires_at ${int8} not null
-    ) ${strict};
-    create table ${name('last_logins')} (
+    sql`create table ${name('last_logins')} (
       username text not null primary key,
       at ${int8} not null,
       -- Of a single sign-on.

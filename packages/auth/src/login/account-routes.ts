@@ -12,7 +12,6 @@ import {
   tooBusy,
   tooManyLogins,
 } from '../errors.ts'
-import type { Caller } from '../rights.ts'
 import { replaceUser, type User, Username, updateUsers, withPassword } from '../users/user.ts'
 import { verifyLogin } from './login.ts'
 import { hashPassword, maxPasswordLength, requireStrongPassword, weakPassword } from './password.ts'
@@ -84,12 +83,11 @@ const setPassword = (context: AuthContext) =>
       const login = { username: caller.username, password: current, address: request.ip }
       const user = await verifyLogin(context, login)
       const hash = await context.hashes(() => hashPassword(password))
-      await context.sessions.keep(sessionOf(caller), withPassword(user, hash))
       await updateUsers(context.users, (all) => {
         const found = all.find((each) => each.username === user.username)
         // Somebody changed it meanwhile, so what was verified is outdated.
-        if (found?.password !== user.password) throw credentialsInvalid()
-        return replaceUser(all, withPassword(user, hash))
+        if (!found || found.password !== user.password) throw credentialsInvalid()
+        return replaceUser(all, withPassword(found, hash, caller.session))
       })
       request.log.info({ username: caller.username }, 'password changed')
       return reply.code(204).send(undefined)
@@ -123,7 +121,7 @@ const logOut = ({ sessions, users }: AuthContext) =>
             user.username === caller.username ? { ...user, logins: randomUUID() } : user,
           ),
         )
-      await sessions.end(sessionOf(caller))
+      await sessions.end(caller)
       return reply.code(204).send(undefined)
     },
   })
@@ -161,8 +159,3 @@ function isInviteOf(user: User | undefined, code: string, now: number): boolean 
   if (!user?.invite || Date.parse(user.invite.expires_at) <= now) return false
   return timingSafeEqual(Buffer.from(user.invite.digest), Buffer.from(digestOf(code)))
 }
-
-const sessionOf = ({ session = '', expiresAt }: Caller) => ({
-  id: session,
-  expires_at: expiresAt?.getTime() ?? 0,
-})

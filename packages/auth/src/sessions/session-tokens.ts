@@ -1,12 +1,13 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { name, type Sql, sql } from '@domains-and-files/persistence'
+import { type Sql, sql } from '@domains-and-files/persistence'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import { clockMarginMs } from '../one-time.ts'
+import { digestOf } from '../api-tokens/token-format.ts'
+import { type OneTime, oneTimeTable } from '../one-time.ts'
 import { type Caller, callerOfUser, limitsOf, Role } from '../rights.ts'
 import type { Trust, Trusts } from '../trusts/trusts.ts'
 import { activeUserOf, usersTable } from '../users/sql-users.ts'
-import { trustPrefix, type User, type Users } from '../users/user.ts'
+import { keptSessionOf, trustPrefix, type User, type Users } from '../users/user.ts'
 
 const Claims = z.object({
   sub: z.string(),
@@ -33,7 +34,10 @@ interface SessionTokenOptions {
   previousSecret?: string | undefined
   ttl: number
   now: () => number
-  endings: SessionEndings
+  database: Sql
+  users: Pick<Users, 'find'>
+  /** Holds the sessions that ended before they expire. */
+  oneTime: OneTime
   trusts: Trusts
 }
 
@@ -108,10 +112,9 @@ export class SessionTokens {
       const caller = await this.#options.trusts.findCaller(claims.trust, claims.workload)
       return caller ? { ...caller, expiresAt } : 'invalid'
     }
-    const { user, ending } = await this.#options.endings.find(claims.jti, claims.sub)
-    if (!user || ending?.password === null) return 'invalid'
-    const passwords = [claims.pwd, ...(ending ? [ending.password] : [])]
-    if (!passwords.some((password) => this.#isOfPassword(user, password))) return 'invalid'
+    const user = await this.#userOf(claims)
+    const isKept = user?.kept !== undefined && user.kept === keptSessionOf(user, claims.jti)
+    if (!user || !(isKept || this.#isOfPassword(user, claims.pwd))) return 'invalid'
     return {
       ...callerOfUser(user.oidc ? { ...user, role: claims.role, ...limitsOf(claims) } : user),
       expiresAt,
@@ -119,15 +122,21 @@ export class SessionTokens {
     }
   }
 
-  /** Ends a session now, at every replica. */
-  async end(session: Session): Promise<void> {
-    await this.#options.endings.add({ ...session, password: null })
+  /** Ends the session of a caller now, at every replica. */
+  async end({ session = '', expiresAt }: Caller): Promise<void> {
+    await this.#options.oneTime.put(endingOf(session), '', expiresAt?.getTime() ?? 0)
   }
 
-  /** Lets a session outlive a change of its user's password. Call it before the change. */
-  async keep(session: Session, user: User): Promise<void> {
-    const [password = ''] = this.#fingerprintsOf(user)
-    await this.#options.endings.add({ ...session, password })
+  /** Undefined if the session has ended. In PostgreSQL one query tells both. */
+  async #userOf({ jti, sub }: z.infer<typeof Claims>): Promise<User | undefined> {
+    const { database, users, oneTime } = this.#options
+    if (database.dialect !== 'postgres')
+      return (await oneTime.has(endingOf(jti))) ? undefined : users.find(sub)
+    const row = await database.get<{ definition: string }>(
+      sql`select definition from ${usersTable} where username = ${sub}
+        and not exists (select 1 from ${oneTimeTable} where id = ${digestOf(endingOf(jti))})`,
+    )
+    return row && activeUserOf(row)
   }
 
   #read(token: string) {
@@ -167,77 +176,7 @@ export class SessionTokens {
   }
 }
 
-interface Session {
-  id: string
-  /** Milliseconds since 1970. */
-  expires_at: number
-}
-
-interface Ending extends Session {
-  /** The fingerprint of the password with which the session goes on, too; null: it has ended. */
-  password: string | null
-}
-
-const table = name('ended_sessions')
-
-interface EndingsOptions {
-  database: Sql
-  users: Pick<Users, 'find'>
-  /** Milliseconds since 1970. */
-  now: () => number
-}
-
-interface Found {
-  user: User | undefined
-  ending: Ending | undefined
-}
-
-/** Sessions that ended before they expire, or outlived a change of the password. */
-export class SessionEndings {
-  readonly #options: EndingsOptions
-  /** All of them, where one process alone has the database. Replicas read it for each request. */
-  readonly #known: Map<string, Ending> | undefined
-
-  private constructor(options: EndingsOptions, known: Ending[] | undefined) {
-    this.#options = options
-    this.#known = known && new Map(known.map((ending) => [ending.id, ending]))
-  }
-
-  static async open(options: EndingsOptions): Promise<SessionEndings> {
-    const { database } = options
-    if (database.dialect === 'postgres') return new SessionEndings(options, undefined)
-    return new SessionEndings(options, await database.all<Ending>(sql`select * from ${table}`))
-  }
-
-  /** What is known of a session of this user, and the user, in one query. */
-  async find(id: string, username: string): Promise<Found> {
-    const { database, users } = this.#options
-    if (this.#known) return { user: await users.find(username), ending: this.#known.get(id) }
-    const row = await database.get<{ definition: string; id: string | null } & Omit<Ending, 'id'>>(
-      sql`select definition, id, password, expires_at from ${usersTable}
-        left join ${table} on id = ${id} where username = ${username}`,
-    )
-    if (!row) return { user: undefined, ending: undefined }
-    return { user: activeUserOf(row), ending: row.id === null ? undefined : { ...row, id: row.id } }
-  }
-
-  /** Also forgets sessions that have expired. */
-  async add(ending: Ending): Promise<void> {
-    const { id, password, expires_at: expiresAt } = ending
-    const { database, now } = this.#options
-    await database.transaction(async (transaction) => {
-      await transaction.run(sql`delete from ${table} where expires_at <= ${now() - clockMarginMs}`)
-      await transaction.run(
-        sql`insert into ${table} (id, password, expires_at) values (${id}, ${password}, ${expiresAt})
-          on conflict (id) do update set password = excluded.password
-          where ended_sessions.password is not null`,
-      )
-    })
-    for (const known of this.#known?.values() ?? [])
-      if (known.expires_at <= now()) this.#known?.delete(known.id)
-    if (this.#known?.get(id)?.password !== null) this.#known?.set(id, ending)
-  }
-}
+const endingOf = (session: string) => `ended ${session}`
 
 const issuer = 'domains-and-files'
 const maxWorkloadS = 900

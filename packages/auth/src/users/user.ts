@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
+import { digestOf } from '../api-tokens/token-format.ts'
 import { Domains, Folders, Writes } from '../limits.ts'
 import { parsePhc } from '../login/password.ts'
 import { Role } from '../rights.ts'
@@ -64,6 +65,8 @@ const UserFields = z.strictObject({
   created_at: z.iso.datetime().optional(),
   /** Distinguishes a user from an earlier one of that name. Absent in files written by hand. */
   id: z.string().optional(),
+  /** Of the session that changed the password, which goes on. */
+  kept: z.string().optional(),
   /** Changes when the user logs out everywhere: logins of before have ended. */
   logins: z.string().optional(),
   /** Of a user of single sign-on: the account at the provider that the name is bound to. `role` is that of the last login. */
@@ -90,11 +93,19 @@ export const UserList = z.strictObject({
 export const replaceUser = (all: User[], changed: User): User[] =>
   all.map((user) => (user.username === changed.username ? changed : user))
 
-/** The user with another password, which ends an invitation. */
-export const withPassword = ({ invite: _, ...user }: User, password: string): User => ({
-  ...user,
-  password,
-})
+/** The user with another password, which ends its invitation, and its logins but this one. */
+export function withPassword(
+  { invite: _, kept: __, ...user }: User,
+  password: string,
+  session?: string,
+): User {
+  const changed = { ...user, password }
+  return session === undefined ? changed : { ...changed, kept: keptSessionOf(changed, session) }
+}
+
+/** What `kept` is of this session: with each new password, and after a logout everywhere, it is another. */
+export const keptSessionOf = ({ password, logins }: User, session: string) =>
+  digestOf([session, password, logins].join(' '))
 
 /** Who may log in: the users file, or a table of PostgreSQL. Each look-up sees the last change. */
 export interface Users {
