@@ -5,18 +5,17 @@ import { Writable } from 'node:stream'
 import type { ReadStream } from 'node:tty'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { databaseConfig, databaseSettings, describeIssue, readEnv } from '@domains-and-files/http'
-import {
-  createDirectory,
-  explainDatabaseFailure,
-  Postgres,
-  type Sql,
-} from '@domains-and-files/persistence'
+import { createDirectory, explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
 import { z } from 'zod'
+import { ApiTokens } from './api-tokens/api-tokens.ts'
+import { tokenPrefixOf } from './api-tokens/token-format.ts'
 import { openAuthFile } from './open-auth.ts'
 import { authMigrations } from './tables.ts'
+import { Trusts } from './trusts/trusts.ts'
 import { FileUsers } from './users/file-users.ts'
+import { LastLogins } from './users/last-logins.ts'
 import { SqlUsers } from './users/sql-users.ts'
-import type { Users } from './users/user.ts'
+import type { User, Users } from './users/user.ts'
 
 /** What a command reads and writes: `process` in a terminal. */
 export interface CommandLine {
@@ -171,19 +170,32 @@ export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
   return !env.DATA_DIR || existsSync(join(root, service)) ? join(root, service) : root
 }
 
-interface Stores extends AsyncDisposable {
+export interface Stores extends AsyncDisposable {
+  /** Whose they are. */
+  service: string
   users: Users
-  /** Holds the API tokens and trusts. */
-  database: Sql
+  /** A user with the rights that it has now. */
+  find: (username: string) => Promise<User | undefined>
+  tokens: ApiTokens
+  trusts: Trusts
 }
 
 /** Opens what a service stores of this package: in DATABASE_URL, else in its data directory. */
 export async function openStores(service: string, env: NodeJS.ProcessEnv): Promise<Stores> {
-  if (usesDatabase(env)) {
-    const database = await openDatabase(service, env)
-    const close = () => database.close()
-    return { users: new SqlUsers(database), database, [Symbol.asyncDispose]: close }
-  }
+  const { users, database } = usesDatabase(env)
+    ? await openDatabase(service, env)
+    : await openFiles(service, env)
+  const now = Date.now
+  const report = () => undefined // No command logs in, or uses a token.
+  const logins = new LastLogins(database, now, report)
+  const find = async (username: string) => logins.withRights(await users.find(username))
+  const tokens = new ApiTokens({ database, find, prefix: tokenPrefixOf(service), now, report })
+  const trusts = new Trusts(database)
+  const close = () => database.close()
+  return { service, users, find, tokens, trusts, [Symbol.asyncDispose]: close }
+}
+
+async function openFiles(service: string, env: NodeJS.ProcessEnv) {
   const root = env.DATA_DIR || 'data'
   const dataDir = dataDirOf(service, env)
   // `npm start` gives both services one users file.
@@ -196,19 +208,19 @@ export async function openStores(service: string, env: NodeJS.ProcessEnv): Promi
     },
   )
   await createDirectory(dataDir)
-  const database = openAuthFile(dataDir)
-  return { users, database, [Symbol.asyncDispose]: () => database.close() }
+  return { users, database: openAuthFile(dataDir) }
 }
 
-async function openDatabase(service: string, env: NodeJS.ProcessEnv): Promise<Postgres> {
+async function openDatabase(service: string, env: NodeJS.ProcessEnv) {
   const config = databaseConfig(readEnv(z.object(databaseSettings), env))
   if (!config) throw new Error('DATABASE_URL is not set')
-  return Postgres.open({
+  const database = await Postgres.open({
     ...config,
     schema: service.replace('-', '_'),
     migrations: authMigrations,
     onError: () => undefined, // A statement that fails is reported by itself.
   })
+  return { users: new SqlUsers(database), database }
 }
 
 /** The source of a password: a terminal, or a stream whose first line it is. */

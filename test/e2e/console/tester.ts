@@ -172,6 +172,24 @@ export class Tester implements AsyncDisposable {
     return Api.logIn(this.everything.files, username, password)
   }
 
+  /** The tokens of this tab. */
+  async tokens(): Promise<Tokens> {
+    const stored = await this.page.evaluate<string>('sessionStorage.logins')
+    const logins = new Map<string, { token: string }>(JSON.parse(stored))
+    const tokenOf = (service: string) => logins.get(service)?.token ?? ''
+    return { domains: tokenOf('domains'), files: tokenOf('files') }
+  }
+
+  /** Of the answers of both services to these tokens. */
+  statusOf(tokens: Tokens): Promise<number[]> {
+    return Promise.all(
+      (['domains', 'files'] as const).map(async (service) => {
+        const headers = { authorization: `Bearer ${tokens[service]}` }
+        return (await fetch(`${this.everything[service]}/api/auth/me`, { headers })).status
+      }),
+    )
+  }
+
   async [Symbol.asyncDispose]() {
     await this.#context.close()
   }
@@ -196,6 +214,11 @@ export class Tester implements AsyncDisposable {
       if (!isOwn && !isOfProvider && !/^(?:data|blob):/.test(url)) this.#foreign.push(url)
     })
   }
+}
+
+interface Tokens {
+  domains: string
+  files: string
 }
 
 /** Puts all that can be pressed into the state below a pointer, as long as the session lasts. */

@@ -16,11 +16,6 @@ import {
 import type { User } from '../users/user.ts'
 import { createToken, digestOf } from './token-format.ts'
 
-export const TokenName = z
-  .string()
-  .trim()
-  .regex(/^[^\p{Cc}]{1,100}$/u, 'must have 1 to 100 characters, without control characters')
-
 /** The limits of a token; an absent one does not limit. */
 export const tokenLimits = {
   role: Role.optional(),
@@ -31,16 +26,31 @@ export const tokenLimits = {
   replace: z.boolean().optional(),
 }
 
-/** What a new token may do, and for how long. */
-export interface TokenRequest extends z.infer<z.ZodObject<typeof tokenLimits>> {
-  name: string
-  /** Seconds; 0: never. Default: 90 days. */
-  expires_in?: number | undefined
-}
+const tenYears = 10 * 366 * 86_400
 
-interface Definition extends z.infer<z.ZodObject<typeof tokenLimits>> {
+/** What a new token may do, and for how long. */
+export const NewToken = z.strictObject({
+  name: z
+    .string()
+    .trim()
+    .regex(/^[^\p{Cc}]{1,100}$/u, 'must have 1 to 100 characters, without control characters')
+    .meta({
+      description: 'for the list, the history and the logs',
+      // Not every language knows \p{Cc}.
+      pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]{1,100}$',
+    }),
+  expires_in: z
+    .int()
+    .min(0)
+    .max(tenYears)
+    .optional()
+    .meta({ description: 'seconds; default 90 days; 0: never, for admins only' }),
+  ...tokenLimits,
+})
+export type NewToken = z.infer<typeof NewToken>
+
+interface Definition extends Omit<NewToken, 'expires_in'> {
   id: string
-  name: string
   /** The last four characters of the token. */
   hint: string
   owner: string
@@ -124,7 +134,7 @@ export class ApiTokens {
    * @returns the stored record, and the token itself, which is not stored.
    * @throws {HttpError} 403 if it could more than its owner; 409 if the owner has one of that name, or too many.
    */
-  async create(owner: Caller, request: TokenRequest): Promise<{ text: string; token: ApiToken }> {
+  async create(owner: Caller, request: NewToken): Promise<{ text: string; token: ApiToken }> {
     const { expires_in: lifetime = defaultLifetimeS, ...limits } = request
     refuse(findEscalation(owner, limits))
     if (lifetime === 0 && !hasRole(owner, 'admin'))

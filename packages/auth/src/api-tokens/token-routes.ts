@@ -13,14 +13,12 @@ import { shownLimits } from '../limits.ts'
 import { describeLimits, mayManageTokens, refuse } from '../rights.ts'
 import {
   type ApiToken,
-  TokenName,
+  NewToken,
   tokenExists,
   tokenLimits,
   tokenNotFound,
   tooManyTokens,
 } from './api-tokens.ts'
-
-const tenYears = 10 * 366 * 86_400
 
 const exampleId = '3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50'
 const exampleRecord = {
@@ -39,32 +37,6 @@ const exampleRecord = {
   expires_at: '2027-04-15T09:30:00.000Z',
   last_used_at: null,
 }
-
-const NewToken = z
-  .strictObject({
-    name: TokenName.meta({
-      description: 'for the list, the history and the logs',
-      // Not every language knows \p{Cc}.
-      pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]{1,100}$',
-    }),
-    expires_in: z
-      .int()
-      .min(0)
-      .max(tenYears)
-      .optional()
-      .meta({ description: 'seconds; default 90 days; 0: never, for admins only' }),
-    ...tokenLimits,
-  })
-  .meta({
-    id: 'NewToken',
-    examples: [
-      {
-        name: exampleRecord.name,
-        domains: exampleRecord.domains,
-        records: exampleRecord.records,
-      },
-    ],
-  })
 
 const TokenRecord = z
   .object({
@@ -115,7 +87,16 @@ const createToken = ({ apiTokens }: AuthContext) =>
       summary: 'Create an API token',
       description:
         'For programs: long-lived, revocable, limited. Send it as `Authorization: Bearer`, as the password of `Authorization: Basic`, or as `X-Api-Key`. It never has more rights than its owner has at the time of use.',
-      body: NewToken,
+      body: NewToken.meta({
+        id: 'NewToken',
+        examples: [
+          {
+            name: exampleRecord.name,
+            domains: exampleRecord.domains,
+            records: exampleRecord.records,
+          },
+        ],
+      }),
       errors: [tokenExists(exampleRecord.name), tooManyTokens(200)],
       ...answers(201, 'The token, shown only now', CreatedToken),
     },

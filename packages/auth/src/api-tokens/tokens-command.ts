@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import {
   type Call,
   type Command,
@@ -8,14 +7,12 @@ import {
   readRequest,
   readService,
   runProgram,
+  type Stores,
   UsageError,
 } from '../command-line.ts'
 import { describeRecordLimits } from '../limits.ts'
 import { callerOfUser } from '../rights.ts'
-import { LastLogins } from '../users/last-logins.ts'
-import type { User } from '../users/user.ts'
-import { type ApiToken, ApiTokens, TokenName, tokenLimits } from './api-tokens.ts'
-import { tokenPrefixOf } from './token-format.ts'
+import { type ApiToken, NewToken } from './api-tokens.ts'
 
 const help = `Manages the API tokens of a service.
 
@@ -39,35 +36,17 @@ The tokens are in DATA_DIR/auth.sqlite, the users in USERS_FILE (default: DATA_D
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-const Request = z.object({
-  name: TokenName,
-  expires_in: z.number().int().min(0).optional(),
-  ...tokenLimits,
-})
-
-interface Opened {
-  tokens: ApiTokens
-  find: (username: string) => Promise<User | undefined>
-}
-
 /** A command whose first word is the service. */
 const command = (
   words: string[],
   options: Command['options'],
-  run: (opened: Opened, call: Call) => Promise<string>,
+  run: (stores: Stores, call: Call) => Promise<string>,
 ): Command => ({
   words: ['<domain|static>', ...words],
   options,
   run: async ({ words: [name, ...rest], ...call }) => {
-    const service = readService(name)
-    await using stores = await openStores(service, call.line.env)
-    const { users, database } = stores
-    const logins = new LastLogins(database, Date.now, () => undefined)
-    const find = async (username: string) => logins.withRights(await users.find(username))
-    const prefix = tokenPrefixOf(service)
-    const report = () => undefined // No token is used here.
-    const tokens = new ApiTokens({ database, find, prefix, now: Date.now, report })
-    return await run({ tokens, find }, { ...call, words: rest })
+    await using stores = await openStores(readService(name), call.line.env)
+    return await run(stores, { ...call, words: rest })
   },
 })
 
@@ -91,7 +70,7 @@ const commands = {
 export const manageTokens = (args: string[], line: CommandLine) =>
   runProgram({ name: 'tokens', help, commands }, args, line)
 
-async function addToken({ tokens, find }: Opened, { words: [name], options }: Call) {
+async function addToken({ tokens, find }: Stores, { words: [name], options }: Call) {
   const { owner = '', expires, record, replace, url } = options
   const user = await find(owner)
   if (!user) throw new UsageError('--owner must name a user')
@@ -99,7 +78,7 @@ async function addToken({ tokens, find }: Opened, { words: [name], options }: Ca
   if (options.for !== undefined && !isForRegistrar)
     throw new UsageError('--for must be registrar, and the service domain')
   const limits = limitsIn(options)
-  const request = readRequest(Request, {
+  const request = readRequest(NewToken, {
     ...limits,
     ...{ name, replace },
     role: limits.role ?? (isForRegistrar && !record ? 'editor' : undefined),
@@ -155,7 +134,7 @@ certbot with the plug-in certbot-dns-namecheap, credentials file:
   dns_namecheap_api_key = ${token}
 `
 
-async function listTokens({ tokens }: Opened, { options }: Call): Promise<string> {
+async function listTokens({ tokens }: Stores, { options }: Call): Promise<string> {
   const listed = await tokens.list(options.owner)
   if (listed.length === 0) return 'No tokens\n'
   return listed.map((token) => `${describe(token).join('  ')}\n`).join('')

@@ -10,11 +10,12 @@ import {
   readService,
   readServiceOption,
   runProgram,
+  type Stores,
   splitAt,
   usesDatabase,
 } from '../command-line.ts'
 import { describeRecordLimits } from '../limits.ts'
-import { NewTrust, type Trust, Trusts } from './trusts.ts'
+import { NewTrust, type Trust } from './trusts.ts'
 
 const help = `Manages trusts: which workloads may exchange a token of their CI for one of the services.
 
@@ -32,25 +33,18 @@ With DATABASE_URL they are there.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-interface Opened {
-  service: string
-  trusts: Trusts
-}
-
 const command = (
   words: string[],
   options: Command['options'],
-  run: (opened: Opened[], call: Call) => Promise<string>,
+  run: (opened: Stores[], call: Call) => Promise<string>,
 ): Command => ({
   words,
   options: [...options, 'service'],
   run: async (call) => {
     await using open = new AsyncDisposableStack()
-    const opened: Opened[] = []
-    for (const service of servicesOf(call.options, call.line.env)) {
-      const { database } = open.use(await openStores(service, call.line.env))
-      opened.push({ service, trusts: new Trusts(database) })
-    }
+    const opened: Stores[] = []
+    for (const service of servicesOf(call.options, call.line.env))
+      opened.push(open.use(await openStores(service, call.line.env)))
     return await run(opened, call)
   },
 })
@@ -80,7 +74,7 @@ function servicesOf(options: Options, env: NodeJS.ProcessEnv): string[] {
   return isOfOne ? both.slice(0, 1) : both
 }
 
-async function addTrust(opened: Opened[], { words: [name], options }: Call): Promise<string> {
+async function addTrust(opened: Stores[], { words: [name], options }: Call): Promise<string> {
   const { issuer, audience, claim = [] } = options
   const claims = Object.fromEntries(claim.map((each) => splitAt(each, '=')))
   const trust = readRequest(NewTrust, { name, issuer, audience, claims, ...limitsIn(options) })
@@ -88,7 +82,7 @@ async function addTrust(opened: Opened[], { words: [name], options }: Call): Pro
   return `Added the trust ${trust.name} to ${opened.map(({ service }) => service).join(' and ')}\n`
 }
 
-async function listTrusts(opened: Opened[]): Promise<string> {
+async function listTrusts(opened: Stores[]): Promise<string> {
   const lines: string[] = []
   for (const { service, trusts } of opened)
     for (const trust of await trusts.list()) lines.push(`${describe(service, trust)}\n`)
@@ -106,7 +100,7 @@ const describe = (service: string, trust: Trust) =>
     ...(trust.records ? [describeRecordLimits(trust.records)] : []),
   ].join('  ')
 
-async function removeTrust(opened: Opened[], { words: [argument] }: Call): Promise<string> {
+async function removeTrust(opened: Stores[], { words: [argument] }: Call): Promise<string> {
   let removed = 0
   for (const { trusts } of opened) {
     const all = await trusts.list()

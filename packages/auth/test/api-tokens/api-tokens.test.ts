@@ -1,6 +1,6 @@
 import { type Sql, sql } from '@domains-and-files/persistence'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { ApiTokens, type TokenRequest } from '../../src/api-tokens/api-tokens.ts'
+import { ApiTokens, type NewToken } from '../../src/api-tokens/api-tokens.ts'
 import { openAuthFile } from '../../src/open-auth.ts'
 import { type Caller, callerOfUser } from '../../src/rights.ts'
 import { makeDatabase, tokensTable } from '../support/database.ts'
@@ -60,7 +60,7 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
       now: () => clock.ms,
       report: (error) => reports.push(error),
     })
-    const create = (request: Partial<TokenRequest> = {}, owner: Caller = callerOfUser(edda)) =>
+    const create = (request: Partial<NewToken> = {}, owner: Caller = callerOfUser(edda)) =>
       tokens.create(owner, { name: 'ci', ...request })
     return { tokens, create, clock, users, reports }
   }

@@ -61,7 +61,6 @@ export class AccessRules {
   readonly #listeners: (() => void)[] = []
   #rules = new Map<string, AccessRule>()
   #version = -1
-  #loading: Promise<void> | undefined
 
   private constructor(database: Sql, { isPublicByDefault, isExclusive }: Options) {
     this.#database = database
@@ -150,23 +149,11 @@ export class AccessRules {
     this.#listeners.push(listener)
   }
 
-  // One after another: a load that began earlier may have read older rules.
-  #load(): Promise<void> {
-    const before = this.#loading ?? Promise.resolve()
-    const loading = before
-      .catch(() => undefined)
-      .then(() => this.#read())
-      .finally(() => {
-        if (this.#loading === loading) this.#loading = undefined
-      })
-    this.#loading = loading
-    return loading
-  }
-
-  async #read() {
+  async #load(): Promise<void> {
     this.#adopt(await this.#database.all<Row>(rulesWithVersion))
   }
 
+  // Of several loads at once the newest counts, whichever ends last.
   #adopt(rows: Row[]) {
     const version = rows[0]?.version ?? 0
     if (version <= this.#version) return

@@ -69,19 +69,14 @@ export const sessionFlows: Flows = {
       '[localStorage.length, Object.keys(sessionStorage), document.cookie]',
     )
     assert.deepEqual(stored, [0, ['logins'], ''])
-    const logins = new Map<string, { token: string }>(
-      JSON.parse(await page.evaluate<string>('sessionStorage.logins')),
-    )
-    const token = logins.get('domains')?.token
-    const me = () =>
-      fetch(`${everything.domains}/api/auth/me`, { headers: { authorization: `Bearer ${token}` } })
-    assert.equal((await me()).status, 200)
-    const ended = page.waitForResponse((response) =>
-      response.url().startsWith(`${everything.domains}/api/auth/logout`),
+    const tokens = await tester.tokens()
+    assert.deepEqual(await tester.statusOf(tokens), [200, 200])
+    const ended = [everything.domains, everything.files].map((service) =>
+      page.waitForResponse((response) => response.url().startsWith(`${service}/api/auth/logout`)),
     )
     await tester.logOut()
-    await ended
-    assert.equal((await me()).status, 401)
+    await Promise.all(ended)
+    assert.deepEqual(await tester.statusOf(tokens), [401, 401])
     await page.reload()
     await page.getByLabel('User name').waitFor()
   },
@@ -185,9 +180,15 @@ export const sessionFlows: Flows = {
     // The provider's own pages want a font from elsewhere.
     tester.expectFailure(/fonts\.googleapis\.com/)
     await page.route('https://fonts.googleapis.com/**', (route) => route.abort())
+    // As with PASSWORD_LOGIN=false.
+    await page.route('**/api/auth/methods', async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...(await response.json()), password: false } })
+    })
     await tester.goTo('/versions')
     await tester.logOut()
     await tester.button('Continue with Test ID').waitFor()
+    assert.equal(await page.getByLabel('Password').count(), 0)
     await tester.checkAccessibility('single sign-on')
     await tester.picture('single-sign-on')
     await tester.button('Continue with Test ID').click()

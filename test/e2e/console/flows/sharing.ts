@@ -15,6 +15,8 @@ export const sharingFlows: Flows = {
     await tester.button(/^Share$/).click()
     await page.getByLabel('Private folder').check()
     await page.getByLabel('Private folder').and(page.locator(':checked')).waitFor()
+    await page.getByLabel('Link valid for').selectOption('1')
+    await page.getByLabel('Downloads').fill('2')
     await tester.button('Make a link').click()
     const link = (await page.locator('[data-secret]').textContent()) ?? ''
     await tester.picture('share-folder')
@@ -22,8 +24,14 @@ export const sharingFlows: Flows = {
     assert.equal(await status(file), 404)
     assert.equal(await status(`${link.replace(/\/$/, '')}/one.txt`), 200)
 
+    // The rule of the closest folder decides.
+    await api.call('PUT', '/api/access/shared/', { public: true })
     await tester.button(/^Share$/).click()
     await tester.button('Revoke').waitFor()
+    await tester.text('1 download left').waitFor()
+    assert.ok(await page.getByLabel('Private folder').isChecked())
+    const { links } = await api.call('GET', '/api/links?path=shared/photos/')
+    assert.equal(Date.parse(links[0].expires_at) - Date.parse(links[0].created_at), 86_400_000)
     await tester.checkAccessibility('share a folder')
     await tester.button('Revoke').click()
     await tester.text('No links yet').waitFor()

@@ -64,7 +64,7 @@ const linkList = (links, revoke) => html`
       ({ id, name, by, expires_at: until, downloads_left: left }) => html`
         <li>
           <span>${name ?? by}, until ${formatTime(until)}</span>
-          ${left === null ? nothing : html`<span class="chip">${left} downloads left</span>`}
+          ${left === null ? nothing : html`<span class="chip">${formatCount(left, 'download')} left</span>`}
           <button class="link-button" type="button" @click=${() => revoke(id)}>Revoke</button>
         </li>`,
     )}
