@@ -205,6 +205,13 @@ export const contentMissing = () =>
     { headers: { 'retry-after': '1' } },
   )
 
+/** Bytes of a content that is arriving are gone: somebody, or a rule of the bucket, removed them. */
+export class BytesLost extends HttpError {
+  constructor(cause?: unknown) {
+    super(503, 'unavailable', 'Bytes that had arrived were removed: send them again', { cause })
+  }
+}
+
 export const rangeNotSatisfiable = (size: number) =>
   new HttpError(416, 'range_not_satisfiable', `Range outside of the ${size} bytes of the file`, {
     headers: { 'accept-ranges': 'bytes', 'content-range': `bytes */${size}` },

@@ -1,7 +1,8 @@
 import type { CompressedCoding, ContentCoding } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
+import type { ContentHash } from './hashing.ts'
 import type { VerifiedContents } from './integrity.ts'
-import type { StagedBlob, StoredBlob } from './staged-blob.ts'
+import type { StagedBlob } from './staged-blob.ts'
 
 /**
  * Contents by their SHA-256 digest, each stored once, with their compressed forms. A content exists while a file refers
@@ -21,12 +22,6 @@ export interface BlobStore {
    * for each id; `epoch` has grown if the one before may still be sending.
    */
   resume(id: string, saved: SavedBlob, epoch: number): ResumableBlob
-
-  /** Whether what was saved is gone; only where that is known without asking another machine. */
-  isLost?(id: string, saved: SavedBlob): Promise<boolean>
-
-  /** Whether a call of a resumed content failed since what was saved is gone; where only another machine knows. */
-  isLoss?(error: unknown): boolean
 
   /** Removes what was saved of a content; does nothing to one that a file refers to. */
   discard(id: string, saved: SavedBlob): Promise<void>
@@ -83,23 +78,19 @@ export interface SavedBlob {
   tail: Buffer | null
 }
 
-/** A content that arrives in several requests, across restarts and replicas. Disposing of it leaves what was saved. */
+/**
+ * A content that arrives in several requests, across restarts and replicas. Disposing of it leaves what was saved. Its methods
+ * throw `BytesLost` where that is gone, and `insufficient_storage` when the disk is full.
+ */
 export interface ResumableBlob extends AsyncDisposable {
-  /** @throws {HttpError} `insufficient_storage` when the disk is full. */
   write(chunk: Buffer): Promise<void>
+  /** What of the bytes is durable by now, if it is more, while others are written; of the last ones of a request all. */
+  save(isLast: boolean): Promise<Partial<SavedBlob>>
   /**
-   * What of the bytes is durable by now, or in a moment, while more are written; of the last ones of a request all.
-   * @throws {HttpError} `insufficient_storage` when the disk is full.
+   * The whole saved content, which is read again without its hash, as one that came in one request. What was saved stays, so
+   * that it can be tried again.
    */
-  save(isLast: boolean): Promise<SavedBlob>
-  /** Ends the saved content, so that it can be read and kept. What it returns is to be saved, too. May be repeated. */
-  seal(): Promise<SavedBlob>
-  read(): AsyncIterable<Buffer>
-  /**
-   * Makes the content durable under its digest, and leases it until this is disposed of, as `StagedBlob.keep`. What was
-   * saved stays, so that it can be tried again.
-   */
-  keep(digest: string): Promise<StoredBlob>
+  stage(hash: ContentHash | undefined): Promise<StagedBlob>
 }
 
 /** A blob with its compressed forms, or one file of it, or an unknown file. */

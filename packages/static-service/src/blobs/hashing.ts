@@ -1,4 +1,4 @@
-import { createHash, type Hash, hash as hashOnce } from 'node:crypto'
+import { createHash, hash as hashOnce } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
 import { headLength } from '../files/media-type.ts'
@@ -6,13 +6,9 @@ import type { ContentCoding } from './blob-path.ts'
 
 /** SHA-256 of a content as it arrives, and its first bytes, from which a media type can be detected. */
 export class ContentHash {
-  readonly #hash: Hash
+  readonly #hash = createHash('sha256')
   #head = Buffer.alloc(0)
   #size = 0
-
-  constructor(hash = createHash('sha256')) {
-    this.#hash = hash
-  }
 
   get size(): number {
     return this.#size
@@ -32,14 +28,6 @@ export class ContentHash {
     this.#size += chunk.length
     const missing = headLength - this.#head.length
     if (missing > 0) this.#head = Buffer.concat([this.#head, chunk.subarray(0, missing)])
-  }
-
-  /** Of the same bytes; the two go on independently. */
-  copy(): ContentHash {
-    const copy = new ContentHash(this.#hash.copy())
-    copy.#head = this.#head
-    copy.#size = this.#size
-    return copy
   }
 }
 

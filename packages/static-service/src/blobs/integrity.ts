@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto'
 import type { FileRow } from '../files/file-record.ts'
 import type { ContentCoding } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
-import { hashBytes } from './hashing.ts'
+import { ContentHash, hashBytes } from './hashing.ts'
 
 /** A stored content that has its digest, and the stamp that identifies its bytes as they are now. */
 export interface VerifiedContent {
@@ -53,18 +52,19 @@ export class IntegrityProofs {
   }
 
   async #verify(blob: OpenBlob, row: FileRow, coding: ContentCoding): Promise<boolean> {
-    if (coding === 'identity') return (await hashBlob(blob)) === row.digest
+    if (coding === 'identity') return (await hashBlob(blob)).digest === row.digest
     return this.areRight(await blob.read(0, blob.size), row, coding)
   }
 }
 
-/** The digest of all bytes, read in pieces. */
-export async function hashBlob(blob: OpenBlob): Promise<string> {
-  const hash = createHash('sha256')
+/** The hash of all bytes, read in pieces. */
+export async function hashBlob(blob: OpenBlob): Promise<ContentHash> {
+  const hash = new ContentHash()
+  blob.expect?.(0, blob.size)
   for (let at = 0; at < blob.size; at += chunkBytes) {
     hash.update(await blob.read(at, Math.min(chunkBytes, blob.size - at)))
   }
-  return hash.digest('hex')
+  return hash
 }
 
 const chunkBytes = 1_048_576

@@ -13,6 +13,8 @@ export interface StoredBlob {
 interface StagedBlobOptions {
   /** The file for the bytes that do not stay in memory. */
   file: string
+  /** Of the bytes that the file has, all and flushed, where they came in earlier requests. */
+  arrived?: ContentHash | undefined
   /** Whether the file itself becomes the content: then it is flushed before the content counts as durable. */
   isFlushed: boolean
   memory: StagingMemory
@@ -31,17 +33,25 @@ interface StagedBlobOptions {
 export class StagedBlob implements AsyncDisposable {
   readonly #options: StagedBlobOptions
   readonly #file: StagingFile
-  /** Until it is kept. */
-  #hash: ContentHash | undefined = new ContentHash()
+  #hash: ContentHash | undefined
   /** The file has become the content. */
   #isPublished = false
   /** Ends the lease of the stored content. */
   #storing: Promise<() => void> | undefined
 
   constructor(options: StagedBlobOptions) {
-    const { file, memory, isFlushed } = options
+    const { file, memory, isFlushed, arrived } = options
     this.#options = options
-    this.#file = new StagingFile({ file, memory, flushBytes: isFlushed ? flushBytes : undefined })
+    this.#hash = arrived ?? new ContentHash()
+    this.#file = new StagingFile({
+      ...{ file, memory, resumeAt: arrived?.size },
+      flushBytes: isFlushed ? flushBytes : undefined,
+    })
+  }
+
+  /** Of the bytes so far; undefined once they are kept. */
+  get hash(): ContentHash | undefined {
+    return this.#hash
   }
 
   get size(): number {

@@ -1,4 +1,5 @@
 import { type FileHandle, open, rm } from 'node:fs/promises'
+import { BytesLost } from '../errors.ts'
 import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { blobMode, maxSmallBytes } from './blob-path.ts'
 
@@ -35,19 +36,20 @@ interface StagingFileOptions {
   /** Bytes after which those that were written are flushed in the background; undefined: only by `flush`. */
   flushBytes?: number | undefined
   /** Bytes that a file of an earlier request has; what follows them is dropped. Absent: there is no file yet. */
-  resumeAt?: number
+  resumeAt?: number | undefined
 }
 
 /**
  * The file of a content that is arriving, created once it is not small. Writes behind: the next batch arrives while
- * the last one is written. `write`, `settle` and `flush` throw `insufficient_storage` when the disk is full.
+ * the last one is written. `write`, `settle` and `flush` throw `insufficient_storage` when the disk is full, and `BytesLost`
+ * where a file of an earlier request has become shorter.
  */
 export class StagingFile {
   readonly #options: StagingFileOptions
   #chunks: Buffer[] = []
   #batchBytes = 0
   #handle: FileHandle | undefined
-  #isCreated = false
+  #isCreated: boolean
   #writing: Promise<void> = Promise.resolve()
   #flushing: Promise<void> | undefined
   #failure: unknown
@@ -59,6 +61,7 @@ export class StagingFile {
   constructor(options: StagingFileOptions) {
     this.#options = options
     this.#size = options.resumeAt ?? 0
+    this.#isCreated = options.resumeAt !== undefined
     this.#flushedBytes = this.#size
   }
 
@@ -71,7 +74,7 @@ export class StagingFile {
     return this.#size
   }
 
-  /** Whether the file was created, or opened. */
+  /** Whether there is a file. */
   get isOpen(): boolean {
     return this.#isCreated
   }
@@ -147,7 +150,7 @@ export class StagingFile {
     this.#isCreated = true
     if (resumeAt === undefined) return handle
     const { size } = await handle.stat()
-    if (size < resumeAt) throw new Error(`the staged file ${file} has lost bytes`)
+    if (size < resumeAt) throw new BytesLost()
     if (size > resumeAt) await handle.truncate(resumeAt)
     return handle
   }

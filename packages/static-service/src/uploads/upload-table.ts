@@ -30,8 +30,8 @@ export const uploadMigrations: Statement[] = [
     tail ${bytes},
     publishing text, -- the digest of a content that the catalog may have been given
     outcome text, -- JSON: the headers that told its end; null: unfinished
-    is_ended integer not null, -- expired, or deleted
-    expires_at ${int8} not null, -- of an ended one: when it is forgotten
+    is_ended integer not null, -- its bytes are removed
+    expires_at ${int8} not null, -- or when it was deleted
     writer text,
     writer_until ${int8} not null,
     epoch integer not null -- writers that fell silent
@@ -42,6 +42,9 @@ export const uploadMigrations: Statement[] = [
   alter table ${uploads} drop column conditions;
   alter table ${uploads} drop column publishing;
   alter table ${uploads} drop column writer`,
+  sql`
+  alter table ${uploads} add column tried integer not null default 0;
+  update ${uploads} set expires_at = expires_at - 86400000 where is_ended = 1`,
 ]
 
 /** A resumable upload: its row. */
@@ -52,6 +55,9 @@ export interface Upload extends SavedBlob {
   metadata: string
   length: number | null
   outcome: string | null
+  /** It has all bytes, and its end was not refused since they came: the file may be stored. */
+  tried: 0 | 1
+  /** Expired, or deleted. */
   isEnded: 0 | 1
   expiresAt: number
   /** 0: nobody writes to it. */
@@ -61,18 +67,18 @@ export interface Upload extends SavedBlob {
 
 export type NewUpload = Pick<Upload, 'owner' | 'path' | 'metadata' | 'length'>
 
-/** What a writer records: bytes that are durable, that the file is stored. */
-export type UploadChange = Partial<Pick<Upload, 'length' | 'size' | 'state' | 'tail' | 'outcome'>>
+/** What a writer records. */
+export type UploadChange = Partial<SavedBlob & Pick<Upload, 'length' | 'outcome' | 'tried'>>
 
 /** A writer: its upload, as long as its epoch is that of the row. */
 type Lease = Pick<Upload, 'id' | 'epoch'>
 
-const columns = sql`id, owner, path, metadata, length, size, state, tail, outcome, epoch, writer_until "writerUntil",
-  case when expires_at <= ${now} then 1 else is_ended end "isEnded", expires_at "expiresAt"`
+const columns = sql`id, owner, path, metadata, length, size, state, tail, outcome, tried, epoch,
+  case when expires_at <= ${now} then 1 else 0 end "isEnded", expires_at "expiresAt", writer_until "writerUntil"`
 
 /** How long the writer of an upload may be silent before another one takes over. */
 const silenceMs = 10_000
-const endedMs = 86_400_000
+const forgottenMs = 86_400_000
 const maxUnfinished = 100
 const unsynced = async () => {}
 
@@ -102,7 +108,7 @@ export class UploadTable {
       if (unfinished.length >= maxUnfinished) throw tooManyUploads(maxUnfinished)
       return transaction.all<Upload>(sql`
         insert into ${uploads} (id, owner, path, metadata, length, size, is_ended, expires_at, writer_until, epoch)
-        values (${id}, ${owner}, ${path}, ${metadata}, ${length}, 0, 0, ${this.#expiry}, 0, 0)
+        values (${id}, ${owner}, ${path}, ${metadata}, ${length}, 0, 0, ${now} + ${this.#lifetimeMs}, 0, 0)
         returning ${columns}`)
     })
     await this.#sync()
@@ -118,39 +124,34 @@ export class UploadTable {
 
   /** The lease of the only writer of an upload; undefined while another is heard of, or when it has ended. */
   acquire(id: string): Promise<Upload | undefined> {
-    return this.#sql.get(sql`update ${uploads} set ${this.#heard},
+    return this.#sql.get(sql`update ${uploads} set ${heard(this.#lifetimeMs)},
         epoch = epoch + case when writer_until = 0 then 0 else 1 end
-      where id = ${id} and is_ended = 0 and expires_at > ${now} and writer_until <= ${now}
-      returning ${columns}`)
+      where id = ${id} and expires_at > ${now} and writer_until <= ${now} returning ${columns}`)
   }
 
   /**
-   * Records a change durably, and prolongs the lease. False when another writer has it: then nothing more may be recorded,
-   * here and below.
+   * Records a change durably, and prolongs the lease; the upload expires so many milliseconds later. False when another
+   * writer has it: then nothing more may be recorded.
    */
-  update(lease: Lease, change: UploadChange): Promise<boolean> {
+  async update(lease: Lease, change: UploadChange, expiresInMs = this.#lifetimeMs) {
     const assignments = Object.entries(change).map(([column, value]) =>
       sql([`${column} = `, ''], value),
     )
-    const sync = assignments.length > 0 ? this.#sync : unsynced
-    return this.#assign(lease, join([...assignments, this.#heard]), sync)
-  }
-
-  /** Ends an upload: its bytes can be removed. */
-  end(lease: Lease): Promise<boolean> {
-    return this.#assign(lease, ended, this.#sync)
+    const changed = await this.#assign(lease, join([...assignments, heard(expiresInMs)]))
+    if (assignments.length > 0) await this.#sync()
+    return changed > 0
   }
 
   async release(lease: Lease): Promise<void> {
-    await this.#assign(lease, sql`writer_until = 0`, unsynced)
+    await this.#assign(lease, sql`writer_until = 0`)
   }
 
-  /** Ends what has expired, some at a time, and forgets what has ended long ago. */
+  /** Ends what has expired, some at a time, and forgets what did so long ago. Returns what has bytes to remove. */
   async expire(): Promise<Upload[]> {
     await this.#sql.run(
-      sql`delete from ${uploads} where is_ended = 1 and expires_at <= ${now} and writer_until <= ${now}`,
+      sql`delete from ${uploads} where is_ended = 1 and expires_at <= ${now} - ${forgottenMs}`,
     )
-    return this.#sql.all<Upload>(sql`update ${uploads} set ${ended} where id in (
+    return this.#sql.all<Upload>(sql`update ${uploads} set is_ended = 1, tail = null where id in (
       select id from ${uploads} where is_ended = 0 and expires_at <= ${now} and writer_until <= ${now}
       limit 100 ${forUpdateSkipLocked}) returning ${columns}`)
   }
@@ -164,22 +165,13 @@ export class UploadTable {
     return new Set(rows.map(({ id }) => id))
   }
 
-  async #assign({ id, epoch }: Lease, assignments: Statement, sync: () => Promise<void>) {
-    const changed = await this.#sql.run(
+  #assign({ id, epoch }: Lease, assignments: Statement): Promise<number> {
+    return this.#sql.run(
       sql`update ${uploads} set ${assignments} where id = ${id} and epoch = ${epoch} and writer_until > 0`,
     )
-    await sync()
-    return changed > 0
-  }
-
-  /** Of a writer: it has its lease, and the upload its time, from now on. */
-  get #heard(): Statement {
-    return sql`writer_until = ${now} + ${silenceMs}, expires_at = ${this.#expiry}`
-  }
-
-  get #expiry(): Statement {
-    return sql`${now} + ${this.#lifetimeMs}`
   }
 }
 
-const ended = sql`is_ended = 1, tail = null, expires_at = ${now} + ${endedMs}`
+/** Of a writer: it has its lease, and the upload its time, from now on. */
+const heard = (expiresInMs: number) =>
+  sql`writer_until = ${now} + ${silenceMs}, expires_at = ${now} + ${expiresInMs}`

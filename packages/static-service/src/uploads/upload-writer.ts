@@ -1,6 +1,7 @@
 import type { LRUCache } from 'lru-cache'
 import type { BlobStore, ResumableBlob } from '../blobs/blob-store.ts'
 import { ContentHash } from '../blobs/hashing.ts'
+import type { StagedBlob } from '../blobs/staged-blob.ts'
 import { uploadLocked } from '../errors.ts'
 import type { Upload, UploadChange, UploadTable } from './upload-table.ts'
 
@@ -35,8 +36,9 @@ export class UploadWriter implements AsyncDisposable {
   }
 
   /** @throws {HttpError} `upload_locked` where another writer has the upload. */
-  async record(change: UploadChange): Promise<void> {
-    if (!(await this.#dependencies.table.update(this.#upload, change))) throw uploadLocked()
+  async record(change: UploadChange, expiresInMs?: number): Promise<void> {
+    const { table } = this.#dependencies
+    if (!(await table.update(this.#upload, change, expiresInMs))) throw uploadLocked()
     this.#upload = { ...this.#upload, ...change }
   }
 
@@ -63,29 +65,24 @@ export class UploadWriter implements AsyncDisposable {
       failure = error
     }
     const [saved] = await Promise.all([this.#blob.save(true), saving])
-    await this.record(saved)
+    const isTried = failure === undefined && saved.size === this.#upload.length
+    await this.record(isTried ? { ...saved, tried: 1 } : saved)
     if (failure !== undefined) throw failure
   }
 
-  /** Ends the whole content, for the catalog. May be repeated. */
-  async seal() {
-    const saved = await this.#blob.seal()
-    this.#hash ??= await hashOf(this.#blob.read())
-    await this.record(saved.state === this.#upload.state ? {} : saved)
-    const { digest, head } = this.#hash
-    return { digest, head, keep: () => this.#blob.keep(digest) }
+  /** The whole content, for the catalog. May be repeated. */
+  async stage(): Promise<StagedBlob> {
+    const staged = await this.#blob.stage(this.#hash)
+    this.#hash = staged.hash
+    return staged
   }
 
-  /** Records how it became a file, and removes its bytes. */
-  async finish(outcome: string): Promise<void> {
-    await this.record({ outcome, tail: null })
-    await this.#discard().catch(() => undefined) // The next start, or the sweep of the bucket, finds it.
-  }
-
-  /** Ends the upload, and removes its bytes. */
-  async end(): Promise<void> {
-    if (!(await this.#dependencies.table.end(this.#upload))) throw uploadLocked()
-    await this.#discard()
+  /** Ends the upload and removes its bytes: as a file, which is told until it expires, or without an outcome. */
+  async end(outcome?: string): Promise<void> {
+    await (outcome ? this.record({ outcome, tail: null }) : this.record({ tail: null }, 0))
+    this.#hash = undefined
+    // What this leaves is found by a sweep, or by the next start.
+    await this.#dependencies.store.discard(this.#upload.id, this.#upload).catch(() => undefined)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -97,17 +94,6 @@ export class UploadWriter implements AsyncDisposable {
     // A lease that cannot be released expires.
     await table.release(this.#upload).catch(() => undefined)
   }
-
-  async #discard() {
-    this.#hash = undefined
-    await this.#dependencies.store.discard(this.#upload.id, this.#upload)
-  }
-}
-
-async function hashOf(pieces: AsyncIterable<Buffer>) {
-  const hash = new ContentHash()
-  for await (const piece of pieces) hash.update(piece)
-  return hash
 }
 
 // So many are made durable while as many arrive.

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
 import { LRUCache } from 'lru-cache'
 import type { BlobStore } from '../blobs/blob-store.ts'
-import { offsetConflict, uploadEnded, uploadLocked, uploadNotFound } from '../errors.ts'
+import { BytesLost, offsetConflict, uploadEnded, uploadLocked, uploadNotFound } from '../errors.ts'
 import type { NewUpload, Upload, UploadTable } from './upload-table.ts'
 import { UploadWriter, type WriterDependencies } from './upload-writer.ts'
 
@@ -17,14 +17,13 @@ interface Dependencies {
 
 /** Uploads that arrive in several requests (tus 1.0). */
 export class Uploads {
-  readonly #dependencies: Dependencies & WriterDependencies
+  readonly #dependencies: WriterDependencies
   readonly #written = new Set<string>()
   readonly #timer: NodeJS.Timeout
   #sweeping: Promise<void> = Promise.resolve()
 
-  constructor(dependencies: Dependencies) {
-    const { lifetimeMs, onError } = dependencies
-    this.#dependencies = { ...dependencies, hashes: new LRUCache({ max: 1000 }) }
+  constructor({ table, store, lifetimeMs, onError }: Dependencies) {
+    this.#dependencies = { table, store, hashes: new LRUCache({ max: 1000 }) }
     const intervalMs = Math.min(Math.max(lifetimeMs / 16, 250), 60_000)
     this.#timer = setInterval(() => {
       this.#sweeping = this.#sweeping.then(() => this.#sweep()).catch(onError)
@@ -46,7 +45,7 @@ export class Uploads {
   }
 
   /**
-   * Runs `work` as the only writer of an upload. Returns the upload as it is then.
+   * Runs `work` as the only writer of an upload, which begins again where its bytes are lost. Returns the upload as it is then.
    * @throws {HttpError} `upload_locked` while another one is heard of, and as `find`.
    */
   async write(
@@ -59,13 +58,14 @@ export class Uploads {
     if (this.#written.has(id)) throw uploadLocked()
     this.#written.add(id)
     try {
-      const upload = await this.#acquire(id)
+      const upload = await this.#dependencies.table.acquire(id)
+      if (!upload) throw uploadLocked()
       // Ended before the response: the client may send its next request at once.
       await using writer = new UploadWriter(upload, this.#dependencies)
       await work(writer).catch(async (error) => {
-        if (!this.#dependencies.store.isLoss?.(error)) throw error
-        await writer.record(nothing)
-        throw offsetConflict(0)
+        if (!(error instanceof BytesLost)) throw error
+        await writer.record({ size: 0, state: null, tail: null, tried: 0 })
+        throw offsetConflict(0) // A client asks after a conflict, and continues there.
       })
       return writer.upload
     } finally {
@@ -78,20 +78,8 @@ export class Uploads {
     await this.#sweeping
   }
 
-  // Where somebody has removed the bytes, it begins again: a client asks after a conflict, and continues at 0.
-  async #acquire(id: string): Promise<Upload> {
-    const { table, store } = this.#dependencies
-    const upload = await table.acquire(id)
-    if (!upload) throw uploadLocked()
-    if (upload.outcome !== null || !(await store.isLost?.(id, upload))) return upload
-    await table.update(upload, nothing)
-    return { ...upload, ...nothing }
-  }
-
   async #sweep() {
     const { table, store } = this.#dependencies
     for (const upload of await table.expire()) await store.discard(upload.id, upload)
   }
 }
-
-const nothing = { size: 0, state: null, tail: null }

@@ -101,6 +101,28 @@ test.each([
   },
 )
 
+test('a whole upload that the bucket has lost goes back to the beginning', async () => {
+  await using stores = await startSharedStores()
+  await using service = await start({ env: stores.env })
+  const { create, patch, head } = tus(service)
+  const bytes = randomBytes(9_000_000)
+  const url = urlOf(await create({ path: 'a', overwrite: 'false' }, bytes.length))
+  await service.put('a', 'other')
+  const refused = await patch(url, 0, bytes)
+  await service.call('DELETE', '/api/files/a')
+  const { objects } = stores.s3.store
+  for (const key of objects.keys()) if (key.includes('/uploads/')) objects.delete(key)
+
+  const conflict = await patch(url, bytes.length, '')
+  const known = await head(url)
+  const done = await patch(url, 0, bytes)
+
+  expect([refused.status, conflict.status, offsetOf(conflict)]).toEqual([412, 409, 0])
+  expect([offsetOf(known), done.status]).toEqual([0, 204])
+  const { bytes: served } = await service.call('GET', '/static/a')
+  expect(served.equals(bytes)).toBe(true)
+})
+
 test('what has expired is removed, and its space', async () => {
   await using service = await start({ env: { UPLOAD_EXPIRES_S: '60' } })
   const { create, head } = tus(service)

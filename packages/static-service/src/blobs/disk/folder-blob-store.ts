@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { readdir, rm, stat } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import {
@@ -10,6 +10,7 @@ import {
 } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import type { BlobStore, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
+import type { ContentHash } from '../hashing.ts'
 import type { VerifiedContents } from '../integrity.ts'
 import { StagedBlob, type StoredBlob } from '../staged-blob.ts'
 import { StagingMemory } from '../staging-file.ts'
@@ -17,7 +18,7 @@ import { blobDatabaseName } from './blob-database.ts'
 import { DurableDirectories, listFiles, listShards, openDirectories } from './data-directories.ts'
 import { DiskSpace, type RoomOptions } from './disk-space.ts'
 import { BlobLeases, Garbage } from './garbage.ts'
-import { ignoreMissing, LargeBlobs } from './large-blobs.ts'
+import { LargeBlobs } from './large-blobs.ts'
 import { ResumableFile } from './resumable-file.ts'
 import { SmallBlobs } from './small-blobs.ts'
 
@@ -83,10 +84,13 @@ export class FolderBlobStore implements BlobStore {
   }
 
   draft(): StagedBlob {
-    const file = this.#newTmpFile()
+    return this.#stage(this.#newTmpFile())
+  }
+
+  #stage(file: string, arrived?: ContentHash): StagedBlob {
     this.#staged.add(file)
     return new StagedBlob({
-      file,
+      ...{ file, arrived },
       isFlushed: true,
       memory: this.#memory,
       storeSmall: (digest, bytes) => this.#storeSmall(digest, bytes),
@@ -96,19 +100,12 @@ export class FolderBlobStore implements BlobStore {
   }
 
   resume(id: string, { size }: SavedBlob): ResumableBlob {
-    return new ResumableFile({
-      file: this.#uploadFile(id),
-      size,
+    return new ResumableFile(this.#uploadFile(id), size, {
       memory: this.#memory,
       newTmpFile: () => this.#newTmpFile(),
       demandSpace: () => this.#space.demandForFile(),
-      storeSmall: (digest, bytes) => this.#storeSmall(digest, bytes),
-      storeFile: (file, blob) => this.#storeFile(file, blob),
+      stage: (file, arrived) => this.#stage(file, arrived),
     })
-  }
-
-  async isLost(id: string, { size }: SavedBlob): Promise<boolean> {
-    return ((await stat(this.#uploadFile(id)).catch(ignoreMissing))?.size ?? 0) < size
   }
 
   async discard(id: string): Promise<void> {

@@ -79,7 +79,7 @@ export class LargeBlobs {
 
   async #isSound({ digest, size }: StoredBlob): Promise<boolean> {
     await using stored = await this.open(digest, 'identity', () => undefined)
-    return stored?.size === size && (await hashBlob(stored)) === digest
+    return stored?.size === size && (await hashBlob(stored)).digest === digest
   }
 
   // Its bytes were hashed, or made here, just now.

@@ -89,18 +89,19 @@ export class ObjectUploads {
     return this.#memory(() => this.#sendPart(where, slice, Buffer.allocUnsafeSlow(slice.length)))
   }
 
-  /** Joins the parts, and a tail, to an object of this size. May be repeated. Returns its entity tag. */
+  /** Joins the parts, and a tail, to an object of this size. May be repeated. */
   async finish(
     { key, uploadId, parts }: Multipart & { parts: UploadedPart[] },
     { tail, size, number }: { tail: Buffer | null; size: number; number: number },
-  ): Promise<string | undefined> {
+  ): Promise<StoredObject> {
     const { bucket } = this.#dependencies
-    // An earlier attempt may have ended with a lost response.
+    // By an earlier attempt.
     const found = await bucket.head(key)
-    if (found?.size === size) return found.etag
+    if (found?.size === size) return { key, size, etag: found.etag }
     const last =
       tail && (await bucket.putPart({ key, uploadId, number }, tail, hash('sha256', tail)))
-    return bucket.finishMultipart({ key, uploadId, size }, last ? [...parts, last] : parts)
+    const all = last ? [...parts, last] : parts
+    return { key, size, etag: await bucket.finishMultipart({ key, uploadId, size }, all) }
   }
 
   /** An object to read, which nothing refers to yet. */

@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises'
-import { maxSmallBytes } from '../blob-path.ts'
+import { openBytes } from '../blob-reader.ts'
 import type { ResumableBlob, SavedBlob } from '../blob-store.ts'
-import type { StoredBlob } from '../staged-blob.ts'
+import type { ContentHash } from '../hashing.ts'
+import { hashBlob } from '../integrity.ts'
+import type { StagedBlob } from '../staged-blob.ts'
 import { StagingFile, type StagingMemory } from '../staging-file.ts'
 import type { UploadedPart } from './bucket.ts'
-import type { PendingContent } from './content-commit.ts'
+import type { StoredObject } from './object-reader.ts'
 import type { ObjectUploads } from './object-uploads.ts'
 
 interface Dependencies {
@@ -13,8 +15,8 @@ interface Dependencies {
   newTmpFile: () => string
   /** Of all parts but the last. */
   partBytes: number
-  /** A content waits for its commit until the returned function is called. */
-  addPending: (content: PendingContent) => () => void
+  /** A content whose bytes are in this file, or are an object. */
+  stage: (file: string, arrived?: ContentHash, object?: StoredObject) => StagedBlob
 }
 
 /** What is saved of a multipart upload. */
@@ -24,9 +26,6 @@ export interface SavedParts {
   parts: UploadedPart[]
   /** Of each of them. */
   partBytes: number
-  /** Set once the parts are an object. */
-  etag?: string | undefined
-  isDone?: true
 }
 
 /**
@@ -41,11 +40,10 @@ export class ResumableObject implements ResumableBlob {
   #part: StagingFile
   #isBegun = false
   #sending: Promise<void> = Promise.resolve()
-  #release: (() => void) | undefined
 
-  constructor({ size, state, tail }: SavedBlob, epoch: number, dependencies: Dependencies) {
-    this.#saved = { size, state, tail }
-    this.#object = state === null ? undefined : JSON.parse(state)
+  constructor(saved: SavedBlob, epoch: number, dependencies: Dependencies) {
+    this.#saved = saved
+    this.#object = saved.state === null ? undefined : JSON.parse(saved.state)
     this.#epoch = epoch
     this.#dependencies = dependencies
     this.#part = this.#newPart()
@@ -66,69 +64,36 @@ export class ResumableObject implements ResumableBlob {
     }
   }
 
-  async save(isLast: boolean): Promise<SavedBlob> {
+  async save(isLast: boolean): Promise<Partial<SavedBlob>> {
     await this.#begin()
     await this.#sending
     const object = this.#object
-    const state = object ? JSON.stringify(object) : null
+    const { file, size } = this.#part
+    const sent = (object?.parts.length ?? 0) * this.#partBytes
+    if (!isLast && sent <= this.#saved.size) return {}
     // The tail is saved at the end of a request alone: it would be written with each part.
-    if (!isLast)
-      return state === this.#saved.state
-        ? this.#saved
-        : { size: this.#sentBytes, state, tail: null }
-    const { size, file } = this.#part
-    if (size > 0) await this.#part.settle()
-    const tail = size > 0 ? await readFile(file) : null
-    if (!object?.isDone) this.#saved = { size: this.#sentBytes + size, state, tail }
+    const hasTail = isLast && size > 0
+    if (hasTail) await this.#part.settle()
+    const tail = hasTail ? await readFile(file) : null
+    const state = object ? JSON.stringify(object) : null
+    this.#saved = { size: sent + (tail?.length ?? 0), state, tail }
     if (object) await this.#dependencies.uploads.renew(object)
     return this.#saved
   }
 
-  async seal(): Promise<SavedBlob> {
-    const object = this.#object
+  async stage(hash: ContentHash | undefined): Promise<StagedBlob> {
+    const { uploads, stage } = this.#dependencies
     const { size, tail } = this.#saved
-    if (!object || object.isDone) return this.#saved
-    const { uploads } = this.#dependencies
-    const etag = await uploads.finish(object, { tail, size, number: this.#nextNumber })
-    this.#object = { ...object, etag, isDone: true }
-    this.#saved = { size, state: JSON.stringify(this.#object), tail: null }
-    return this.#saved
-  }
-
-  async *read(): AsyncGenerator<Buffer> {
-    const { size, tail } = this.#saved
-    if (!this.#object) return yield tail ?? Buffer.alloc(0)
-    await using reader = this.#dependencies.uploads.open({
-      key: this.#object.key,
-      etag: this.#object.etag,
-      size,
-    })
-    reader.expect(0, size)
-    for (let at = 0; at < size; at += pieceBytes) yield await reader.read(at, pieceBytes)
-  }
-
-  async keep(digest: string): Promise<StoredBlob> {
-    const { size, tail } = this.#saved
-    const { uploads, addPending } = this.#dependencies
-    const bytes = tail ?? Buffer.alloc(0)
-    if (this.#object)
-      this.#release = addPending({ digest, size, key: this.#object.key, etag: this.#object.etag })
-    else if (size <= maxSmallBytes) this.#release = addPending({ digest, size, bytes })
-    else {
-      const { key, etag, discard } = await uploads.uploadBytes(digest, bytes)
-      const release = addPending({ digest, size, key, etag })
-      this.#release = () => {
-        release()
-        discard()
-      }
-    }
-    return { digest, size }
+    const number = this.#nextNumber
+    const object = this.#object && (await uploads.finish(this.#object, { tail, size, number }))
+    await using blob = object ? uploads.open(object) : openBytes(tail ?? Buffer.alloc(0))
+    await this.#part.settle()
+    return stage(this.#part.file, hash ?? (await hashBlob(blob)), object)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#sending.catch(() => undefined)
     await this.#part.remove()
-    this.#release?.()
   }
 
   // The bytes that no part has yet.
@@ -162,14 +127,8 @@ export class ResumableObject implements ResumableBlob {
     return this.#object?.partBytes ?? this.#dependencies.partBytes
   }
 
-  get #sentBytes() {
-    return (this.#object?.parts.length ?? 0) * this.#partBytes
-  }
-
   // A writer that was replaced may still send its next part: under a number that is not used again.
   get #nextNumber() {
     return (this.#object?.parts.length ?? 0) + 1 + this.#epoch
   }
 }
-
-const pieceBytes = 1_048_576

@@ -13,6 +13,7 @@ import {
 } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import type { BlobStore, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
+import type { ContentHash } from '../hashing.ts'
 import type { VerifiedContents } from '../integrity.ts'
 import { StagedBlob, type StoredBlob } from '../staged-blob.ts'
 import { StagingMemory } from '../staging-file.ts'
@@ -20,10 +21,9 @@ import type { Bucket } from './bucket.ts'
 import { ContentCommit } from './content-commit.ts'
 import { type ContentRow, ContentTable } from './content-table.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
-import { ObjectReader } from './object-reader.ts'
+import { ObjectReader, type StoredObject } from './object-reader.ts'
 import { ObjectUploads, partBytesOf } from './object-uploads.ts'
 import { ResumableObject, type SavedParts } from './resumable-object.ts'
-import { isLostUpload } from './s3-transport.ts'
 
 export interface S3BlobStoreOptions {
   /** With `contentMigrations` applied. */
@@ -55,7 +55,6 @@ export class S3BlobStore implements BlobStore {
   readonly holdsSmall = true
   /** Objects were uploaded from hashed bytes, which the store compared with their digest; their keys are never reused. */
   readonly verified: VerifiedContents = { isVerified: () => true, recordVerified: () => undefined }
-  readonly isLoss = isLostUpload
   readonly #options: S3BlobStoreOptions
   readonly #tmp: string
   readonly #table: ContentTable
@@ -98,8 +97,8 @@ export class S3BlobStore implements BlobStore {
       uploads: this.#uploads,
       memory: this.#memory,
       partBytes: partBytesOf(this.#options.maxUploadBytes ?? 0),
-      newTmpFile: () => join(this.#tmp, randomUUID()),
-      addPending: (content) => this.commits.add(content),
+      newTmpFile: () => this.#newTmpFile(),
+      stage: (...content) => this.#stage(...content),
     })
   }
 
@@ -110,14 +109,18 @@ export class S3BlobStore implements BlobStore {
   }
 
   draft(): StagedBlob {
-    const file = join(this.#tmp, randomUUID())
+    return this.#stage(this.#newTmpFile())
+  }
+
+  #stage(file: string, arrived?: ContentHash, object?: StoredObject): StagedBlob {
     this.#staged.add(file)
     return new StagedBlob({
-      file,
+      ...{ file, arrived },
       isFlushed: false,
       memory: this.#memory,
       storeSmall: async (digest, bytes) => this.commits.add({ digest, size: bytes.length, bytes }),
-      storeFile: (path, blob) => this.#storeFile(path, blob),
+      storeFile: async (path, blob) =>
+        object ? this.commits.add({ ...blob, ...object }) : this.#storeFile(path, blob),
       onEnd: () => this.#staged.delete(file),
     })
   }
@@ -216,6 +219,10 @@ export class S3BlobStore implements BlobStore {
       release()
       discard()
     }
+  }
+
+  #newTmpFile() {
+    return join(this.#tmp, randomUUID())
   }
 
   #canWrite() {

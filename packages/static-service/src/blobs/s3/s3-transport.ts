@@ -2,7 +2,7 @@ import http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
 import { HttpError } from '@domains-and-files/http'
-import { contentsUnavailable, insufficientStorage } from '../../errors.ts'
+import { BytesLost, contentsUnavailable, insufficientStorage } from '../../errors.ts'
 
 /** Agents whose connections end after so many milliseconds without progress in either direction. */
 export function limitedAgents(
@@ -48,10 +48,6 @@ class SilenceError extends Error {
 export const isMissing = (error: unknown) =>
   statusOf(error) === 404 && !(error instanceof Error && error.name === 'NoSuchBucket')
 
-/** Whether a call was refused since its multipart upload was removed, as by a lifecycle rule of the bucket. */
-export const isLostUpload = (error: unknown) =>
-  error instanceof HttpError && isNamed(error.cause) && error.cause.name === 'NoSuchUpload'
-
 /**
  * Whether the same call may succeed when it is repeated at once: after lost connections, overload, and bytes damaged on
  * the way. Not after silence: the client waited long enough.
@@ -71,6 +67,7 @@ export function isTransient(error: unknown): boolean {
 /** The error that a client gets for a failed call. */
 export function storageError(error: unknown): unknown {
   if (error instanceof HttpError) return error
+  if (isNamed(error) && error.name === 'NoSuchUpload') return new BytesLost(error)
   const isFull = statusOf(error) === 507 || (isNamed(error) && error.name === 'QuotaExceeded')
   return isFull ? insufficientStorage(error) : contentsUnavailable(error)
 }

@@ -1,14 +1,7 @@
 import { callerOf } from '@domains-and-files/auth'
-import { type App, methodNotAllowed } from '@domains-and-files/http'
+import { type App, HttpError, methodNotAllowed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import {
-  concatenationNotSupported,
-  malformedTus,
-  notOffsetStream,
-  offsetConflict,
-  tusVersionNotSupported,
-  uploadLengthExceeded,
-} from '../../errors.ts'
+import * as errors from '../../errors.ts'
 import { encodePath } from '../../files/file-path.ts'
 import type { Upload } from '../../uploads/upload-table.ts'
 import type { UploadWriter } from '../../uploads/upload-writer.ts'
@@ -41,49 +34,40 @@ export async function registerResumableRoutes(app: App, dependencies: Dependenci
       const [type = ''] = headers['content-type']?.split(';', 1) ?? []
       if (type.trim().toLowerCase() !== offsetStream) delete headers['content-type']
       if (method !== 'OPTIONS' && headers['tus-resumable'] !== '1.0.0')
-        throw tusVersionNotSupported()
+        throw errors.tusVersionNotSupported()
     })
     scope.addHook('onSend', async (_request, reply) => {
       reply.header('tus-resumable', '1.0.0').header('cache-control', 'no-store')
     })
-    const { maxBytes } = dependencies.limits
-    const abilities = {
-      'tus-version': '1.0.0',
-      'tus-max-size': String(maxBytes),
-      'tus-extension':
-        'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
-      'tus-checksum-algorithm': 'sha1,sha256',
-    }
-    for (const each of [...urls, uploadUrl])
-      scope.options(each, { schema: { hide: true } }, (_request, reply) =>
-        reply.code(204).headers(abilities).send(),
-      )
     addRoutes(scope, dependencies)
   })
 }
 
-const urls = ['/api/uploads', '/api/uploads/']
-const uploadUrl = '/api/uploads/:id'
-
 function addRoutes(app: App, dependencies: Dependencies) {
-  const config = { access: 'editor', folders: 'handler' } as const
-  const {
-    create: schema,
-    append: patch,
-    remove: deletion,
-  } = tusSchemas(dependencies.limits.maxBytes)
+  const { maxBytes } = dependencies.limits
+  const { create: schema, ...schemas } = tusSchemas(maxBytes)
+  const abilities = {
+    'tus-version': '1.0.0',
+    'tus-max-size': String(maxBytes),
+    'tus-extension':
+      'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
+    'tus-checksum-algorithm': 'sha1,sha256',
+  }
+  const [url, ...urls] = ['/api/uploads/:id', '/api/uploads', '/api/uploads/'] as const
+  for (const each of [url, ...urls])
+    app.options(each, { schema: { hide: true } }, (_request, reply) =>
+      reply.code(204).headers(abilities).send(),
+    )
   for (const each of urls)
     app.post(each, { config, schema }, (request, reply) =>
-      create({ ...dependencies, request, reply }, request.query.folder),
+      create({ ...dependencies, request, reply, id: '' }, request.query.folder),
     )
   const at = (handle: Handler) => (request: FastifyRequest & { params: Id }, reply: FastifyReply) =>
-    handle({ ...dependencies, request, reply }, request.params)
-  app.patch(uploadUrl, { config, schema: patch }, at(append))
-  app.delete(uploadUrl, { config, schema: deletion }, at(remove))
-  // The document has neither.
-  const hidden = { hide: true, params: patch.params }
-  app.head(uploadUrl, { config, schema: hidden }, at(describe))
-  app.post(uploadUrl, { config, schema: hidden }, (request, reply) => {
+    handle({ ...dependencies, request, reply, ...request.params })
+  app.head(url, { config, schema: schemas.hidden }, at(describe))
+  app.patch(url, { config, schema: schemas.append }, at(append))
+  app.delete(url, { config, schema: schemas.remove }, at(remove))
+  app.post(url, { config, schema: schemas.hidden }, (request, reply) => {
     const method = request.headers['x-http-method-override']?.toString().toUpperCase() ?? 'POST'
     const handle = handlers[method]
     if (!handle) throw methodNotAllowed(method, Object.keys(handlers).join(', '))
@@ -91,22 +75,25 @@ function addRoutes(app: App, dependencies: Dependencies) {
   })
 }
 
-interface Exchange extends Dependencies {
+const config = { access: 'editor', folders: 'handler' } as const
+
+type Id = { id: string }
+
+interface Exchange extends Dependencies, Id {
   request: FastifyRequest
   reply: FastifyReply
 }
 
-type Id = { id: string }
-type Handler = (exchange: Exchange, id: Id) => Promise<unknown>
+type Handler = (exchange: Exchange) => Promise<unknown>
 
 async function create(exchange: Exchange, folder: string | undefined) {
   const { request, reply, uploads, limits } = exchange
   const { headers } = request
-  if (headers['upload-concat'] !== undefined) throw concatenationNotSupported()
+  if (headers['upload-concat'] !== undefined) throw errors.concatenationNotSupported()
   const sent = readTusHeaders(headers)
   const { 'upload-length': length = null, 'upload-metadata': metadata } = sent
   if ((length === null) === (sent['upload-defer-length'] === undefined))
-    throw malformedTus('Send either Upload-Length or Upload-Defer-Length: 1')
+    throw errors.malformedTus('Send either Upload-Length or Upload-Defer-Length: 1')
   const caller = callerOf(request)
   const path = requirePath(caller, readTarget(metadata, folder))
   const conditions = readConditions(metadata)
@@ -119,7 +106,7 @@ async function create(exchange: Exchange, folder: string | undefined) {
   reply.code(201).header('location', `/api/uploads/${created.id}`)
   if (!hasBody && length !== 0) return reply.headers(progressOf(created)).send()
   const upload = await uploads.write(created.id, caller, (writer) =>
-    receive(exchange, writer, 0, false).catch(async (error) => {
+    receive(exchange, writer, 0).catch(async (error) => {
       // Only a whole upload is worth another attempt: the client has no URL yet.
       if (!isWhole(writer.upload)) await writer.end()
       throw error
@@ -128,59 +115,48 @@ async function create(exchange: Exchange, folder: string | undefined) {
   return reply.headers(progressOf(upload)).send()
 }
 
-const describe: Handler = async ({ request, reply, uploads }, { id }) => {
+const describe: Handler = async ({ request, reply, uploads, id }) => {
   const upload = await uploads.find(id, callerOf(request))
   const { length, metadata, outcome } = upload
   // A whole upload without a byte has none that could be withheld.
   const isOpen = length === null || (length === 0 && !outcome)
   return reply
-    .code(200)
     .headers(progressOf(upload))
     .headers(isOpen ? { 'upload-defer-length': '1' } : { 'upload-length': String(length) })
     .headers(metadata ? { 'upload-metadata': metadata } : {})
     .send()
 }
 
-const append: Handler = async (exchange, { id }) => {
-  const { request, reply, uploads } = exchange
+const append: Handler = async (exchange) => {
+  const { request, reply, uploads, id } = exchange
   demandOffsetStream(request)
   const { 'upload-offset': offset } = readTusHeaders(request.headers)
-  if (offset === undefined) throw malformedTus('Send Upload-Offset')
+  if (offset === undefined) throw errors.malformedTus('Send Upload-Offset')
   const upload = await uploads.write(id, callerOf(request), (writer) =>
-    (writer.upload.outcome ? repeat : receive)(exchange, writer, offset),
+    receive(exchange, writer, offset),
   )
   return reply.code(204).headers(progressOf(upload)).send()
 }
 
-const remove: Handler = async ({ request, reply, uploads }, { id }) => {
+const remove: Handler = async ({ request, reply, uploads, id }) => {
   await uploads.write(id, callerOf(request), (writer) => writer.end())
   return reply.code(204).send()
 }
 
 const handlers: Record<string, Handler> = { HEAD: describe, PATCH: append, DELETE: remove }
 
-/** The last PATCH of a published upload, which may have met no response: its bytes are there. */
-async function repeat({ request }: Exchange, { upload: { size } }: UploadWriter, offset: number) {
-  let end = offset
-  for await (const chunk of request.raw.iterator({ destroyOnReturn: false })) end += chunk.length
-  if (end !== size) throw offsetConflict(size)
-}
-
-// Receives the bytes of a request, and stores the file when they are all there. After an earlier attempt at that, the last
-// request may come again: the file may be stored, though nobody was told.
-async function receive(
-  exchange: Exchange,
-  writer: UploadWriter,
-  offset: number,
-  isRepeated = isWhole(writer.upload),
-) {
+// Receives the bytes of a request, and stores the file when they are all there. What a whole upload has may come again: an end
+// that was refused, or met no response, is tried again.
+async function receive(exchange: Exchange, writer: UploadWriter, offset: number) {
   const { request, limits } = exchange
-  const { size, length: known } = writer.upload
+  const { upload } = writer
+  const { size, length: known, outcome } = upload
   const { 'upload-length': sent, 'upload-checksum': checksum } = readTusHeaders(request.headers)
-  if (isRepeated ? offset > size : offset !== size) throw offsetConflict(knownOffset(writer.upload))
+  const conflict = errors.offsetConflict(knownOffset(upload))
+  if (isWhole(upload) ? offset > size : offset !== size) throw conflict
   const length = known ?? sent ?? null
   if (length !== null && (length < size || (sent ?? length) !== length))
-    throw malformedTus('Upload-Length cannot be changed, nor be less than what was sent')
+    throw errors.malformedTus('Upload-Length cannot be changed, nor be less than what was sent')
   limits.checkSize(length ?? offset + contentLengthOf(request))
   const maxBytes = length ?? limits.maxBytes
   demandWithin(maxBytes, offset + contentLengthOf(request))
@@ -195,33 +171,40 @@ async function receive(
       check?.(chunk)
       yield chunk.subarray(skipped)
     }
-    if (end < size) throw offsetConflict(knownOffset(writer.upload))
+    if (end < size) throw conflict
     check?.()
   }
-  await readBody(request.raw, (chunks) => writer.receive(appended(chunks), check !== undefined))
-  if (isWhole(writer.upload)) await publish(exchange, writer, isRepeated)
+  await readBody(request.raw, async (chunks) => {
+    if (!outcome) return writer.receive(appended(chunks), check !== undefined)
+    for await (const _ of appended(chunks)); // The file is stored.
+  })
+  if (!outcome && isWhole(writer.upload)) await publish(exchange, writer, upload.tried === 1)
 }
 
-async function publish(exchange: Exchange, writer: UploadWriter, isRepeated: boolean) {
+async function publish(exchange: Exchange, writer: UploadWriter, mayBeStored: boolean) {
   const { path, owner, metadata } = writer.upload
   const { request, catalog, describe } = exchange
-  const draft = await writer.seal()
-  const row = isRepeated ? await catalog.find(path) : undefined
-  const isStored = row?.digest === draft.digest && row.uploadedBy === owner
+  await using draft = await writer.stage()
+  const row = mayBeStored ? await catalog.find(path) : undefined
+  const isStored = row?.digest === draft.hash?.digest && row?.uploadedBy === owner
   // A retry may come under another condition than the one that failed.
   const isChanged = request.headers['if-match'] !== undefined
   const conditions = isChanged ? conditionsOf(request.headers) : readConditions(metadata)
   const { stored } = isStored
     ? { stored: await describe([row]) }
-    : await storeFiles(request, [{ path, draft }], exchange, conditions)
+    : await storeFiles(request, [{ path, draft }], exchange, conditions).catch(async (error) => {
+        const isRefused = error instanceof HttpError && error.status !== 503
+        if (isRefused) await writer.record({ tried: 0 })
+        throw error
+      })
   const [file] = stored
   if (!file) throw new Error('the catalog returned no row')
   const outcome = {
     'content-location': `/api/files/${encodePath(file.record.path)}`,
     etag: file.etag(),
-    'repr-digest': `sha-256=:${Buffer.from(draft.digest, 'hex').toString('base64')}:`,
+    'repr-digest': `sha-256=:${Buffer.from(file.record.sha256, 'hex').toString('base64')}:`,
   }
-  await writer.finish(JSON.stringify(outcome))
+  await writer.end(JSON.stringify(outcome))
 }
 
 const isWhole = ({ size, length }: Upload) => size === length
@@ -240,9 +223,9 @@ const contentLengthOf = ({ headers }: FastifyRequest) => Number(headers['content
 
 function demandOffsetStream({ headers }: FastifyRequest) {
   refuseContentCoding(headers)
-  if (headers['content-type'] === undefined) throw notOffsetStream()
+  if (headers['content-type'] === undefined) throw errors.notOffsetStream()
 }
 
 function demandWithin(length: number, end: number) {
-  if (end > length) throw uploadLengthExceeded(length)
+  if (end > length) throw errors.uploadLengthExceeded(length)
 }

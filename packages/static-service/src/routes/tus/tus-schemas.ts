@@ -21,22 +21,11 @@ const headers: Record<string, HeaderDoc> = {
   'upload-offset': { description: 'Bytes that are durable', example: '8388608' },
 }
 
-const params = z.object({
-  id: z
-    .string()
-    .max(64)
-    .meta({ examples: ['5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44'] }),
-})
+const params = z.object({ id: z.string().meta({ examples: ['5f0c1a52'] }) })
 
-const folder = z
-  .string()
-  .optional()
-  .meta({
-    description: 'directory of a file named by `filename`',
-    examples: ['notes'],
-  })
+const folder = z.optional(z.string()).meta({ description: 'Of `filename`', examples: ['notes'] })
 
-/** Of POST, PATCH and DELETE. */
+/** Of POST, PATCH and DELETE, and of what the document does not have. */
 export function tusSchemas(maxBytes: number) {
   const shared = {
     tags: ['files'],
@@ -86,6 +75,7 @@ export function tusSchemas(maxBytes: number) {
       params,
       ...answers(204, 'Removed'),
     },
+    hidden: { hide: true, params },
   }
 }
 

@@ -395,6 +395,20 @@ test('where publishing is refused, the last byte is withheld, and the end can be
   expect((await served(service, 'a')).toString()).toBe('abcdef')
 })
 
+test('an end that was refused is refused again where its user has stored the same bytes meanwhile', async () => {
+  await using service = await emptyService()
+  const { create, patch } = tus(service)
+  const url = urlOf(await create({ path: 'a', overwrite: 'false' }, 6))
+  await service.put('a', 'other')
+
+  const refused = await patch(url, 0, 'abcdef')
+  await service.put('a', 'abcdef')
+  const again = await patch(url, 6, '')
+  const changed = await patch(url, 6, '', { headers: { 'if-match': '"other"' } })
+
+  expect([refused, again, changed].map(({ status }) => status)).toEqual([412, 412, 412])
+})
+
 test.each<[string, number, string]>([
   ['a directory', 409, 'path_conflict'],
   ['more than the quota', 507, 'quota_exceeded'],
