@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
+import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
 import { readIfMatch } from '@domains-and-files/http'
 import { z } from 'zod'
-import { checksumMismatch, malformedTus } from '../../errors.ts'
+import { malformedTus } from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
 import type { Conditions } from '../../rfc9110/entity-tags.ts'
 
@@ -63,30 +63,12 @@ export function readConditions(metadata: string): Conditions {
 
 function readMetadata(header: string): Partial<Record<string, string>> {
   const values = new Map<string, string>()
-  for (const pair of header.trim() === '' ? [] : header.split(',')) {
+  for (const pair of header.split(',')) {
     const [, key, value = ''] = /^(\S+)(?: +([A-Za-z0-9+/]*={0,2}))?$/.exec(pair.trim()) ?? []
-    if (key === undefined || values.has(key))
-      throw malformedTus('Upload-Metadata must be distinct keys, each with a base64 value')
-    values.set(key, decode(value))
+    const bytes = Buffer.from(value, 'base64')
+    if (key === undefined || values.has(key) || !isUtf8(bytes))
+      throw malformedTus('Upload-Metadata must be distinct keys, each with UTF-8 in base64')
+    values.set(key, bytes.toString())
   }
   return Object.fromEntries(values)
-}
-
-function decode(value: string): string {
-  try {
-    const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-    return decoder.decode(Buffer.from(value, 'base64'))
-  } catch {
-    throw malformedTus('A value in Upload-Metadata is not UTF-8')
-  }
-}
-
-/** Checks the bytes of a request against `Upload-Checksum`: called with each chunk, and at the end without one. */
-export function checkBytes(checksum: string): (chunk?: Buffer) => void {
-  const [algorithm = '', expected] = checksum.split(' ')
-  const hash = createHash(algorithm)
-  return (chunk) => {
-    if (chunk) hash.update(chunk)
-    else if (hash.digest('base64') !== expected) throw checksumMismatch()
-  }
 }

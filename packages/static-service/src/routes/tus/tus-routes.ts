@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { callerOf } from '@domains-and-files/auth'
 import { type App, HttpError, methodNotAllowed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -10,13 +11,7 @@ import { requirePath } from '../callers.ts'
 import { registerRawBodies } from '../files/put-file.ts'
 import { conditionsOf, readBody, refuseContentCoding, storeFiles } from '../files/store-files.ts'
 import type { UploadDependencies } from '../files/uploads.ts'
-import {
-  checkBytes,
-  offsetStream,
-  readConditions,
-  readTarget,
-  readTusHeaders,
-} from './tus-headers.ts'
+import { offsetStream, readConditions, readTarget, readTusHeaders } from './tus-headers.ts'
 import { tusSchemas } from './tus-schemas.ts'
 
 interface Dependencies extends UploadDependencies {
@@ -45,7 +40,7 @@ export async function registerResumableRoutes(app: App, dependencies: Dependenci
 
 function addRoutes(app: App, dependencies: Dependencies) {
   const { maxBytes } = dependencies.limits
-  const { create: schema, ...schemas } = tusSchemas(maxBytes)
+  const { create: schema, ofUpload } = tusSchemas(maxBytes)
   const abilities = {
     'tus-version': '1.0.0',
     'tus-max-size': String(maxBytes),
@@ -62,17 +57,16 @@ function addRoutes(app: App, dependencies: Dependencies) {
     app.post(each, { config, schema }, (request, reply) =>
       create({ ...dependencies, request, reply, id: '' }, request.query.folder),
     )
-  const at = (handle: Handler) => (request: FastifyRequest & { params: Id }, reply: FastifyReply) =>
-    handle({ ...dependencies, request, reply, ...request.params })
-  app.head(url, { config, schema: schemas.hidden }, at(describe))
-  app.patch(url, { config, schema: schemas.append }, at(append))
-  app.delete(url, { config, schema: schemas.remove }, at(remove))
-  app.post(url, { config, schema: schemas.hidden }, (request, reply) => {
-    const method = request.headers['x-http-method-override']?.toString().toUpperCase() ?? 'POST'
-    const handle = handlers[method]
-    if (!handle) throw methodNotAllowed(method, Object.keys(handlers).join(', '))
-    return at(handle)(request, reply)
-  })
+  for (const [method, schema] of Object.entries(ofUpload)) {
+    const handler = (request: FastifyRequest & { params: Id }, reply: FastifyReply) => {
+      const { 'x-http-method-override': override = method } = request.headers
+      const named = method === 'POST' ? String(override).toUpperCase() : method
+      const handle = handlers[named]
+      if (!handle) throw methodNotAllowed(named, Object.keys(handlers).join(', '))
+      return handle({ ...dependencies, request, reply, ...request.params })
+    }
+    app.route({ method, url, config, schema, handler })
+  }
 }
 
 const config = { access: 'editor', folders: 'handler' } as const
@@ -150,32 +144,33 @@ const handlers: Record<string, Handler> = { HEAD: describe, PATCH: append, DELET
 async function receive(exchange: Exchange, writer: UploadWriter, offset: number) {
   const { request, limits } = exchange
   const { upload } = writer
-  const { size, length: known, outcome } = upload
+  const { size, outcome } = upload
   const { 'upload-length': sent, 'upload-checksum': checksum } = readTusHeaders(request.headers)
   const conflict = errors.offsetConflict(knownOffset(upload))
   if (isWhole(upload) ? offset > size : offset !== size) throw conflict
-  const length = known ?? sent ?? null
-  if (length !== null && (length < size || (sent ?? length) !== length))
-    throw errors.malformedTus('Upload-Length cannot be changed, nor be less than what was sent')
-  limits.checkSize(length ?? offset + contentLengthOf(request))
-  const maxBytes = length ?? limits.maxBytes
-  demandWithin(maxBytes, offset + contentLengthOf(request))
-  if (length !== known) await writer.record({ length })
-  const check = checksum === undefined ? undefined : checkBytes(checksum)
+  const length = lengthOf(upload, sent)
+  const demandRoom = (end: number) => {
+    if (length !== null && end > length) throw errors.uploadLengthExceeded(length)
+    limits.checkSize(length ?? end)
+  }
+  demandRoom(offset + contentLengthOf(request))
+  if (length !== upload.length) await writer.record({ length })
+  const [algorithm, digest] = checksum?.split(' ') ?? []
+  const hash = algorithm === undefined ? undefined : createHash(algorithm)
   async function* appended(chunks: AsyncIterable<Buffer>) {
     let end = offset
     for await (const chunk of chunks) {
       const skipped = Math.min(Math.max(0, size - end), chunk.length)
       end += chunk.length
-      demandWithin(maxBytes, end)
-      check?.(chunk)
+      demandRoom(end)
+      hash?.update(chunk)
       yield chunk.subarray(skipped)
     }
     if (end < size) throw conflict
-    check?.()
+    if (hash && hash.digest('base64') !== digest) throw errors.checksumMismatch()
   }
   await readBody(request.raw, async (chunks) => {
-    if (!outcome) return writer.receive(appended(chunks), check !== undefined)
+    if (!outcome) return writer.receive(appended(chunks), hash !== undefined)
     for await (const _ of appended(chunks)); // The file is stored.
   })
   if (!outcome && isWhole(writer.upload)) await publish(exchange, writer, upload.tried === 1)
@@ -207,6 +202,12 @@ async function publish(exchange: Exchange, writer: UploadWriter, mayBeStored: bo
   await writer.end(JSON.stringify(outcome))
 }
 
+function lengthOf({ size, length }: Upload, sent = length): number | null {
+  if (sent !== (length ?? sent) || (sent !== null && sent < size))
+    throw errors.malformedTus('Upload-Length cannot be changed, nor be less than what was sent')
+  return sent
+}
+
 const isWhole = ({ size, length }: Upload) => size === length
 
 // The last byte is withheld until the file is stored: a client takes the whole length for success.
@@ -224,8 +225,4 @@ const contentLengthOf = ({ headers }: FastifyRequest) => Number(headers['content
 function demandOffsetStream({ headers }: FastifyRequest) {
   refuseContentCoding(headers)
   if (headers['content-type'] === undefined) throw errors.notOffsetStream()
-}
-
-function demandWithin(length: number, end: number) {
-  if (end > length) throw errors.uploadLengthExceeded(length)
 }

@@ -25,7 +25,9 @@ const params = z.object({ id: z.string().meta({ examples: ['5f0c1a52'] }) })
 
 const folder = z.optional(z.string()).meta({ description: 'Of `filename`', examples: ['notes'] })
 
-/** Of POST, PATCH and DELETE, and of what the document does not have. */
+const hidden = { hide: true, params }
+
+/** Of the creation, and of the methods of an upload. */
 export function tusSchemas(maxBytes: number) {
   const shared = {
     tags: ['files'],
@@ -56,26 +58,29 @@ export function tusSchemas(maxBytes: number) {
       querystring: z.strictObject({ folder }),
       ...answers(201, 'Created; with all bytes, the file is stored', z.undefined(), headers),
     },
-    append: {
-      operationId: 'appendToUpload',
-      summary: 'Append bytes to an upload',
-      description:
-        'The request that completes the file stores it, and responds with its `Content-Location`, `ETag` and `Repr-Digest`. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.',
-      ...shared,
-      params,
-      consumes: [offsetStream],
-      body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
-      ...answers(204, 'The bytes are durable', z.undefined(), headers),
+    ofUpload: {
+      HEAD: hidden,
+      POST: hidden, // With its method in a header.
+      PATCH: {
+        operationId: 'appendToUpload',
+        summary: 'Append bytes to an upload',
+        description:
+          'The request that completes the file stores it, and responds with its `Content-Location`, `ETag` and `Repr-Digest`. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.',
+        ...shared,
+        params,
+        consumes: [offsetStream],
+        body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
+        ...answers(204, 'The bytes are durable', z.undefined(), headers),
+      },
+      DELETE: {
+        operationId: 'deleteUpload',
+        summary: 'Remove an unfinished upload',
+        description: 'The file of a finished one stays.',
+        ...shared,
+        params,
+        ...answers(204, 'Removed'),
+      },
     },
-    remove: {
-      operationId: 'deleteUpload',
-      summary: 'Remove an unfinished upload',
-      description: 'The file of a finished one stays.',
-      ...shared,
-      params,
-      ...answers(204, 'Removed'),
-    },
-    hidden: { hide: true, params },
   }
 }
 
