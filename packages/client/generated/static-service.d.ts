@@ -6510,7 +6510,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description directory of a file named by `filename`
+                 * @description Directory of `filename`
                  * @example notes
                  */
                 folder?: string;
@@ -6718,7 +6718,7 @@ export interface operations {
                 "upload-offset"?: string;
             };
             path: {
-                /** @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44 */
+                /** @example 5f0c1a52 */
                 id: string;
             };
             cookie?: never;
@@ -6912,7 +6912,7 @@ export interface operations {
                 "upload-offset"?: string;
             };
             path: {
-                /** @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44 */
+                /** @example 5f0c1a52 */
                 id: string;
             };
             cookie?: never;

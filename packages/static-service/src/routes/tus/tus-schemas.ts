@@ -23,7 +23,9 @@ const headers: Record<string, HeaderDoc> = {
 
 const params = z.object({ id: z.string().meta({ examples: ['5f0c1a52'] }) })
 
-const folder = z.optional(z.string()).meta({ description: 'Of `filename`', examples: ['notes'] })
+const folder = z
+  .optional(z.string())
+  .meta({ description: 'Directory of `filename`', examples: ['notes'] })
 
 const hidden = { hide: true, params }
 
