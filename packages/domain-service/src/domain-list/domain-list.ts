@@ -51,7 +51,6 @@ export class DomainList {
   #reading: Promise<void> | undefined
   #timer: Timer | undefined
   #hasFailed = false
-  #hasChanged = false
   /** The list, and the day, for which events were last recorded. */
   #recorded: ListSnapshot | undefined
   #recordedDay = 0
@@ -207,7 +206,6 @@ export class DomainList {
       const pass = await this.#reader.read({ isAwaited })
       this.#snapshot = new ListSnapshot(pass)
       this.#hasFailed = false
-      this.#hasChanged = pass.hasChanged
       this.#schedule(pass.hasChanged ? retryMs : this.#dueInMs(pass))
     } catch (error) {
       this.#hasFailed = true
@@ -222,9 +220,8 @@ export class DomainList {
   async #recordEvents() {
     const { store, clock, log } = this.#options
     const now = clock.now()
-    // In a list that changed between two pages a domain may be missing; it is read again soon.
     const isDue = this.#recorded !== this.#snapshot || Math.floor(now / dayMs) !== this.#recordedDay
-    if (!this.#snapshot || this.#hasChanged || !isDue || this.#isClosed) return
+    if (!this.#snapshot || !isDue || this.#isClosed) return
     try {
       await store.recordEvents(now)
       this.#recorded = this.#snapshot

@@ -28,6 +28,7 @@ interface PassRow {
   started_at: number
   completed_at: number | null
   total: number | null
+  has_changed: number
 }
 
 /** The latest complete list of one account, and the progress of the next. Lists of other accounts stay. */
@@ -42,7 +43,7 @@ export class DomainListStore {
 
   async load(): Promise<StoredPasses> {
     const [rows, entries] = await this.#sql.snapshot(async (snapshot) => [
-      await snapshot.all<PassRow>(sql`select id, started_at, completed_at, total from ${passes}
+      await snapshot.all<PassRow>(sql`select id, started_at, completed_at, total, has_changed from ${passes}
         where account = ${this.#account} order by id`),
       await snapshot.all<{ pass: number; entries: string }>(sql`select pass, entries from ${pages}
         where pass in (select id from ${passes} where account = ${this.#account}) order by pass, page`),
@@ -53,7 +54,7 @@ export class DomainListStore {
         startedAt: row.started_at,
         completedAt: row.completed_at ?? undefined,
         total: row.total ?? undefined,
-        hasChanged: false,
+        hasChanged: row.has_changed === 1,
         // Written by `addPage` alone.
         pages: entries
           .filter(({ pass }) => pass === row.id)
@@ -78,7 +79,8 @@ export class DomainListStore {
     await this.#sql.transaction(async (transaction) => {
       await transaction.run(sql`insert into ${pages} (pass, page, entries)
         values (${pass}, ${page}, ${JSON.stringify(entries)})`)
-      await transaction.run(sql`update ${passes} set total = ${total} where id = ${pass}`)
+      await transaction.run(sql`update ${passes} set total = ${total},
+        has_changed = case when total <> ${total} then 1 else has_changed end where id = ${pass}`)
     })
   }
 
@@ -95,14 +97,15 @@ export class DomainListStore {
 
   /**
    * Records events about domains that came, went or expire soon: what the last complete list says now, and the one before
-   * did not say then; without calls. Domains of the first list have not come. Replicas can call it at once.
+   * did not say then; without calls. Domains of the first list have not come, and a list that changed between two pages may
+   * miss some. Replicas can call it at once.
    */
   async recordEvents(nowMs: number): Promise<void> {
     await this.#sql.transaction(async (transaction) => {
       // The lock keeps other replicas from recording the same.
       const rows = await transaction.all<{ id: number; told_at: number | null }>(sql`
         select id, told_at from ${passes} where account = ${this.#account} and completed_at is not null
-        order by id desc ${forUpdate}`)
+          and has_changed = 0 order by id desc ${forUpdate}`)
       const [latest] = rows
       if (!latest) return
       const told = rows.find((row) => row.told_at !== null)

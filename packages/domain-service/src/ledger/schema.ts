@@ -208,6 +208,8 @@ const comparedLists = sql`
     where account in (select account from ${name('listed_domains')});
   drop table ${name('listed_domains')}`
 
+const changedLists = sql`alter table ${name('domain_list_passes')} add column has_changed ${int8} not null default 0`
+
 /**
  * The tables of this service, the same in both databases; append only. Times are milliseconds since 1970 by the database's
  * clock.
@@ -222,6 +224,7 @@ export const migrations: Migrations = {
     knownZones,
     leanIndexes,
     comparedLists,
+    changedLists,
   ],
   ...eventMigrations,
 }

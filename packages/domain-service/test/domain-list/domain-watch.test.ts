@@ -65,6 +65,14 @@ test.each(ledgers)(
     await addList([late, entry('brief.com', null)], today + 23 * dayMs)
     await readList([late, never], today + 23 * dayMs + 1)
     expect(await newEvents(), 'beside the last list of events').toEqual(['domain.removed soon.com'])
+    // A list that came and went while it was read, whoever read it.
+    const changed = await store.begin(today)
+    await store.addPage(changed, 1, [late], 2)
+    await new DomainListStore(database, 'account').addPage(changed, 2, [], 1)
+    await store.complete(changed, today)
+    await new DomainListStore(database, 'account').recordEvents(today + 23 * dayMs + 2)
+    expect(await newEvents(), 'perhaps never.com is only not in the list').toEqual([])
+    expect((await store.load()).complete).toMatchObject({ id: changed, hasChanged: true })
     await readList([late, never], today)
     await readList([late, never, entry('soon.com', '2027-02-09')], today + 24 * dayMs)
     expect(await newEvents(), 'after a clock that was wrong').toEqual([
