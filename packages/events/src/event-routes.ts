@@ -90,17 +90,22 @@ With \`Accept: text/event-stream\` the response stays open and sends each event 
   requestHeaders: {
     'last-event-id': {
       description: 'instead of `after`: the id of the last event of an earlier stream',
-      example: example.id,
+      example: exampleId,
     },
   },
   errors: [eventsExpired(), tooManyListeners()],
   ...answers(200, 'Events, oldest first', pageSchema(example)),
 })
 
-const pageSchema = (example: Event) =>
-  z
+const exampleId = '01KEZ5H3C0000ABCDEFGHJKMNP'
+
+const pageSchema = ({ type, data }: EventSource['example']) => {
+  const { at, by, request_id } = data
+  const example = { id: exampleId, type, at, by, request_id, data }
+  return z
     .object({
       events: z.array(Event),
       next: z.string().meta({ description: 'the position after these events: send it as `after`' }),
     })
-    .meta({ id: 'EventPage', examples: [{ events: [example], next: example.id }] })
+    .meta({ id: 'EventPage', examples: [{ events: [example], next: exampleId }] })
+}

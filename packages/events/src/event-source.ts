@@ -10,7 +10,8 @@ export interface EventSource {
   scope: 'domains' | 'folders'
   /** The data of an event, as the API has it, for a reader: a caller, or a webhook; undefined: it is not theirs. */
   describe: (event: StoredEvent, reader: Rights & { username?: string }) => object | undefined
-  example: Event
+  /** An event of this type, with the API's object. */
+  example: { type: string; data: Pick<Event, 'at' | 'by' | 'request_id'> }
 }
 
 export const Event = z

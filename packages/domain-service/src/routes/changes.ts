@@ -206,14 +206,7 @@ export const eventSource: EventSource = {
       ? describeChange(change, { caller: rights })
       : undefined
   },
-  example: {
-    id: '01KEZ5H3C0000ABCDEFGHJKMNP',
-    type: 'zone.changed',
-    at: storedChange.ended_at,
-    by: storedChange.by,
-    request_id: storedChange.request_id,
-    data: storedChange,
-  },
+  example: { type: 'zone.changed', data: storedChange },
 }
 
 const describeDomain = ({ domain, ...days }: DomainTold, rights: Rights) =>

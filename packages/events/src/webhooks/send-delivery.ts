@@ -38,25 +38,17 @@ export class DeliverySender {
   /** One try; it follows no redirect. Never throws. */
   async send(sending: Sending): Promise<Attempt> {
     const startedAt = this.#clock.now()
-    const abort = new AbortController()
-    const signal = AbortSignal.any([abort.signal, this.#closing.signal])
-    const timer = this.#clock.setTimer(() => abort.abort(), timeoutMs)
-    const ended = (status: number | null, answer: string) => ({
-      ...{ status, ms: this.#clock.now() - startedAt, answer },
+    const late = new AbortController()
+    const timer = this.#clock.setTimer(() => late.abort(), timeoutMs)
+    const signal = AbortSignal.any([late.signal, this.#closing.signal])
+    const failed = (why: unknown) => ({ status: null, answer: messageOf(why) })
+    // A name is looked up without regard to the signal.
+    const aborted = new Promise<Omit<Attempt, 'ms'>>((resolve) => {
+      signal.addEventListener('abort', () => resolve(failed('no response within 10 s')))
     })
-    try {
-      const late = new Promise<never>((_, reject) => {
-        signal.addEventListener('abort', () => reject(new Error('no response within 10 s')))
-      })
-      const exchange = this.#post(sending, signal)
-      exchange.catch(() => undefined) // It ends after the time limit, too.
-      const response = await Promise.race([exchange, late])
-      return ended(response.status, response.answer)
-    } catch (error) {
-      return ended(null, error instanceof Error ? error.message : String(error))
-    } finally {
-      timer.cancel()
-    }
+    const end = await Promise.race([aborted, this.#post(sending, signal).catch(failed)])
+    timer.cancel()
+    return { ...end, ms: this.#clock.now() - startedAt }
   }
 
   /** Ends the tries under way. */
@@ -86,6 +78,8 @@ export class DeliverySender {
     return { status: response.statusCode ?? 0, answer: await readStart(response) }
   }
 }
+
+const messageOf = (why: unknown) => (why instanceof Error ? why.message : String(why))
 
 async function readStart(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []

@@ -161,15 +161,11 @@ export class WebhookStore {
   /** Undefined where it is paused, or another process delivers to it. A process that ends loses its claim in 30 seconds. */
   async claim(id: string): Promise<ClaimedWebhook | undefined> {
     const claim = randomUUID()
-    return this.#sql.transaction(async (transaction) => {
-      const row = await transaction.get<WebhookRow>(sql`select ${columns} from ${webhooks}
-        where id = ${id} and is_paused = 0 and claimed_until <= ${now} ${forUpdateSkipLocked}`)
-      if (!row) return undefined
-      await transaction.run(
-        sql`update ${webhooks} set claim = ${claim}, claimed_until = ${now} + ${claimMs} where id = ${id}`,
-      )
-      return { ...toWebhook(row), claim }
-    })
+    const row = await this.#sql.get<WebhookRow>(sql`update ${webhooks}
+      set claim = ${claim}, claimed_until = ${now} + ${claimMs}
+      where id = (select id from ${webhooks} where id = ${id} and is_paused = 0
+        and claimed_until <= ${now} ${forUpdateSkipLocked}) returning ${columns}`)
+    return row && { ...toWebhook(row), claim }
   }
 
   dueDelivery({ id }: Webhook): Promise<Delivery | undefined> {

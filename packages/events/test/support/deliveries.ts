@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createLogger } from '@domains-and-files/http'
-import { type EventSource, toEvent } from '../../src/event-source.ts'
+import type { EventSource } from '../../src/event-source.ts'
 import { appendEvents, EventLog } from '../../src/outbox.ts'
 import { WebhookDispatcher } from '../../src/webhooks/dispatcher.ts'
 import { DeliverySender } from '../../src/webhooks/send-delivery.ts'
@@ -67,10 +67,7 @@ const source: EventSource = {
     const about = data as { domain: string } // Appended below.
     return domains && !domains.includes(about.domain) ? undefined : about
   },
-  example: toEvent(
-    { id: '0'.repeat(26), type: 'zone.changed', by: null, requestId: null, data: {} },
-    {},
-  ),
+  example: { type: 'zone.changed', data: { at: '', by: null, request_id: null } },
 }
 
 export const append = (

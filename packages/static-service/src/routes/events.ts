@@ -18,14 +18,7 @@ export const eventSource: EventSource = {
     if (type === 'files.changed') return describeFiles(data as FilesChanged, reader)
     return maySee(reader, data as Link) ? describeLink(data as Link) : undefined
   },
-  example: {
-    id: '01KEZ5H3C0000ABCDEFGHJKMNP',
-    type: 'files.changed',
-    at: change.at,
-    by: change.by,
-    request_id: change.request_id,
-    data: change,
-  },
+  example: { type: 'files.changed', data: change },
 }
 
 /** A reader who does not see all directories of a change gets what is in its own, and no counts. */

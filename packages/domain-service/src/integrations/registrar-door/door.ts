@@ -81,11 +81,8 @@ export async function registerRegistrarDoor(app: App, dependencies: Dependencies
 }
 
 // From the query and the form; a parameter of the form wins.
-function paramsOf({ url, body }: FastifyRequest): Params {
-  const start = url.indexOf('?')
-  const query = new URLSearchParams(start < 0 ? '' : url.slice(start))
-  return new Params(query, body instanceof URLSearchParams ? body : [])
-}
+const paramsOf = ({ url, body }: FastifyRequest) =>
+  new Params(new URL(url, 'http://door').searchParams, body instanceof URLSearchParams ? body : [])
 
 async function authenticate(
   params: Params,
