@@ -2416,7 +2416,7 @@ export interface components {
          *         {
          *           "id": "01KEZ5H3C0000ABCDEFGHJKMNP",
          *           "type": "zone.changed",
-         *           "at": "2027-01-15T09:30:01.000Z",
+         *           "at": "2027-01-15T09:30:00.000Z",
          *           "by": "admin",
          *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
          *           "data": {
@@ -11065,7 +11065,7 @@ export interface operations {
                      *         {
                      *           "id": "01KEZ5H3C0000ABCDEFGHJKMNP",
                      *           "type": "zone.changed",
-                     *           "at": "2027-01-15T09:30:01.000Z",
+                     *           "at": "2027-01-15T09:30:00.000Z",
                      *           "by": "admin",
                      *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *           "data": {
