@@ -4,7 +4,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type Everything, root, startEverything } from '../support/everything.ts'
+import { type Everything, neverLate, root, startEverything } from '../support/everything.ts'
 
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 const readme = read('README.md')
@@ -168,6 +168,7 @@ test('the documented variables suffice for a registrar of your own, in productio
     cwd: root,
     env: {
       PATH: process.env.PATH,
+      NODE_OPTIONS: neverLate,
       ...Object.fromEntries(names.map((name = '') => [name, values[name]])),
       NODE_ENV: 'production',
       PORT: '0',

@@ -22,6 +22,9 @@ export interface Everything extends AsyncDisposable {
   child: ChildProcess
 }
 
+/** NODE_OPTIONS of services that shed no load. */
+export const neverLate = `--import ${join(import.meta.dirname, 'never-late.ts')}`
+
 export const unlimited = { SANDBOX_RATE: 'off', REGISTRAR_RATE: '1000/minute' }
 
 /** Everything that `npm start` runs, on free ports and in an empty data directory. */
@@ -35,6 +38,7 @@ export async function startEverything(
     cwd: root,
     env: {
       ...process.env,
+      NODE_OPTIONS: neverLate,
       DATA_DIR: dataDir,
       PORT_BASE: String(portBase),
       NODE_ENV: 'development',

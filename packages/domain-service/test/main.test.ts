@@ -8,6 +8,7 @@ import { exampleSecret } from '@domains-and-files/auth'
 import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
+import { neverLate } from '../../../test/support/everything.ts'
 import { readConfig, Settings } from '../src/config.ts'
 import { apiKey, www } from './support/start.ts'
 
@@ -24,7 +25,13 @@ interface Program {
 function run(env: Record<string, string>): Program {
   const dataDir = mkdtempSync(join(tmpdir(), 'domain-process-'))
   const child = spawn(process.execPath, [join(import.meta.dirname, '../dist/main.js')], {
-    env: { PATH: process.env.PATH, DATA_DIR: dataDir, PORT: '0', ...env },
+    env: {
+      PATH: process.env.PATH,
+      NODE_OPTIONS: neverLate,
+      DATA_DIR: dataDir,
+      PORT: '0',
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const ended = once(child, 'close').then(([status]): number | null => status)
@@ -162,7 +169,7 @@ test('SIGTERM completes requests under way, then exits 0; the log is JSON withou
   const program = run({ ...production, REGISTRAR_URL: sandbox.url })
   const { address, access_token } = await logIn(program)
   sandbox.fault({ kind: 'slow', ms: 60_000, command: 'namecheap.domains.dns.getHosts' })
-  const running = fetchUnshed(`${address}/api/domains/example.com/dns/hosts`, {
+  const running = fetch(`${address}/api/domains/example.com/dns/hosts`, {
     headers: { authorization: `Bearer ${access_token}` },
   })
   await expect.poll(() => sandbox.calls.length).toBe(1)
@@ -181,14 +188,35 @@ test('SIGTERM completes requests under way, then exits 0; the log is JSON withou
 })
 
 test('SIGTERM during a burst of writes and reads answers each of them, then exits 0', async () => {
-  await using sandbox = await startSandbox({
-    apiUser: 'a',
-    apiKey,
-    rate: 'off',
-    delayMs: 200,
-    domains: [{ name: 'example.com', hosts: [www] }],
-  })
-  const program = run({ ...production, REGISTRAR_URL: sandbox.url, REGISTRAR_RATE: '1000/minute' })
+  let answers: (number | string | undefined)[] = []
+  // A busy machine may shed all writes of a burst.
+  while (!answers.includes(201)) {
+    await using sandbox = await startSandbox({
+      apiUser: 'a',
+      apiKey,
+      rate: 'off',
+      delayMs: 200,
+      domains: [{ name: 'example.com', hosts: [www] }],
+    })
+    const env = { ...production, REGISTRAR_URL: sandbox.url, REGISTRAR_RATE: '1000/minute' }
+    const program = run(env)
+    const running = await sendBurst(program)
+
+    program.child.kill('SIGTERM')
+    answers = await Promise.all(running)
+    const code = await program.ended
+
+    const others = answers.filter((answer) => answer !== 'shed' && answer !== 201)
+    expect(others).toEqual(others.map(() => 200))
+    const added = answers.filter((answer) => answer === 201)
+    expect(sandbox.zone('example.com').hosts).toHaveLength(1 + added.length)
+    expect(code).toBe(0)
+    expect(program.output()).toContain('"msg":"stopped"')
+  }
+})
+
+/** Requests that the service has all read, and the statuses that will answer them. */
+async function sendBurst(program: Program) {
   const { address, access_token } = await logIn(program)
   const hosts = `${address}/api/domains/example.com/dns/hosts`
   const authorization = `Bearer ${access_token}`
@@ -204,17 +232,8 @@ test('SIGTERM during a burst of writes and reads answers each of them, then exit
   // Connections are accepted in their order, so that all of these are read before a newer one is answered.
   await Promise.all(running.map(({ sent }) => sent))
   await send(`${address}/health`, {}).status
-
-  program.child.kill('SIGTERM')
-  const answers = await Promise.all(running.map(({ status }) => status))
-  const code = await program.ended
-
-  expect(new Set(answers.filter((answer) => answer !== 'shed'))).toEqual(new Set([200, 201]))
-  const added = answers.filter((answer) => answer === 201)
-  expect(sandbox.zone('example.com').hosts).toHaveLength(1 + added.length)
-  expect(code).toBe(0)
-  expect(program.output()).toContain('"msg":"stopped"')
-})
+  return running.map(({ status }) => status)
+}
 
 /** `sent` when all of it has left this process, `status` when it is answered; `shed` where the machine was too busy. */
 function send(url: string, options: RequestOptions, body?: string) {
@@ -238,7 +257,7 @@ test('a second signal exits at once', async () => {
   const program = run({ ...production, REGISTRAR_URL: sandbox.url })
   const { address, access_token } = await logIn(program)
   sandbox.fault({ kind: 'slow', ms: 60_000, command: 'namecheap.domains.dns.getHosts' })
-  const cut = fetchUnshed(`${address}/api/domains/example.com/dns/hosts`, {
+  const cut = fetch(`${address}/api/domains/example.com/dns/hosts`, {
     headers: { authorization: `Bearer ${access_token}` },
   }).catch(() => 'cut')
   await expect.poll(() => sandbox.calls.length).toBe(1)
@@ -294,17 +313,9 @@ test('a database shared by replicas requires JWT_SECRET', () => {
   expect(() => readConfig({ ...env, JWT_SECRET: 'a secret' })).not.toThrow()
 })
 
-/** Asks again while the process sheds load, which it does on a busy machine. */
-async function fetchUnshed(url: string, init: RequestInit): Promise<Response> {
-  for (;;) {
-    const answer = await fetch(url, init)
-    if (!(await answer.clone().text()).includes('Service overloaded')) return answer
-  }
-}
-
 async function logIn(program: Program): Promise<{ address: string; access_token: string }> {
   const [, address = ''] = /listening at (http:[^"]+)/.exec(await program.saw('listening at')) ?? []
-  const login = await fetchUnshed(`${address}/api/auth/login`, {
+  const login = await fetch(`${address}/api/auth/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ username: 'admin', password: 'a long password' }),

@@ -11,8 +11,8 @@ import type { SqlTransaction } from '../sql/sql.ts'
 import { render, type Statement } from '../sql/statement.ts'
 import { translateError } from './postgres-errors.ts'
 
-/** Milliseconds in which a connection must be made. */
-export const connectTimeoutMs = 3000
+/** Milliseconds of a statement's time limit in which its connection must be there: made, or free again. */
+const connectLimit = (timeoutMs: number) => Math.min(timeoutMs, Math.max(3000, 0.6 * timeoutMs))
 
 /** One connection in use, or a transaction on it. Failures are thrown as `translateError` says. */
 export interface Connection extends SqlTransaction {
@@ -37,8 +37,7 @@ export async function clientConfig({ url, timeoutMs, name }: ConnectionSettings)
   return {
     connectionString: url,
     application_name: name,
-    // 0 is no limit.
-    connectionTimeoutMillis: Math.min(connectTimeoutMs, timeoutMs || connectTimeoutMs),
+    connectionTimeoutMillis: connectLimit(timeoutMs),
     query_timeout: timeoutMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,

@@ -8,6 +8,7 @@ import type { ProcessList } from './process-list.ts'
 
 /** Milliseconds for which a database that is starting is waited for. */
 const startMs = 30_000
+const connectMs = 10_000
 const retryMs = 500
 
 interface DatabaseOptions {
@@ -48,12 +49,9 @@ export async function openDatabase(options: DatabaseOptions): Promise<void> {
 async function migrateOnce(options: DatabaseOptions) {
   const { url, directUrl, schema, migrations, processes, limitMs } = options
   const { default: pg } = await import('pg')
-  const config = await clientConfig({
-    url: directUrl ?? url,
-    timeoutMs: 0,
-    name: `${schema} migration`,
-  })
-  const client = new pg.Client(config)
+  const name = `${schema} migration`
+  const config = await clientConfig({ url: directUrl ?? url, timeoutMs: 0, name })
+  const client = new pg.Client({ ...config, connectionTimeoutMillis: connectMs })
   client.on('error', () => undefined) // It rejects the query, too.
   try {
     await client.connect()

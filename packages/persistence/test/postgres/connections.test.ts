@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
-import { acquire, limited } from '../../src/postgres/connections.ts'
+import { acquire, clientConfig, limited } from '../../src/postgres/connections.ts'
 
 async function openPool() {
   const database = await testDatabase()
@@ -38,4 +38,14 @@ test('a statement without a response fails at its own time limit', async () => {
   await expect(endless).rejects.toThrow('Query read timeout')
 
   client.release(true)
+})
+
+test.each([
+  [300, 300],
+  [4_750, 3_000],
+  [57_000, 34_200],
+])('of a time limit of %i ms a connection has %i ms', async (timeoutMs, connectMs) => {
+  const config = await clientConfig({ url: 'postgres://localhost/sample', timeoutMs, name: 'test' })
+
+  expect(config.connectionTimeoutMillis).toBe(connectMs)
 })
