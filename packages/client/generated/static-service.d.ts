@@ -541,7 +541,7 @@ export interface paths {
         put?: never;
         /**
          * Store several files, all or none
-         * @description A file name may contain a relative directory, as browsers send it for a folder. Replaces existing files.
+         * @description A file name may contain a relative directory, as browsers send it for a folder. Replaces existing files; `If-None-Match: *` forbids that, and the refusal names all that exist in `paths`.
          */
         post: operations["uploadFiles"];
         delete?: never;
@@ -5907,7 +5907,14 @@ export interface operations {
     uploadFiles: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-match"?: string;
+                /** @description Only if there is no file that was stored after this date; ignored with If-Match. For example `Fri, 15 Jan 2027 09:30:00 GMT` */
+                "if-unmodified-since"?: string;
+                /** @description `*`: only if there is no such file. For example `*` */
+                "if-none-match"?: string;
+            };
             path?: never;
             cookie?: never;
         };

@@ -141,11 +141,13 @@ export const revertConflict = (paths: string[]) =>
 export const versionExists = (version: string) =>
   new HttpError(409, 'version_exists', `Version ${version} exists already`)
 
-export const preconditionFailed = (path: string) =>
+/** Names all files of a request that do not meet its conditions. */
+export const preconditionFailed = (...paths: string[]) =>
   new HttpError(
     412,
     'precondition_failed',
-    `The file at ${path} does not meet If-Match or another condition: read it again`,
+    `The file at ${paths[0]} does not meet If-Match or another condition: read it again`,
+    { members: { paths } },
   )
 
 export const treeChanged = (directory: string) =>

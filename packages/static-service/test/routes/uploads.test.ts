@@ -400,6 +400,25 @@ test('only one of many who ask for a new file makes it', async () => {
   await expect.poll(() => service.storedContents()).toHaveLength(1)
 })
 
+test.each([{ parts: [path('d')] }, { parts: [] }])(
+  'a batch of new files is refused where some exist, and names all of them: $parts',
+  async ({ parts }) => {
+    await using service = await emptyService()
+    for (const name of ['b', 'c'])
+      await service.put(parts.length > 0 ? `d/${name}` : name, 'as it was')
+    const sent = ['a', 'b', 'c'].map((name) => files('new', name))
+
+    const { status, body } = await service.send('upload/batch', [...parts, ...sent], {
+      headers: { 'if-none-match': '*' },
+    })
+
+    const list = await service.call('GET', '/api/files')
+    const paths = list.body.files?.map((each) => each.path)
+    expect([status, body.code, body.paths]).toEqual([412, 'precondition_failed', paths])
+    expect(list.body.files?.map(({ size }) => size)).toEqual([9, 9])
+  },
+)
+
 test('a file is replaced only if it is still the one that was seen, by either of its tags', async () => {
   await using service = await emptyService()
   await service.put('a', '1')

@@ -38,16 +38,18 @@ export function applyCommand(target: Target, command: FileCommand): Done {
 function put(target: Target, { files, conditions }: PutCommand): Done {
   const { table, dates, quota } = target
   const freed = new FreedContents()
+  const unmet: string[] = []
   let wasNew = true
   const rows = files.map((file) => {
     const before = table.find(file.path)
     if (!before && table.isDirectory(file.path)) throw pathConflict(file.path)
-    if (!holds(conditions, before && rowOf(before))) throw preconditionFailed(file.path)
+    if (!holds(conditions, before && rowOf(before))) unmet.push(file.path)
     if (before) wasNew = false
     return before
       ? replace(target, { before, file, freed })
       : add(table, { ...file, ...born(dates.of()) }, freed)
   })
+  if (unmet.length > 0) throw preconditionFailed(...unmet)
   if (quota !== undefined && table.storedSize > quota) throw quotaExceeded(quota)
   const changed = files.map(({ path }) => path)
   return { value: { rows, wasNew }, freed: freed.digests, changed }

@@ -106,8 +106,9 @@ const uploadFilesSchema = (maxBytes: number, maxFiles: number) => ({
   operationId: 'uploadFiles',
   summary: 'Store several files, all or none',
   description:
-    'A file name may contain a relative directory, as browsers send it for a folder. Replaces existing files.',
+    'A file name may contain a relative directory, as browsers send it for a folder. Replaces existing files; `If-None-Match: *` forbids that, and the refusal names all that exist in `paths`.',
   tags: ['files'],
+  requestHeaders: uploadConditions,
   errors: [
     ...formErrors,
     fileTooLarge(maxBytes),
@@ -164,8 +165,8 @@ async function storeForm(request: FastifyRequest, form: Form, dependencies: Uplo
   async function admit(name: string, path: string | undefined) {
     if (path === undefined || name === '') return limits.meter(undefined)
     const target = requirePath(callerOf(request), pathOf(name, path))
-    await limits.checkTarget(target, conditionsOf(request.headers))
-    // Of several files the transaction knows whether they exceed the quota together.
+    // Of several files the transaction names all that do not meet the conditions, and knows whether they exceed the quota.
+    await limits.checkTarget(target, maxFiles === 1 ? conditionsOf(request.headers) : {})
     return limits.meter(maxFiles === 1 ? target : undefined)
   }
   await using received = await readForm(request, store, { ...form, admit })
