@@ -110,6 +110,9 @@ export type VersionDiff = Answer<Files['compareVersions']>
 export type Statistics = Static['Stats']
 
 declare global {
+  interface Uint8Array {
+    toHex?: () => string
+  }
   interface HTMLElementTagNameMap {
     'folder-contents': import('../files/folder/folder-contents.js').FolderContents
     'record-form': import('../zone/records/record-form.js').RecordForm

@@ -32,7 +32,6 @@ export async function moveDialog(entries) {
     title: only ? `Move or rename ${nameOf(only)}` : `Move ${formatCount(entries.length, 'item')}`,
     className: 'small',
     confirm: 'Move',
-    busy: 'Moving…',
     body: () =>
       formField(form, 'target', only ? 'New path' : 'To the folder', {
         hint: 'Folders are made as they are needed. Links to the old address stop working.',

@@ -46,16 +46,15 @@ export class FilesView extends RouteView {
 export const announceFilesChanged = () =>
   setTimeout(() => filesChanged.dispatchEvent(new Event('change')))
 
-/** The bytes of a path as they were after a change. @param {string} path @param {number} change */
-export const getPastContent = (path, change) =>
-  getBlob('/api/history/content', { query: { path, change } })
-
 /**
- * The bytes of a file, also of a private one.
+ * The bytes of a file, also of a private one, or as they were after a change.
  * @param {string} path
- * @param {import('../api/transport.js').CallOptions} [options]
+ * @param {import('../api/transport.js').CallOptions & { change?: number }} [options]
  */
-export const getContent = (path, options = {}) => getBlob(`/static/${encodePath(path)}`, options)
+export const getContent = (path, { change, ...options } = {}) =>
+  change === undefined
+    ? getBlob(`/static/${encodePath(path)}`, options)
+    : getBlob('/api/history/content', { query: { path, change } })
 
 /** @param {string} path @param {import('../api/transport.js').CallOptions} options */
 export async function getBlob(path, options) {

@@ -64,7 +64,6 @@ function openPasswordDialog() {
     title: 'Change password',
     className: 'small',
     confirm: 'Change',
-    busy: 'Changing…',
     body: () => html`
       ${formField(form, 'current', 'Current password', { ...newPassword, autocomplete: 'current-password' })}
       ${formField(form, 'next', 'New password', { ...newPassword, hint: 'At least 10 characters. Your other logins end.' })}
@@ -129,7 +128,6 @@ export function openInviteDialog() {
     title: 'Accept an invite',
     className: 'small',
     confirm: 'Set the password',
-    busy: 'Setting…',
     body: () => html`
       ${formField(form, 'username', 'Your user name', { id: 'invited-username', isRequired: true })}
       ${formField(form, 'invite', 'Invite code', { isRequired: true })}

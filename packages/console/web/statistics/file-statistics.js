@@ -4,7 +4,7 @@ import { stackedBar } from '../files/category-bar.js'
 import { hrefToPath, prefixChoice, prefixOf } from '../files/content.js'
 import { formatBytes, formatCount, formatNumber } from '../ui/format.js'
 import { empty, page, show } from '../ui/states.js'
-import { bar } from '../ui/table.js'
+import { list } from '../ui/table.js'
 
 const days = 30
 const dayMs = 86_400_000
@@ -66,6 +66,13 @@ function figures(statistics, prefix = '') {
   const shared = size > 0 ? Math.round((100 * (size - stored)) / size) : 0
   const figure = (/** @type {string} */ label, /** @type {string} */ value, note = '') => html`
     <div class="panel figure"><span class="muted">${label}</span><strong>${value}</strong><span class="note">${note}</span></div>`
+  const bySize = [...categories].sort((left, right) => right.total_size - left.total_size)
+  const columns = {
+    Category: (/** @type {Api.CategoryCount} */ { category }) =>
+      html`<span class="swatch ${category}"></span> <a data-row href=${hrefToPath(prefix, { category })}>${category}</a>`,
+    Size: (/** @type {Api.CategoryCount} */ { total_size: bytes }) => formatBytes(bytes),
+    Files: (/** @type {Api.CategoryCount} */ { file_count: count }) => formatNumber(count),
+  }
   return html`
     <div class="figures">
       ${figure('Files', formatNumber(files))} ${figure('Size', formatBytes(size))}
@@ -74,28 +81,11 @@ function figures(statistics, prefix = '') {
     </div>
     <section class="panel" aria-labelledby="by-size">
       <h2 id="by-size">Size by category</h2>
-      ${stackedBar(categories)} ${barChart(categories, prefix)}
+      ${stackedBar(bySize)} ${list(bySize, columns)}
     </section>`
 }
 
 customElements.define('file-statistics', FileStatistics)
-
-/** Horizontal bars with their labels and values as text, largest first. @param {readonly Api.CategoryCount[]} categories @param {string} prefix */
-function barChart(categories, prefix) {
-  const sorted = [...categories].sort((left, right) => right.total_size - left.total_size)
-  const largest = Math.max(1, sorted[0]?.total_size ?? 0)
-  return html`
-    <ul class="bar-chart">
-      ${sorted.map(
-        ({ category, total_size: size, file_count: count }) => html`
-          <li>
-            <a href=${hrefToPath(prefix, { category })}>${category}</a>
-            ${bar(Math.max(0.005, size / largest), category)}
-            <span class="value">${formatBytes(size)}, ${formatCount(count, 'file')}</span>
-          </li>`,
-      )}
-    </ul>`
-}
 
 /**
  * A column for each day, with the last day and the highest value in words.

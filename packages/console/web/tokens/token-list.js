@@ -1,12 +1,11 @@
 import { get, isAdmin, mayEdit, send, session } from '../api/client.js'
 import { urlOf } from '../api/transport.js'
 import { html, nothing } from '../core/view.js'
-import { copy, secretOnce } from '../ui/clipboard.js'
 import { confirmDialog, removalDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
 import { formatAge, formatCount, formatDate } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
-import { empty, icon, page } from '../ui/states.js'
+import { copy, empty, icon, page, secretOnce } from '../ui/states.js'
 import { list } from '../ui/table.js'
 import { purposes, toTokenInput } from './purposes.js'
 
@@ -76,7 +75,6 @@ async function openTokenDialog() {
   return confirmDialog({
     title: 'New API token',
     confirm: 'Make the token',
-    busy: 'Making…',
     body: (/** @type {() => void} */ update) => html`
       <fieldset class="purposes">
         <legend>What is it for?</legend>

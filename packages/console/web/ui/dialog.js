@@ -74,7 +74,7 @@ export const removalDialog = (verb, name, words, action) =>
 /**
  * A dialog that does one thing: a form, or a question. A failure of `action` stays in it, so that it can be tried again.
  * @param {{ title: string, body: unknown | ((update: () => void, attempt: Attempt) => unknown), confirm: string,
- *   busy?: string, className?: string, danger?: boolean, isReady?: () => boolean,
+ *   className?: string, danger?: boolean, isReady?: () => boolean,
  *   prepare?: () => Promise<unknown>, action: () => Promise<unknown>, other?: [label: string, action: () => Promise<unknown>],
  *   ways?: () => Record<string, [label: string, decide: () => unknown] | undefined>, done?: () => unknown, said?: unknown }} options `body`: a
  *   function where it changes; `prepare`: done first, while the dialog can be left; `action`: false where there is more to
@@ -126,7 +126,7 @@ export async function confirmDialog(options) {
             <button class="button" type="button" ?autofocus=${danger} ?disabled=${isLocked()} @click=${() => close()}>Cancel</button>
             ${other ? html`<button class="button danger" type="button" ?disabled=${attempt.isBusy} @click=${() => run(other[1])}>${other[0]}</button>` : nothing}
             <button class="button ${danger ? 'danger' : 'primary'}" ?disabled=${attempt.isBusy || options.isReady?.() === false}>
-              ${attempt.isBusy ? (options.busy ?? 'Working…') : options.confirm}
+              ${attempt.isBusy ? 'Working…' : options.confirm}
             </button>
           </footer>
         </form>`

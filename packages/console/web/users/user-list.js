@@ -1,11 +1,10 @@
 import { get, isAdmin, send, session } from '../api/client.js'
 import { html, nothing } from '../core/view.js'
-import { secretOnce } from '../ui/clipboard.js'
 import { confirmDialog, removalDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
 import { formatAge, formatDate, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
-import { page } from '../ui/states.js'
+import { page, secretOnce } from '../ui/states.js'
 import { list } from '../ui/table.js'
 
 /**
@@ -107,6 +106,9 @@ function openUserDialog(service, user) {
     writes: /** @type {string} */ (user?.writes ?? ''),
   }
   let invite = ''
+  // Who has no limit yet has none to give up.
+  const none = user ? null : undefined
+  const listOf = (/** @type {string} */ text) => (text ? splitList(text) : none)
   return confirmDialog({
     title: user ? `Change ${user.username}` : 'New user',
     confirm: user ? 'Save' : 'Add',
@@ -118,7 +120,13 @@ function openUserDialog(service, user) {
       ${formField(form, 'writes', 'Writes of zones', { options: writes })}
       ${user ? nothing : html`<p class="note">You get an invite code, with which the person sets the password.</p>`}`,
     action: async () => {
-      invite = (await save(service, form, user)) ?? ''
+      const { username } = form
+      const role = /** @type {Api.User['role']} */ (form.role)
+      const limits = { domains: listOf(form.domains), folders: listOf(form.folders) }
+      const json = { role, ...limits, writes: form.writes === 'propose' ? form.writes : none }
+      const added = { ...json, username }
+      if (!user) ({ invite = '' } = await send(service, 'post', '/api/users', { json: added }))
+      else await send(service, 'patch', '/api/users/{username}', { params: { username }, json })
     },
     done: user ? undefined : () => inviteOnce(form.username, invite),
     said: user && `${form.username} changed`,
@@ -148,23 +156,3 @@ const inviteOnce = (username, invite) =>
     invite,
     'Invite',
   )
-
-/**
- * @param {Api.ServiceName} service
- * @param {{ username: string, role: string, domains: string, folders: string, writes: string }} form
- * @param {Api.User} [user]
- * @returns {Promise<string | undefined>} the invite of a new user
- */
-async function save(service, form, user) {
-  const { username } = form
-  const role = /** @type {Api.User['role']} */ (form.role)
-  // Who has no limit yet has none to give up.
-  const none = user ? null : undefined
-  const listOf = (/** @type {string} */ text) => (text ? splitList(text) : none)
-  const limits = { domains: listOf(form.domains), folders: listOf(form.folders) }
-  const json = { role, ...limits, writes: form.writes === 'propose' ? form.writes : none }
-  const added = { ...json, username }
-  if (!user) return (await send(service, 'post', '/api/users', { json: added })).invite
-  const params = { username }
-  return void (await send(service, 'patch', '/api/users/{username}', { params, json }))
-}

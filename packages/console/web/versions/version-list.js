@@ -110,7 +110,6 @@ function versionDialog() {
   return confirmDialog({
     title: 'New version',
     confirm: 'Create',
-    busy: 'Creating…',
     body: () => html`
       ${formField(json, 'version', 'Version', { placeholder: '1.4.0', isRequired: true, hint: 'Letters, digits and . _ + -' })}
       ${formField(json, 'changelog', 'Changelog', { rows: 8, placeholder: 'What is new' })}`,

@@ -1,11 +1,10 @@
 import { get, isAdmin, send } from '../api/client.js'
 import { html, nothing, Resource, View } from '../core/view.js'
-import { secretOnce } from '../ui/clipboard.js'
 import { confirmDialog, openDialog, removalDialog } from '../ui/dialog.js'
 import { checkbox, formField } from '../ui/form.js'
 import { formatCount, formatDate, formatTime, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
-import { attempt, empty, page, show, toast } from '../ui/states.js'
+import { attempt, empty, page, secretOnce, show, toast } from '../ui/states.js'
 import { age, list } from '../ui/table.js'
 
 /**
@@ -70,15 +69,11 @@ class WebhookList extends ServiceLists {
     })
 
   /** @param {Api.ServiceName} service @param {Api.Webhook} webhook */
-  #delete = (service, { id, name, url }) =>
-    this.reloadAfter(
-      removalDialog(
-        'Delete',
-        name ?? 'this webhook',
-        html`Nothing more is sent to <code>${url}</code>, neither what still waits for it. This cannot be undone.`,
-        () => send(service, 'delete', '/api/webhooks/{id}', { params: { id } }),
-      ),
-    )
+  #delete(service, { id, name, url }) {
+    const words = html`Nothing more is sent to <code>${url}</code>, neither what still waits for it. This cannot be undone.`
+    const remove = () => send(service, 'delete', '/api/webhooks/{id}', { params: { id } })
+    return this.reloadAfter(removalDialog('Delete', name ?? 'this webhook', words, remove))
+  }
 }
 
 customElements.define('webhook-list', WebhookList)

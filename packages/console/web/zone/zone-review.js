@@ -55,10 +55,6 @@ class Review {
     return preview ? previewBody(preview, this.#store) : error ? nothing : loading(3)
   }
 
-  get busy() {
-    return this.preview ? 'Applying…' : 'Checking…'
-  }
-
   get confirm() {
     if (this.#store.conflict) return 'Go on with the new zone'
     return this.preview ? (mustPropose() ? 'Propose' : 'Apply') : 'Try again'

@@ -9,15 +9,18 @@ export const fileFlows: Flows = {
   'drops a folder of 1,000 files and watches it arrive': async (tester) => {
     const { page } = tester
     const folder = makeFolder(tester, 'thousand', 1000)
+    const api = await tester.filesApi()
+    const countChanges = async () => (await api.call('GET', '/api/changes')).pagination.total_items
+    const before = await countChanges()
     await tester.goTo('/files/')
     await dropOnto(page, '.folder', [folder])
     await tester.text(/Uploading [\d,]+ of 1,000 files/).waitFor()
     await tester.checkAccessibility('uploading')
     await tester.picture('uploading')
     await tester.text('1,000 files uploaded').waitFor({ timeout: 600_000 })
-    const api = await tester.filesApi()
     const { tree } = await api.call('GET', '/api/files/tree?prefix=thousand&depth=0')
     assert.equal(tree.file_count, 1000)
+    assert.equal((await countChanges()) - before, 10, 'small files go together')
     await tester.goTo('/files/thousand/')
     await tester.text('1,000 files').waitFor()
     await tester.button('Close the list of uploads').click()
@@ -43,17 +46,17 @@ export const fileFlows: Flows = {
     const api = await tester.filesApi()
     await api.upload('twice/a.txt', 'old\n')
     const file = join(tester.everything.dataDir, 'a.txt')
-    writeFileSync(file, 'new content\n')
-    utimesSync(file, new Date(), new Date(2021, 4, 3, 12, 30))
     await tester.goTo('/files/twice/')
     for (const [choice, expected] of [
-      ['Keep both', ['a (2).txt 12', 'a.txt 4']],
-      ['Replace', ['a (2).txt 12', 'a.txt 12']],
-      ['Skip', ['a (2).txt 12', 'a.txt 12']],
+      ['Keep both', ['a (2).txt 21', 'a.txt 4']],
+      ['Replace', ['a (2).txt 21', 'a.txt 21']],
+      ['Skip', ['a (2).txt 21', 'a.txt 21']],
     ] as const) {
+      writeFileSync(file, `${choice}, chosen\n`.padStart(21))
+      utimesSync(file, new Date(), new Date(2021, 4, 3, 12, 30))
       await chooseFiles(page, [file])
       const dialog = page.getByRole('dialog', { name: 'This file exists' })
-      await dialog.getByText('12 bytes, changed May 3, 2021, 12:30').waitFor()
+      await dialog.getByText('21 bytes, changed May 3, 2021, 12:30').waitFor()
       const { size, updated_at: at } = await api.call('GET', '/api/files/twice/a.txt')
       const time = new Date(at).toLocaleDateString('en', { dateStyle: 'medium' })
       await dialog.getByText(`${size} bytes, changed ${time}`).waitFor()
@@ -65,6 +68,34 @@ export const fileFlows: Flows = {
       const found = files.map(({ name, size }: { name: string; size: number }) => `${name} ${size}`)
       assert.deepEqual(found.sort(), expected)
     }
+  },
+
+  'stores the rest of a folder of which some files exist, or are refused': async (tester) => {
+    const { page } = tester
+    tester.expectFailure(/status of (?:409|412)/)
+    const api = await tester.filesApi()
+    await api.upload('rest/sub/equal.txt', 'equal\n')
+    await api.upload('rest/sub/differs.txt', 'theirs\n')
+    await api.upload('rest/sub/also differs.txt', 'theirs\n')
+    await api.upload('rest/sub/folder/x', 'x')
+    const folder = join(tester.everything.dataDir, 'sub')
+    mkdirSync(folder)
+    for (const name of ['equal', 'differs', 'also differs', 'new', '100%22 "new"'])
+      writeFileSync(join(folder, `${name}.txt`), name === 'equal' ? 'equal\n' : 'mine\n')
+    writeFileSync(join(folder, 'folder'), 'a file where a folder is\n')
+    await tester.goTo('/files/rest/')
+    await dropOnto(page, '.folder', [folder])
+    const dialog = page.getByRole('dialog', { name: 'This file exists' })
+    await dialog.getByText('Do the same for all').click()
+    await dialog.getByRole('button', { name: 'Replace' }).click()
+    await tester.text('5 files uploaded, 1 failed').waitFor()
+    await tester.text('would be both a file and a directory').waitFor()
+    await tester.checkAccessibility('a group of which one is refused')
+    await tester.picture('upload-group-refused')
+    const { files } = await api.call('GET', '/api/files/?prefix=rest')
+    const found = files.map(({ name, size }: { name: string; size: number }) => `${name} ${size}`)
+    const stored = ['100%22 "new".txt 5', 'also differs.txt 5', 'differs.txt 5', 'equal.txt 6']
+    assert.deepEqual(found.sort(), [...stored, 'new.txt 5', 'x 1'])
   },
 
   'cancels an upload and tries it again': async (tester) => {

@@ -15,7 +15,7 @@ export const reliabilityFlows: Flows = {
     await tester.text('1 added').waitFor()
     const release = await holdRegistrar(tester)
     await tester.button('Apply').click()
-    await tester.button('Applying…').waitFor()
+    await tester.button('Working…').waitFor()
     await page.getByRole('button', { name: 'Close' }).click()
     // Chromium lets the second one close any dialog.
     await page.keyboard.press('Escape')

@@ -67,6 +67,38 @@ export const uploadFlows: Flows = {
     other.checkComplaints()
   },
 
+  'sends small files again after a cut line, but for one that was cancelled': async (tester) => {
+    await using alone = await ServiceAlone.start(tester.everything, 'static-service', {})
+    const { line } = alone
+    await using other = await tester.openAnother(alone.everything)
+    other.expectFailure(/net::ERR_/)
+    await other.logIn('admin', alone.everything.password)
+    await other.goTo('/files/')
+    const files = Array.from({ length: 30 }, (_, at) => {
+      const path = join(alone.everything.dataDir, `small ${at}.bin`)
+      writeFileSync(path, randomBytes(10_000))
+      return path
+    })
+
+    const stopped = line.stopAfter(100_000)
+    await chooseFiles(other.page, files)
+    await stopped
+    await other.button('Cancel small 7.bin').click()
+    await other.text('cancelled').waitFor()
+    line.cut()
+    await other.text('interrupted, trying again').waitFor()
+    line.mend()
+    await other.text('29 files uploaded').waitFor()
+
+    const api = await other.filesApi('admin', alone.everything.password)
+    const { changes } = await api.call('GET', '/api/changes')
+    assert.deepEqual(
+      changes.map(({ added }: { added: number }) => added),
+      [29],
+    )
+    other.checkComplaints()
+  },
+
   'refuses a file over the limit when it is chosen': async (tester) => {
     const { page, everything } = tester
     await tester.useConfig({ max_upload_bytes: 2000 })

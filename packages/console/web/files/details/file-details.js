@@ -1,9 +1,8 @@
 import { get, mayEdit, send } from '../../api/client.js'
 import { navigate } from '../../core/router.js'
 import { html, nothing, Resource } from '../../core/view.js'
-import { copy, saveBlob } from '../../ui/clipboard.js'
 import { formatBytes, formatNumber, formatTime } from '../../ui/format.js'
-import { attempt, icon, iconButton, show, toast } from '../../ui/states.js'
+import { attempt, copy, icon, iconButton, saveBlob, show, toast } from '../../ui/states.js'
 import { age } from '../../ui/table.js'
 import { deleteDialog, moveDialog } from '../change-dialogs.js'
 import {
@@ -12,7 +11,6 @@ import {
   currentPath,
   FilesView,
   getContent,
-  getPastContent,
   hrefToPath,
 } from '../content.js'
 import { nameOf } from '../paths.js'
@@ -105,7 +103,7 @@ class FileDetails extends FilesView {
       <li>
         <span>${sha256 === null ? 'Deleted' : formatBytes(size ?? 0)} <span class="muted">${action}, ${by}, ${age(at)}</span></span>
         ${isCurrent ? html`<span class="chip good">now</span>` : nothing}
-        ${sha256 === null ? nothing : html`<button class="link-button" @click=${() => save(path, getPastContent(path, change))}>Download</button>`}
+        ${sha256 === null ? nothing : html`<button class="link-button" @click=${() => save(path, getContent(path, { change }))}>Download</button>`}
         ${sha256 !== null && !isCurrent && mayEdit('files') ? html`<button class="link-button" @click=${() => restore(path, change)}>Restore</button>` : nothing}
       </li>`
   }
@@ -144,7 +142,7 @@ const save = (path, content) => attempt(async () => saveBlob(nameOf(path), await
 /** @param {string} path @param {number} change */
 const restore = (path, change) =>
   attempt(async () => {
-    const body = await getPastContent(path, change)
+    const body = await getContent(path, { change })
     await send('files', 'put', '/api/files/{path}', { params: { path }, body })
     toast(`${nameOf(path)} is as it was`)
     announceFilesChanged()

@@ -52,20 +52,15 @@ export const waitingRow = () => html`
   <span class="cell name" role="gridcell"><span class="waiting" data-row tabindex="-1">Loading…</span></span>`
 
 // The service makes no small pictures: a larger one is not worth its bytes here.
-const maxThumbnailBytes = 4_000_000
+/** @param {Entry} entry @returns {entry is Api.FileRecord} */
+const isPicture = (entry) =>
+  'sha256' in entry && entry.category === 'image' && entry.public !== false && entry.size <= 4e6
 
 /** An entry of the grid: images as themselves. @param {Entry} entry @param {RowState} state */
 export const entryTile = (entry, state) => html`
   <li class="tile ${state.isCurrent ? 'current' : ''}">
     <div class="tile-picture">
-      ${
-        'sha256' in entry &&
-        entry.category === 'image' &&
-        entry.public !== false &&
-        entry.size <= maxThumbnailBytes
-          ? html`<img src=${contentUrl(entry.path, { sha256: entry.sha256 })} alt="" loading="lazy" decoding="async" />`
-          : iconOf(entry)
-      }
+      ${isPicture(entry) ? html`<img src=${contentUrl(entry.path, { sha256: entry.sha256 })} alt="" loading="lazy" decoding="async" />` : iconOf(entry)}
     </div>
     ${checkOf(entry, state)}${linkOf(entry, state)}
   </li>`

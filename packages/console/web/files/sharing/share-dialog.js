@@ -1,10 +1,10 @@
 import { get, isAdmin, send } from '../../api/client.js'
 import { urlOf } from '../../api/transport.js'
 import { html, nothing } from '../../core/view.js'
-import { secretOnce } from '../../ui/clipboard.js'
 import { confirmDialog } from '../../ui/dialog.js'
 import { checkbox, formField } from '../../ui/form.js'
 import { formatCount, formatTime } from '../../ui/format.js'
+import { secretOnce } from '../../ui/states.js'
 
 /** @import { Attempt } from '../../core/view.js' */
 

@@ -12,7 +12,6 @@ import { uploads } from './upload-queue.js'
 export async function readDrop(transfer) {
   // The entries are gone after the event: they are taken before the first await.
   const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? [])
-  if (entries.length === 0) return [...transfer.files].map((file) => ({ file, path: file.name }))
   /** @type {PickedFile[]} */
   const found = []
   for (const entry of entries) for await (const picked of filesIn(entry)) found.push(picked)

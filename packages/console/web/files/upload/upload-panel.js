@@ -34,32 +34,22 @@ class UploadPanel extends View {
     const { summary, items } = uploads
     if (items.length === 0) return this.#interrupted.length > 0 ? this.#afterReload() : nothing
     const { isActive, failed, total, sent } = summary
-    return html`
-      <section class="upload-panel" aria-label="Uploads">
-        <header>
-          <div class="upload-title"><strong role="status">${title(summary)}</strong> <span class="muted">${detail(summary)}</span></div>
-          <button class="icon-button toggle ${this.#isOpen ? 'open' : ''}" aria-expanded=${this.#isOpen} aria-label="Show each upload" @click=${this.#toggle}>
-            ${icon('chevron')}
-          </button>
-          ${!isActive && failed > 0 ? html`<button class="button" @click=${() => uploads.retryFailed()}>Retry failed</button>` : nothing}
-          ${isActive ? html`<button class="button" @click=${() => uploads.cancelAll()}>Cancel all</button>` : this.#closeButton()}
-        </header>
-        ${bar(total > 0 ? sent / total : isActive ? 0 : 1)}
-        ${this.#isOpen ? list() : nothing}
-      </section>`
+    const buttons = html`
+      <button class="icon-button toggle ${this.#isOpen ? 'open' : ''}" aria-expanded=${this.#isOpen} aria-label="Show each upload" @click=${this.#toggle}>
+        ${icon('chevron')}
+      </button>
+      ${!isActive && failed > 0 ? html`<button class="button" @click=${() => uploads.retryFailed()}>Retry failed</button>` : nothing}
+      ${isActive ? html`<button class="button" @click=${() => uploads.cancelAll()}>Cancel all</button>` : this.#closeButton()}`
+    const progress = bar(total > 0 ? sent / total : isActive ? 0 : 1)
+    return panel(title(summary), detail(summary), buttons, [progress, this.#isOpen ? list() : ''])
   }
 
   // A reload ends the program, not the uploads: the browser gives their files again when they are chosen.
-  #afterReload = () => html`
-    <section class="upload-panel" aria-label="Uploads">
-      <header>
-        <div class="upload-title">
-          <strong role="status">${formatCount(this.#interrupted.length, 'upload')} interrupted</strong>
-          <span class="muted">Choose the same files again, and they continue: ${this.#interrupted.join(', ')}</span>
-        </div>
-        ${this.#closeButton()}
-      </header>
-    </section>`
+  #afterReload() {
+    const words = `Choose the same files again, and they continue: ${this.#interrupted.join(', ')}`
+    const title = `${formatCount(this.#interrupted.length, 'upload')} interrupted`
+    return panel(title, words, this.#closeButton())
+  }
 
   #closeButton = () =>
     iconButton('close', 'Close the list of uploads', () => {
@@ -72,6 +62,16 @@ class UploadPanel extends View {
     this.update()
   }
 }
+
+/** @param {string} title @param {string} words @param {unknown} buttons @param {unknown} [content] */
+const panel = (title, words, buttons, content) => html`
+  <section class="upload-panel" aria-label="Uploads">
+    <header>
+      <div class="upload-title"><strong role="status">${title}</strong> <span class="muted">${words}</span></div>
+      ${buttons}
+    </header>
+    ${content}
+  </section>`
 
 // Those that need attention come first, then those under way.
 function list() {

@@ -6,18 +6,22 @@ import { askAboutExisting } from '../change-dialogs.js'
 import { announceFilesChanged } from '../content.js'
 import { nextName } from '../paths.js'
 import { SpeedMeter } from './speed.js'
-import { discard, isResumable, sendFile, sendResumable } from './upload-request.js'
+import { discard, isResumable, send } from './upload-request.js'
 
 /** @import { PickedFile } from './pick-files.js' @import { Choice } from '../change-dialogs.js' */
 
 /**
  * @typedef {'waiting' | 'sending' | 'paused' | 'done' | 'exists' | 'failed' | 'skipped' | 'cancelled'} UploadState
  * @typedef {{ id: number, file: File, path: string, state: UploadState, sent: number, choice?: Choice,
- *   isInterrupted?: boolean, error?: unknown, abort?: AbortController }} Upload `choice`: about the name that exists
+ *   isInterrupted?: boolean, isAlone: boolean, error?: unknown, abort?: AbortController }} Upload `choice`: about the name that exists
  */
 
 // Two of the browser's six connections stay free for listings.
 const atOnce = 4
+const groupFiles = 100
+const groupBytes = () => Math.min(4 * 1024 * 1024, config.upload_part_bytes)
+// Some of a group may be refused with these, and the others stored.
+const ofSome = [400, 404, 409, 412, 413, 507]
 const announceMs = 1500
 
 /** Sends files a few at a time; each can be cancelled and tried again. Dispatches `change`, at most once a frame. */
@@ -41,7 +45,8 @@ class UploadQueue extends EventTarget {
       const fault = `${formatBytes(file.size)} is more than the ${formatBytes(max)} that the service takes`
       const error = file.size > max ? new Error(fault) : undefined
       const state = error ? 'failed' : 'waiting'
-      this.items.push({ id: this.#nextId++, file, path, state, sent: 0, error })
+      const isAlone = /[%\\]/.test(path) // In a form of several these mean other characters.
+      this.items.push({ id: this.#nextId++, file, path, state, sent: 0, error, isAlone })
     }
     this.#advance()
   }
@@ -49,14 +54,15 @@ class UploadQueue extends EventTarget {
   /** @param {Upload} upload */
   cancel(upload) {
     if (!isOpen(upload)) return
-    this.#set(upload, { state: 'cancelled', sent: 0 })
+    Object.assign(upload, { state: 'cancelled', sent: 0 })
     upload.abort?.abort()
     void discard(upload)
+    this.#changed()
   }
 
   /** Keeps what has arrived of a large file, until it is tried again. @param {Upload} upload */
   pause(upload) {
-    this.#set(upload, { state: 'paused' })
+    upload.state = 'paused'
     upload.abort?.abort()
   }
 
@@ -95,33 +101,52 @@ class UploadQueue extends EventTarget {
   }
 
   #advance() {
-    for (const next of this.items.filter(({ state }) => state === 'waiting'))
-      if (this.#running < atOnce) void this.#send(next)
+    while (this.#running < atOnce) {
+      const group = this.#nextGroup()
+      if (group.length === 0) break
+      void this.#send(group)
+    }
     void this.#settleExisting()
     this.#changed()
   }
 
-  /** @param {Upload} upload */
-  async #send(upload) {
+  /** A large file by itself, or small ones together: the service stores them as one change. */
+  #nextGroup() {
+    const waiting = this.items.filter(({ state }) => state === 'waiting')
+    const kindOf = (/** @type {Upload} */ { id, isAlone, choice }) =>
+      isAlone ? id : choice === 'replace'
+    let bytes = 0
+    const end = waiting.findIndex((each, at) => {
+      bytes += each.file.size
+      const isOther = kindOf(each) !== kindOf(waiting[0] ?? each)
+      return at === groupFiles || (at > 0 && (isOther || bytes > groupBytes()))
+    })
+    return end < 0 ? waiting : waiting.slice(0, end)
+  }
+
+  /** @param {Upload[]} group */
+  async #send(group) {
     this.#running += 1
     const abort = new AbortController()
     const { signal } = abort
-    this.#set(upload, { state: 'sending', abort })
-    const { file, choice } = upload
+    const setAll = (/** @type {(upload: Upload) => Partial<Upload>} */ change) => {
+      for (const upload of group) Object.assign(upload, change(upload))
+      this.#changed()
+    }
+    setAll(() => ({ state: 'sending', abort }))
+    const onWait = () => setAll(() => ({ isInterrupted: true }))
+    const bytes = group.reduce((sum, { file }) => sum + file.size, 0) || 1
     const onProgress = (/** @type {number} */ sent) =>
-      this.#set(upload, { sent: Math.min(sent, file.size), isInterrupted: false })
-    const onWait = () => this.#set(upload, { isInterrupted: true })
+      setAll(({ file }) => ({ sent: file.size * Math.min(1, sent / bytes), isInterrupted: false }))
     try {
-      const send = isResumable(file) ? sendResumable : sendFile
-      await send({ ...upload, signal, onProgress, onWait })
-      Object.assign(upload, { state: 'done', sent: file.size })
+      await send({ files: group, signal, onProgress, onWait })
+      setAll(({ file }) => ({ state: 'done', sent: file.size }))
       this.#announce()
     } catch (error) {
-      if (!signal.aborted) {
-        const isMet = explain(error).code === 'precondition_failed' && choice !== 'replace'
-        if (!isResumable(file)) upload.sent = 0
-        Object.assign(upload, isMet ? { state: 'exists' } : { state: 'failed', error })
-      }
+      setAll(({ file, sent }) => ({ sent: isResumable(file) ? sent : 0 }))
+      const sent = group.filter(({ state }) => state === 'sending')
+      if (signal.aborted) for (const upload of sent) upload.state = 'waiting'
+      else refuse(sent, error)
     }
     this.#running -= 1
     this.#advance()
@@ -129,21 +154,29 @@ class UploadQueue extends EventTarget {
 
   // Of those whose names exist one after the other is asked about, until the choice is for all.
   async #settleExisting() {
-    const upload = this.items.find(({ state }) => state === 'exists')
-    if (!upload || this.#isAsking) return
+    const existing = this.items.filter(({ state }) => state === 'exists')
+    if (existing.length === 0 || this.#isAsking) return
     this.#isAsking = true
-    upload.choice ??= this.#choiceForAll ?? (await this.#ask(upload))
+    // All at once: there may be thousands.
+    const found = existing.map((each) => (each.choice ?? this.#choiceForAll) || compare(each))
+    for (const [at, upload] of existing.entries()) {
+      const known = await found[at]
+      const choice =
+        upload.choice ?? (known === 'same' ? known : this.#choiceForAll) ?? (await this.#ask(known))
+      if (upload.state !== 'exists') continue // It was cancelled meanwhile.
+      if (choice === 'same') Object.assign(upload, { state: 'done', sent: upload.file.size })
+      else Object.assign(upload, { choice, state: choice === 'skip' ? 'skipped' : 'waiting' })
+      if (choice === 'keep-both') upload.path = nextName(upload.path)
+      this.#changed()
+    }
     this.#isAsking = false
-    if (upload.choice === 'keep-both') upload.path = nextName(upload.path)
-    // It may have been cancelled meanwhile.
-    if (upload.state === 'exists') upload.state = upload.choice === 'skip' ? 'skipped' : 'waiting'
     this.#advance()
   }
 
-  /** @param {Upload} upload */
-  async #ask(upload) {
+  /** @param {unknown} comparison @returns {Promise<Choice>} */
+  async #ask(comparison) {
     const others = this.items.filter(isOpen).length - 1
-    const answer = await askAboutExisting(await compare(upload), others)
+    const answer = await askAboutExisting(comparison, others)
     if (answer?.forAll) this.#choiceForAll = answer.choice
     return answer?.choice ?? 'skip'
   }
@@ -153,12 +186,6 @@ class UploadQueue extends EventTarget {
     if (this.items.some(isOpen) && now - this.#announcedAt < announceMs) return
     this.#announcedAt = now
     announceFilesChanged()
-  }
-
-  /** @param {Upload} upload @param {Partial<Upload>} changes */
-  #set(upload, changes) {
-    Object.assign(upload, changes)
-    this.#changed()
   }
 
   #changed() {
@@ -174,13 +201,37 @@ class UploadQueue extends EventTarget {
   }
 }
 
-/** The file that exists beside the one that was chosen. @param {Upload} upload */
+/**
+ * The name of one may exist: the others go again without it. Some may be refused, it is not known which: each goes alone.
+ * @param {Upload[]} group
+ * @param {unknown} error
+ */
+function refuse(group, error) {
+  const { status, code, body } = explain(error)
+  const isOne = group.length === 1
+  const met = group.filter(
+    ({ path }) => code === 'precondition_failed' && (isOne || body.paths?.includes(path)),
+  )
+  const isFinal = isOne || !ofSome.includes(status)
+  for (const upload of group) {
+    if (met.includes(upload)) upload.state = 'exists'
+    else if (isFinal) Object.assign(upload, { state: 'failed', error })
+    else Object.assign(upload, { state: 'waiting', isAlone: met.length === 0 })
+  }
+}
+
+/** The file that exists beside the one that was chosen. @param {Upload} upload @returns {Promise<unknown>} `same`: equal, perhaps by this very upload */
 async function compare({ path, file }) {
-  const found = await get('files', '/api/files/{path}', { params: { path } }).catch(() => undefined)
+  const params = { path }
+  const there = await get('files', '/api/files/{path}', { params }).catch(() => undefined)
+  if (there?.size === file.size && !isResumable(file)) {
+    const digest = await crypto.subtle?.digest('SHA-256', await file.arrayBuffer()) // Not on plain HTTP.
+    if (digest && new Uint8Array(digest).toHex?.() === there.sha256) return 'same'
+  }
   return html`
     <p>There is a file at <code>${path}</code> already.</p>
     <dl class="facts">
-      ${found ? html`<div><dt>There</dt><dd>${formatBytes(found.size)}, changed ${formatTime(found.updated_at)}</dd></div>` : nothing}
+      ${there ? html`<div><dt>There</dt><dd>${formatBytes(there.size)}, changed ${formatTime(there.updated_at)}</dd></div>` : nothing}
       <div><dt>Yours</dt><dd>${formatBytes(file.size)}, changed ${formatTime(new Date(file.lastModified).toISOString())}</dd></div>
     </dl>`
 }

@@ -4,30 +4,47 @@ import { ApiError, config, explain, unreachable, urlOf } from '../../api/transpo
 /**
  * @import { Upload } from './upload-queue.js'
  * @typedef {Pick<Upload, 'file' | 'path' | 'choice'>} ChosenFile
- * @typedef {ChosenFile & { signal: AbortSignal, onProgress: (sent: number) => void, onWait: () => void }} FileUpload `onWait`:
- *   interrupted; tried again by itself
+ * @typedef {{ signal: AbortSignal, onProgress: (sent: number) => void }} Sending
  */
 
 /**
- * Uploads one file. All uploads have one URL, so that the browser's preflight is needed once.
- * @param {FileUpload} upload unless its choice is `replace`, an existing file is refused with `precondition_failed`
+ * Uploads a large file part by part, or small ones together, all or none. What passes by itself is tried again by itself.
+ * @param {Sending & { files: ChosenFile[], onWait: () => void }} upload all with the choice to replace, or all without: then
+ *   files that exist are refused with `precondition_failed`; `onWait`: interrupted
+ * @returns {Promise<unknown>}
  * @throws {ApiError}
  */
-export function sendFile({ file, path, choice, signal, onProgress }) {
+export const send = ({ files, onWait, ...sending }) => {
+  const [first] = files
+  const isLarge = first && isResumable(first.file)
+  const sent = isLarge ? sendRest({ ...first, ...sending }) : sendTogether(files, sending)
+  return sent.catch(async (error) => {
+    if (!isPassing(error)) throw error
+    onWait()
+    await pause(sending.signal)
+    return send({ files, onWait, ...sending })
+  })
+}
+
+/** @param {ChosenFile[]} files @param {Sending} sending */
+async function sendTogether(files, { signal, onProgress }) {
+  const [only] = files.length === 1 ? files : []
   const body = new FormData()
-  body.append('path', path)
-  body.append('file', file)
+  if (only) body.append('path', only.path)
+  for (const { file, path } of files) body.append(only ? 'file' : 'files', file, path)
+  // A file that changed meanwhile is refused here, with a reason.
+  await Promise.all(files.map(({ file }) => file.slice(0, 1).arrayBuffer()))
   /** @type {Record<string, string>} */
-  const headers = choice === 'replace' ? {} : { 'if-none-match': '*' }
-  return sendBytes('POST', '/api/files/upload', { headers, body, signal, onProgress })
+  const headers = files[0]?.choice === 'replace' ? {} : { 'if-none-match': '*' }
+  const path = `/api/files/upload${only ? '' : '/batch'}`
+  return sendBytes('POST', path, { headers, body, signal, onProgress })
 }
 
 /**
  * XMLHttpRequest, since fetch reports no progress of what is sent.
  * @param {string} method
  * @param {string} path
- * @param {{ headers: Record<string, string>, body: FormData | Blob, signal: AbortSignal,
- *   onProgress: (sent: number) => void }} message
+ * @param {Sending & { headers: Record<string, string>, body: FormData | Blob }} message
  * @throws {ApiError}
  */
 const sendBytes = (method, path, { headers, body, signal, onProgress }) =>
@@ -67,15 +84,6 @@ const pauseMs = 2000
 /** @param {File} file */
 export const isResumable = ({ size }) => size > config.upload_part_bytes
 
-/** @param {FileUpload} upload @returns {Promise<unknown>} @throws {ApiError} what does not pass by itself */
-export const sendResumable = (upload) =>
-  sendRest(upload).catch(async (error) => {
-    if (!isPassing(error)) throw error
-    upload.onWait()
-    await pause(upload.signal)
-    return sendResumable(upload)
-  })
-
 /** Ends it at the service, which forgets its bytes. @param {ChosenFile} upload */
 export async function discard(upload) {
   const address = readStored()[keyOf(upload)]
@@ -95,7 +103,7 @@ const end = (address, attempts = 20) =>
 export const interruptedPaths = () =>
   Object.keys(readStored()).map((key) => /** @type {string} */ (JSON.parse(key)[0]))
 
-/** @param {FileUpload} upload */
+/** @param {ChosenFile & Sending} upload */
 async function sendRest(upload) {
   const { file, signal, onProgress } = upload
   const known = readStored()[keyOf(upload)]
@@ -116,7 +124,7 @@ async function sendRest(upload) {
   keep(upload, undefined)
 }
 
-/** @param {FileUpload} upload @returns {Promise<string>} its address */
+/** @param {ChosenFile & Sending} upload @returns {Promise<string>} its address */
 async function create(upload) {
   const { file, path, choice, signal } = upload
   const metadata = `path ${toBase64(path)},overwrite ${toBase64(String(choice === 'replace'))}`

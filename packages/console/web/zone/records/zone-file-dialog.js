@@ -36,7 +36,6 @@ export async function openZoneFile({ domain, draft, base }) {
     get confirm() {
       return outcome ? 'Add the rest to the draft' : 'Add to the draft'
     },
-    busy: 'Checking…',
     isReady: () => text.trim() !== '' && (!outcome || outcome.zone !== undefined),
     ways: () => ({
       email_type_conflict: ['Use own mail servers (MX)', () => (emailType = 'MX')],
