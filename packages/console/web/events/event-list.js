@@ -98,7 +98,7 @@ function eventItem({ type, at, by, data: anyData }) {
 function summaryOf(type, data) {
   if (type === 'files.changed') {
     const paths = data.paths ?? []
-    const more = (data.file_count ?? paths.length) - 1
+    const more = (data.added + data.replaced + data.removed || paths.length) - 1 // No counts: some are hidden.
     return html`${data.action} <code>${data.prefix ?? paths[0] ?? ''}</code>${more > 0 ? ` and ${formatCount(more, 'more file')}` : nothing}`
   }
   if (type === 'version.created') return html`version <code>${data.version}</code>`

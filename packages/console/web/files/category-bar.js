@@ -13,12 +13,8 @@ export const categoryBar = (categories, chosen, onChoose) => html`
     <div class="category-chips" role="group" aria-label="Categories">
       ${categories.map(
         ({ category, file_count: count, total_size: size }) => html`
-          <button
-            class="category-chip"
-            aria-pressed=${category === chosen}
-            title="${formatCount(count, 'file')}, ${formatBytes(size)}"
-            @click=${() => onChoose(category === chosen ? '' : category)}
-          >
+          <button class="category-chip" aria-pressed=${category === chosen} title="${formatCount(count, 'file')}, ${formatBytes(size)}"
+            @click=${() => onChoose(category === chosen ? '' : category)}>
             <span class="swatch ${category}"></span>${category} <span class="count">${formatNumber(count)}</span>
           </button>`,
       )}

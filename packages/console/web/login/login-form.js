@@ -82,7 +82,10 @@ export const loginPage = () => html`
       <h1>Domains and files</h1>
       ${
         offeredServices().length === 0
-          ? notice('No service is configured: set DOMAIN_SERVICE_URL or STATIC_SERVICE_URL.', 'warn')
+          ? notice(
+              'No service is configured: set DOMAIN_SERVICE_URL or STATIC_SERVICE_URL.',
+              'warn',
+            )
           : html`
             <p class="muted">Log in with the account of your services.</p>
             <login-form></login-form>

@@ -11,6 +11,16 @@ import { splitList } from '../ui/format.js'
 /** @type {Purpose['settings']} */
 const bearer = ({ token }) => [['Header', `Authorization: Bearer ${token}`]]
 
+/** @param {Api.ServiceName} service @param {string} title @param {string} hint @returns {Purpose} */
+const reader = (service, title, hint) => ({
+  title,
+  hint,
+  service,
+  asks: [],
+  role: 'viewer',
+  settings: bearer,
+})
+
 /** @type {Record<string, Purpose>} */
 export const purposes = {
   router: {
@@ -55,14 +65,7 @@ export const purposes = {
     limit: ({ domain }) => (domain ? { domains: [domain] } : {}),
     settings: bearer,
   },
-  readDomains: {
-    title: 'Program that only reads domains',
-    hint: 'For monitoring and backups.',
-    service: 'domains',
-    asks: [],
-    role: 'viewer',
-    settings: bearer,
-  },
+  readDomains: reader('domains', 'Program that only reads domains', 'For monitoring and backups.'),
   upload: {
     title: 'Program that uploads files',
     hint: 'For deployments and scripts. May store, move and delete files.',
@@ -74,14 +77,7 @@ export const purposes = {
       return [['Example', `curl -T page.html ${header} ${url}/api/files/site/page.html`]]
     },
   },
-  readFiles: {
-    title: 'Program that only lists files',
-    hint: 'For monitoring and statistics.',
-    service: 'files',
-    asks: [],
-    role: 'viewer',
-    settings: bearer,
-  },
+  readFiles: reader('files', 'Program that only lists files', 'For monitoring and statistics.'),
 }
 
 /** The body of the request. @param {Purpose} purpose @param {Answers & { name: string, days: string }} form @returns {Api.TokenInput} */

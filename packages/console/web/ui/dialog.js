@@ -14,6 +14,7 @@ import { errorNotice, iconButton, toast } from './states.js'
 export function openDialog({ title, className = '', isLocked = () => false, draw }) {
   const dialog = document.createElement('dialog')
   dialog.className = `dialog ${className}`
+  dialog.tabIndex = -1 // It has the focus until something in it can.
   dialog.setAttribute('aria-label', title)
   /** @type {PromiseWithResolvers<Result | undefined>} */
   const { promise, resolve } = Promise.withResolvers()
@@ -50,7 +51,7 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
   update()
   dialog.showModal()
   overlays.add(leave)
-  focusNext()
+  if (!focusNext()) dialog.focus()
   return promise
 }
 

@@ -26,23 +26,10 @@ export function field(shown) {
 
 /** @param {Field} field @param {string} note */
 const textInput = (field, note) => html`
-  <input
-    id=${field.id}
-    name=${field.id}
-    type=${field.type ?? 'text'}
-    .value=${field.value}
-    placeholder=${field.placeholder ?? nothing}
-    autocomplete=${/** @type {any} */ (field.autocomplete ?? 'off')}
-    inputmode=${/** @type {any} */ (field.inputMode ?? nothing)}
-    list=${field.list ?? nothing}
-    spellcheck="false"
-    ?required=${field.isRequired}
-    ?disabled=${field.isDisabled}
-    ?autofocus=${field.isFocused}
-    aria-invalid=${field.fault ? 'true' : 'false'}
-    aria-describedby=${note}
-    @input=${inputHandler(field.onInput)}
-  />`
+  <input id=${field.id} name=${field.id} type=${field.type ?? 'text'} .value=${field.value} placeholder=${field.placeholder ?? nothing}
+    autocomplete=${/** @type {any} */ (field.autocomplete ?? 'off')} inputmode=${/** @type {any} */ (field.inputMode ?? nothing)}
+    list=${field.list ?? nothing} spellcheck="false" ?required=${field.isRequired} ?disabled=${field.isDisabled} ?autofocus=${field.isFocused}
+    aria-invalid=${field.fault ? 'true' : 'false'} aria-describedby=${note} @input=${inputHandler(field.onInput)} />`
 
 /** @param {Field} field @param {string} note */
 const textArea = (field, note) => html`
@@ -117,17 +104,8 @@ export const checkbox = (label, isChecked, onChange, hint) => html`
  * @param {{ label: string, value: string, onInput: (value: string) => void }} field
  */
 export const searchBox = ({ label, value, onInput }) => html`
-  <input
-    class="search"
-    type="search"
-    data-search
-    aria-label=${label}
-    placeholder=${label}
-    .value=${value}
-    autocomplete="off"
-    spellcheck="false"
-    @input=${inputHandler(onInput)}
-  />`
+  <input class="search" type="search" data-search aria-label=${label} placeholder=${label} .value=${value}
+    autocomplete="off" spellcheck="false" @input=${inputHandler(onInput)} />`
 
 /**
  * The parts of a view, or choices of which all are shown.

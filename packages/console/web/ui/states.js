@@ -92,7 +92,7 @@ export function show({ value, error, reload }, ready, rows) {
   const countdown = html`<retry-countdown .error=${error} .retry=${reload}></retry-countdown>`
   const isPassing = explain(error).retryAfter !== undefined
   const content = html`${errorText(error)} ${isPassing ? countdown : nothing}`
-  return html`${notice(content, 'bad', ['Try again', reload])}${value === undefined ? nothing : ready(value)}`
+  return html`${notice(content, isPassing ? 'warn' : 'bad', ['Try again', reload])}${value === undefined ? nothing : ready(value)}`
 }
 
 /** Tries again by itself when the service said to, or after a few seconds where it did not answer. */

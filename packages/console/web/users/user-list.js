@@ -150,9 +150,7 @@ function openPasswordReset(service, username) {
 }
 
 /** @param {string} username @param {string} invite */
-const inviteOnce = (username, invite) =>
-  secretOnce(
-    html`<strong>Send this code to ${username}.</strong> It is shown this once, and valid for 72 hours: on the login page, “I have an invite”.`,
-    invite,
-    'Invite',
-  )
+function inviteOnce(username, invite) {
+  const words = html`<strong>Send this code to ${username}.</strong> It is shown this once, and valid for 72 hours: on the login page, “I have an invite”.`
+  return secretOnce(words, invite, 'Invite')
+}

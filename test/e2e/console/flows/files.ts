@@ -24,6 +24,8 @@ export const fileFlows: Flows = {
     await tester.goTo('/files/thousand/')
     await tester.text('1,000 files').waitFor()
     await tester.button('Close the list of uploads').click()
+    await tester.goTo('/events')
+    await tester.text(/thousand.* and 99 more files/).waitFor()
   },
 
   'finds a file by three letters of its name': async (tester) => {

@@ -54,7 +54,8 @@ export const recordFlows: Flows = {
     await tester.text('1 change not applied yet').waitFor()
     await page.keyboard.press('r')
     await tester.text('1 changed').waitFor()
-    await tester.button('Apply').click()
+    await page.locator('button:focus', { hasText: 'Apply' }).waitFor()
+    await page.keyboard.press('Enter')
     await tester.text('Applied and verified').waitFor()
     assert.equal(await hasRecord(tester, '203.0.113.99'), true)
   },
