@@ -5,7 +5,6 @@ import {
   now,
   type Sql,
   type SqlTransaction,
-  type Statement,
   sql,
 } from '@domains-and-files/persistence'
 import { slices } from '../clock.ts'
@@ -88,22 +87,13 @@ export class GivenZones {
     await this.#sql.run(sql`update ${zones} set is_submitted = 0 where base is not null`)
   }
 
-  /** From the oldest list whose write is not known to be done on, all lists. */
-  submitted(to: GivenTo): Promise<GivenZone[]> {
-    const isList = sql`${isOf(to)} and is_submitted = 1`
-    return this.#select(sql`${isList}
-      and id >= (select min(id) from ${zones} where ${isList} and base is not null)`)
-  }
-
-  /** Zones that have records by the client's own spelling, also of the last two hours. */
-  spelled({ token, domain }: GivenTo): Promise<GivenZone[]> {
-    return this.#select(sql`token = ${token} and domain = ${domain} and ${isSpelled}`)
-  }
-
-  async #select(condition: Statement): Promise<GivenZone[]> {
-    const rows = await this.#sql.all<ZoneRow>(
-      sql`select id, is_submitted, zone, base from ${zones} where ${condition} order by id`,
-    )
+  /** From the oldest list whose write is not known to be done on, all lists; also those of two hours that are spelled otherwise. */
+  async submitted(to: GivenTo): Promise<GivenZone[]> {
+    const isList = sql`${isOf(to)} and ${isSince(keptMs)} and is_submitted = 1`
+    const rows = await this.#sql.all<ZoneRow>(sql`
+      select id, is_submitted, zone, case when ${isSince(keptMs)} then base end as base from ${zones}
+      where ${isOf(to)} and (${isSpelled} or ${isList}
+        and id >= (select min(id) from ${zones} where ${isList} and base is not null)) order by id`)
     return rows.map(toGivenZone)
   }
 
@@ -122,7 +112,7 @@ export class GivenZones {
       await transaction.all(sql`select id from ${zones} where ${isOf(to)} order by id ${forUpdate}`)
       const rows = await transaction.all<ZoneRow>(
         sql`select id, is_submitted, zone, base from ${zones}
-          where ${isOf(to)} order by id`,
+          where ${isOf(to)} and ${isSince(keptMs)} order by id`,
       )
       const given: GivenZone[] = []
       const nextSlice = slices()
@@ -168,8 +158,7 @@ export class GivenZones {
 const isSince = (ms: number) => sql`at > ${now} - ${ms}`
 const isSpelled = sql`zone like '%"spelling":%' and ${isSince(spelledMs)}`
 
-const isOf = ({ token, domain }: GivenTo) =>
-  sql`token = ${token} and domain = ${domain} and ${isSince(keptMs)}`
+const isOf = ({ token, domain }: GivenTo) => sql`token = ${token} and domain = ${domain}`
 
 async function insert(
   database: SqlTransaction,

@@ -134,28 +134,18 @@ export class ZoneSweep {
 
   /** How far it is: of the domains, those that were seen within the interval. */
   async state() {
-    const { intervalMs, clock, isActive } = this.#options
-    const times = (await this.#sightings()).map(({ readAt }) => readAt)
-    const oldest = Math.min(...times)
+    const { domains, intervalMs, clock, isActive, ledger } = this.#options
+    const sightings = await ledger.knownZones.sightings()
+    const times = domains.managed.map((name) => sightings.get(name)?.readAt ?? 0)
+    const seen = times.filter((at) => at > clock.now() - intervalMs)
+    const oldest = times.reduce((least, at) => Math.min(least, at), Number.POSITIVE_INFINITY)
     return {
       interval_s: intervalMs / 1_000,
       is_active: intervalMs > 0 && isActive(),
       domains: times.length,
-      seen: times.filter((at) => at > clock.now() - intervalMs).length,
+      seen: seen.length,
       oldest_seen_at: oldest > 0 && oldest < Infinity ? new Date(oldest).toISOString() : null,
     }
-  }
-
-  /** When each domain was seen; never: 0. */
-  async #sightings() {
-    const { domains, ledger } = this.#options
-    const sightings = await ledger.knownZones.sightings()
-    return domains.managed.map((name) => ({
-      name,
-      readAt: 0,
-      isPending: false,
-      ...sightings.get(name),
-    }))
   }
 
   #schedule(inMs: number) {
@@ -179,9 +169,11 @@ export class ZoneSweep {
 
   // First those of which a difference waits for a second read.
   async #findDue(): Promise<string | undefined> {
-    const { clock, intervalMs } = this.#options
+    const { domains, ledger, clock, intervalMs } = this.#options
+    const sightings = await ledger.knownZones.sightings()
     const now = clock.now()
-    const due = (await this.#sightings()).flatMap(({ name, readAt, isPending }) => {
+    const due = domains.managed.flatMap((name) => {
+      const { readAt = 0, isPending = false } = sightings.get(name) ?? {}
       const lastAt = Math.max(readAt, this.#triedAt.get(name) ?? 0)
       return lastAt <= now - (isPending ? idleMs : intervalMs)
         ? [{ name, at: isPending ? 0 : lastAt }]

@@ -61,7 +61,7 @@ export async function getHosts(
   const known = knownOf(zone, ownRows(zone, caller))
   const unlessSame = zone === base ? undefined : knownOf(base, ownRows(base, caller))
   if (hasRole(caller, 'editor')) await givenZones.add(to, { zone: known, base: unlessSame })
-  const spellings = spellingsOf(await givenZones.spelled(to), domain)
+  const spellings = spellingsOf(submitted, domain)
   const hosts = ownRows(zone, caller).map((row) => describeRow(row, domain, spellings))
   const { emailType, usesRegistrarDns } = zone
   const attributes = { Domain: domain.name, EmailType: emailType, IsUsingOurDNS: usesRegistrarDns }
