@@ -34,6 +34,9 @@ const usersFileName = 'users.json'
 export const isAuthTable = (table: string): boolean =>
   accountTables.some(({ name: own }) => own === table)
 
+/** Whether rows of an earlier backup are left out: sessions that ended then. */
+export const isDroppedTable = (table: string): boolean => table === 'ended_sessions'
+
 /** Reads the users, API tokens, sessions, the secret and these `others` beside the tokens of a data directory. */
 export async function readAuthFolder<T>(
   places: DataPlaces,

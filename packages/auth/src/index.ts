@@ -1,6 +1,12 @@
 export { callerOf } from './access-control.ts'
 export type { ApiTokens } from './api-tokens/api-tokens.ts'
-export { importUsers, isAuthTable, readAuthFolder, readAuthSchema } from './auth-backup.ts'
+export {
+  importUsers,
+  isAuthTable,
+  isDroppedTable,
+  readAuthFolder,
+  readAuthSchema,
+} from './auth-backup.ts'
 export {
   Domains,
   Folders,

@@ -1,5 +1,4 @@
 import { name, type Sql, sql } from '@domains-and-files/persistence'
-import { digestOf } from './api-tokens/token-format.ts'
 
 export const oneTimeTable = name('one_time')
 
@@ -20,33 +19,33 @@ export class OneTime {
     this.#now = now
   }
 
-  /** Stores a value under a key, of which only the digest is stored. @returns false if there is one under it. */
-  async put(key: string, value: string, expiresAt: number): Promise<boolean> {
+  /** Stores a value under an id: the digest of what is secret. @returns false if there is one under it. */
+  async put(id: string, value: string, expiresAt: number): Promise<boolean> {
     return await this.#database.transaction(async (transaction) => {
       await transaction.run(
         sql`delete from ${oneTimeTable} where expires_at <= ${this.#now() - clockMarginMs}`,
       )
       const added = await transaction.run(
-        sql`insert into ${oneTimeTable} (id, value, expires_at) values (${digestOf(key)}, ${value}, ${expiresAt})
+        sql`insert into ${oneTimeTable} (id, value, expires_at) values (${id}, ${value}, ${expiresAt})
           on conflict (id) do nothing`,
       )
       return added === 1
     })
   }
 
-  /** Whether there is a value under a key. */
-  async has(key: string): Promise<boolean> {
+  /** Whether there is a value under an id. */
+  async has(id: string): Promise<boolean> {
     const found = await this.#database.get(
-      sql`select 1 as one from ${oneTimeTable} where id = ${digestOf(key)}`,
+      sql`select 1 as one from ${oneTimeTable} where id = ${id}`,
     )
     return found !== undefined
   }
 
-  /** Removes the value under a key. @returns undefined if there is none, or no longer. */
-  async take(key: string): Promise<string | undefined> {
+  /** Removes the value under an id. @returns undefined if there is none, or no longer. */
+  async take(id: string): Promise<string | undefined> {
     const row = await this.#database.transaction((transaction) =>
       transaction.get<{ value: string; expires_at: number }>(
-        sql`delete from ${oneTimeTable} where id = ${digestOf(key)} returning value, expires_at`,
+        sql`delete from ${oneTimeTable} where id = ${id} returning value, expires_at`,
       ),
     )
     return row && row.expires_at > this.#now() ? row.value : undefined

@@ -20,7 +20,12 @@ export const accountTables = {
     ) ${strict}`,
   ],
   sessions: [
-    sql`create table ${name('last_logins')} (
+    sql`create table ${name('ended_sessions')} (
+      id text not null primary key,
+      password text,
+      expires_at ${int8} not null
+    ) ${strict};
+    create table ${name('last_logins')} (
       username text not null primary key,
       at ${int8} not null,
       -- Of a single sign-on.
@@ -43,6 +48,9 @@ export const accountTables = {
       expires_at ${int8} not null
     ) ${strict};
     create index one_time_by_expiry on ${name('one_time')} (expires_at)`,
+    sql`insert into ${name('one_time')} (id, value, expires_at)
+      select id, '', expires_at from ${name('ended_sessions')} where password is null;
+    drop table ${name('ended_sessions')}`,
   ],
 } satisfies Migrations
 

@@ -1,6 +1,9 @@
+import { join } from 'node:path'
+import { SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
 import { OneTime } from '../src/one-time.ts'
-import { openAuthFile } from '../src/open-auth.ts'
+import { authFileName, openAuthFile } from '../src/open-auth.ts'
+import { accountTables } from '../src/tables.ts'
 import { makeFolder } from './support/start.ts'
 
 test('what was used stays used after a restart, until it has expired by the clocks of all replicas', async () => {
@@ -27,9 +30,23 @@ test('what one replica has put is there for another, also by a fast clock', asyn
   const database = openAuthFile(folder.path)
   const [fast, slow] = [new OneTime(database, () => 60_000), new OneTime(database, () => 1000)]
 
-  await fast.put('ended session', '', 2000)
-  await fast.put('ended other', '', 2000)
+  await fast.put('session', '', 2000)
+  await fast.put('other', '', 2000)
 
-  expect([await slow.has('ended session'), await slow.has('ended third')]).toEqual([true, false])
+  expect([await slow.has('session'), await slow.has('third')]).toEqual([true, false])
+  await database.close()
+})
+
+test('sessions that had ended before an update of the service stay ended', async () => {
+  await using folder = await makeFolder()
+  const before = { ...accountTables, one_time: accountTables.one_time.slice(0, 1) }
+  const old = new SqliteSql({ file: join(folder.path, authFileName), migrations: before })
+  await old.run(sql`insert into ended_sessions values ('ended', null, 2000), ('kept', 'x', 2000)`)
+  await old.close()
+
+  const database = openAuthFile(folder.path)
+
+  const oneTime = new OneTime(database, () => 1000)
+  expect([await oneTime.has('ended'), await oneTime.has('kept')]).toEqual([true, false])
   await database.close()
 })

@@ -3,6 +3,7 @@ import type { Logger } from '@domains-and-files/http'
 import type { FastifyInstance } from 'fastify'
 import * as client from 'openid-client'
 import { z } from 'zod'
+import { digestOf } from '../api-tokens/token-format.ts'
 import { loginFailed, notAllowed, notBegun, providerAway } from '../errors.ts'
 import { isLoopback } from '../issuer-url.ts'
 import type { OneTime } from '../one-time.ts'
@@ -124,7 +125,7 @@ export class SingleSignOn {
    */
   async redeem(code: string, verifier: string): Promise<User | undefined> {
     const { users, oneTime, lastLogins } = this.#options
-    const value = await oneTime.take(`code ${code}`)
+    const value = await oneTime.take(digestOf(`code ${code}`))
     if (value === undefined) return undefined
     const { username, id, rights, challenge } = Redeemable.parse(JSON.parse(value))
     const user = await users.find(username)
@@ -144,7 +145,7 @@ export class SingleSignOn {
     const { username, id = '' } = await bindUser(users, identity, rights.role)
     const code = randomText()
     const value: z.infer<typeof Redeemable> = { username, id, rights, challenge }
-    await oneTime.put(`code ${code}`, JSON.stringify(value), now() + codeSeconds * 1000)
+    await oneTime.put(digestOf(`code ${code}`), JSON.stringify(value), now() + codeSeconds * 1000)
     return code
   }
 

@@ -2,7 +2,6 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { type Sql, sql } from '@domains-and-files/persistence'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import { digestOf } from '../api-tokens/token-format.ts'
 import { type OneTime, oneTimeTable } from '../one-time.ts'
 import { type Caller, callerOfUser, limitsOf, Role } from '../rights.ts'
 import type { Trust, Trusts } from '../trusts/trusts.ts'
@@ -124,17 +123,17 @@ export class SessionTokens {
 
   /** Ends the session of a caller now, at every replica. */
   async end({ session = '', expiresAt }: Caller): Promise<void> {
-    await this.#options.oneTime.put(endingOf(session), '', expiresAt?.getTime() ?? 0)
+    await this.#options.oneTime.put(session, '', expiresAt?.getTime() ?? 0)
   }
 
   /** Undefined if the session has ended. In PostgreSQL one query tells both. */
   async #userOf({ jti, sub }: z.infer<typeof Claims>): Promise<User | undefined> {
     const { database, users, oneTime } = this.#options
     if (database.dialect !== 'postgres')
-      return (await oneTime.has(endingOf(jti))) ? undefined : users.find(sub)
+      return (await oneTime.has(jti)) ? undefined : users.find(sub)
     const row = await database.get<{ definition: string }>(
       sql`select definition from ${usersTable} where username = ${sub}
-        and not exists (select 1 from ${oneTimeTable} where id = ${digestOf(endingOf(jti))})`,
+        and not exists (select 1 from ${oneTimeTable} where id = ${jti})`,
     )
     return row && activeUserOf(row)
   }
@@ -175,8 +174,6 @@ export class SessionTokens {
     return made
   }
 }
-
-const endingOf = (session: string) => `ended ${session}`
 
 const issuer = 'domains-and-files'
 const maxWorkloadS = 900

@@ -7,6 +7,7 @@ import {
 } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { digestOf } from '../api-tokens/token-format.ts'
 import type { AuthContext } from '../auth-context.ts'
 import { IssuerAwayError, issuerAway, TokenRefusedError } from '../errors.ts'
 import type { Trust } from './trusts.ts'
@@ -161,7 +162,7 @@ async function admit(
     .sort((one, other) => Object.keys(other.claims).length - Object.keys(one.claims).length)
   const { subject, identity, endsAt } = verified
   if (!trust) throw new TokenRefusedError(`no trust has the audience and claims of ${subject}`)
-  if (!(await oneTime.put(`workload ${identity}`, '', endsAt)))
+  if (!(await oneTime.put(digestOf(`workload ${identity}`), '', endsAt)))
     throw new TokenRefusedError(`it was exchanged before, by ${subject}`)
   return { trust, subject }
 }

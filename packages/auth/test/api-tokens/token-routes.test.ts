@@ -387,6 +387,7 @@ test('a disk that cannot be written refuses a new token and keeps the old ones',
   const { token } = await service.createToken('edda')
   const owner = await service.tokenOf('edda')
   const { database } = service.tokens
+  database.exec('vacuum')
   database.pragma(`max_page_count = ${database.pragma('page_count', { simple: true })}`)
   const name = 'x'.repeat(100)
   const domains = Array.from({ length: 100 }, (_, at) => `${'d'.repeat(60)}${at}.com`)

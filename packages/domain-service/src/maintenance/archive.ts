@@ -4,6 +4,7 @@ import {
   authMigrations,
   importUsers,
   isAuthTable,
+  isDroppedTable,
   openAuthFile,
   readAuthFolder,
   readAuthSchema,
@@ -110,8 +111,10 @@ export async function openDatabaseTarget(settings: Database): Promise<DatabaseTa
   }
 }
 
-const write = (database: Sql, table: string, rows: Row[]) =>
-  writeRows(database, table, rows.map(restored[table] ?? ((row) => row)))
+async function write(database: Sql, table: string, rows: Row[]): Promise<void> {
+  if (isDroppedTable(table)) return
+  await writeRows(database, table, rows.map(restored[table] ?? ((row) => row)))
+}
 
 /** Rows that a restore changes. */
 const restored: Record<string, (row: Row) => Row> = {

@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -156,4 +165,20 @@ test('a folder belongs to one process', async () => {
     1,
     `Another process is using ${service.dataDir}: stop it first.\n`,
   ])
+})
+
+test('sessions that had ended when an earlier version made a backup are left out', async () => {
+  const [backup, copy] = [join(makeFolder(), 'monday'), join(makeFolder(), 'copy')]
+  await using service = await start()
+  const made = runCli(service.dataDir, 'backup', backup)
+  const [name = ''] = readdirSync(join(backup, 'snapshots'))
+  const fileOf = (file: string) => join(backup, 'snapshots', name, file)
+  // Any table with rows.
+  renameSync(fileOf('last_logins.ndjson.zst'), fileOf('ended_sessions.ndjson.zst'))
+  const manifest = readFileSync(fileOf('manifest.json'), 'utf8')
+  writeFileSync(fileOf('manifest.json'), manifest.replace('"last_logins"', '"ended_sessions"'))
+
+  const restored = runCli(copy, 'restore', backup)
+
+  expect([made.status, restored.status]).toEqual([0, 0])
 })

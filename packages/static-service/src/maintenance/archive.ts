@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import {
   importUsers,
   isAuthTable,
+  isDroppedTable,
   openAuthFile,
   readAuthFolder,
   readAuthSchema,
@@ -124,6 +125,7 @@ export async function openSharedTarget(): Promise<DatabaseTarget> {
 
 const targetOf = (stores: Stores, tokens: Sql, opened: AsyncDisposableStack): RestoreTarget => ({
   async write(table, rows, blobs) {
+    if (isDroppedTable(table)) return
     if (isAuthTable(table) || keptTables.includes(table)) return writeRows(tokens, table, rows)
     if (!catalogTables.includes(table))
       throw new DataDirError(`The backup has a table ${table}, which is not known.`)
