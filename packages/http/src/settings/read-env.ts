@@ -20,7 +20,10 @@ export function readEnv<Schema extends z.ZodObject>(
     const value = env[name] || readSecretFile(name, env[`${name}_FILE`], errors)
     if (value) values[name] = value
   }
-  const result = schema.safeParse(values, { error: describeIssue, reportInput: true })
+  const result = schema.safeParse(values, {
+    ...{ error: describeIssue, reportInput: true },
+    jitless: true, // Once: compiling a parser would take longer.
+  })
   if (!result.success) {
     errors.push(...result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`))
   }
