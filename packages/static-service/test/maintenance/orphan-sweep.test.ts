@@ -51,3 +51,16 @@ test.each([1, 1000, 1001])(
     expect(rowsIn(dataDir)).toHaveLength(count - 1)
   },
 )
+
+test('the sweep finds every orphan of a store without files', async () => {
+  const { dataDir, catalog, store } = await open()
+  const orphans = Array.from({ length: 300 }, (_, at) => `orphan ${at}`)
+  await Promise.all(
+    orphans.map((each) => store.small.store(digestOf(each), 'identity', Buffer.from(each))),
+  )
+
+  const result = await sweepOrphans(store, catalog)
+
+  expect(result).toEqual({ orphans: 300, missing: [] })
+  expect(rowsIn(dataDir)).toEqual([])
+})

@@ -18,7 +18,7 @@ export class SmallBlobs implements VerifiedContents {
   readonly #read
   readonly #size
   readonly #digests
-  readonly #hasDigest
+  readonly #prefixAfter
   readonly #verified
   /** Verified files whose record is not committed yet. */
   readonly #recording = new Set<string>()
@@ -38,11 +38,16 @@ export class SmallBlobs implements VerifiedContents {
     this.#read = one<Buffer>('select bytes from contents')
     this.#size = one<number>('select length(bytes) from contents')
     this.#verified = one<string>('select stamp from verified_files')
-    const ofRange = 'from contents where digest between ? and ?'
-    const range = (query: string) =>
-      database.prepare<[Buffer, Buffer], string>(`${query} ${ofRange}`).pluck()
-    this.#digests = range('select distinct lower(hex(digest))')
-    this.#hasDigest = range('select 1')
+    this.#digests = database
+      .prepare<[Buffer, Buffer], string>(
+        'select distinct lower(hex(digest)) from contents where digest between ? and ?',
+      )
+      .pluck()
+    this.#prefixAfter = database
+      .prepare<[Buffer], string>(
+        'select lower(hex(substr(min(digest), 1, 1))) from contents where digest > ?',
+      )
+      .pluck()
   }
 
   read(digest: string, coding: ContentCoding): Buffer | undefined {
@@ -55,12 +60,18 @@ export class SmallBlobs implements VerifiedContents {
 
   /** The digests that begin with two hex digits. */
   digests(prefix: string): string[] {
-    return this.#digests.all(...rangeOf(prefix))
+    return this.#digests.all(firstOf(prefix), lastOf(prefix))
   }
 
   /** The first two hex digits of all digests. */
   prefixes(): string[] {
-    return allPrefixes.filter((prefix) => this.#hasDigest.get(...rangeOf(prefix)) !== undefined)
+    const found: string[] = []
+    let next = this.#prefixAfter.get(Buffer.alloc(0))
+    while (next) {
+      found.push(next)
+      next = this.#prefixAfter.get(lastOf(next))
+    }
+    return found
   }
 
   /** Bytes of the database, and those of them that rows to come can take. */
@@ -159,9 +170,7 @@ const [maxTruncations, truncateMs] = [50, 100]
 const keyOf = (digest: string, coding: ContentCoding) =>
   [Buffer.from(digest, 'hex'), contentCodings.indexOf(coding)] as const
 
-const rangeOf = (prefix: string) =>
-  [Buffer.from(prefix.padEnd(64, '0'), 'hex'), Buffer.from(prefix.padEnd(64, 'f'), 'hex')] as const
-
-const allPrefixes = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, '0'))
+const firstOf = (prefix: string) => Buffer.from(prefix.padEnd(64, '0'), 'hex')
+const lastOf = (prefix: string) => Buffer.from(prefix.padEnd(64, 'f'), 'hex')
 
 const nameOf = ({ digest, coding, stamp }: VerifiedContent) => `${digest}.${coding}.${stamp}`
