@@ -58,7 +58,7 @@ export default defineConfig({
     // The first hook that needs PostgreSQL starts it.
     hookTimeout: 1_200_000,
     // vitest's default of one second is too short on a busy machine: only a condition that never holds reaches this.
-    expect: { poll: { timeout: 300_000 } },
+    expect: { poll: { timeout: 600_000 } },
     // Tests mostly wait for disks and child processes: four files at a time keep two cores busy.
     maxWorkers: 4,
     // The files of a project share four processes: a new one for each file takes 0.4 s of a core to load its modules.

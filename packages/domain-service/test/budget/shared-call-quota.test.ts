@@ -54,7 +54,7 @@ test('slots that one replica holds are taken for the others, until it releases t
   await reservation.use()
   reservation.release()
   // The release is recorded in the background.
-  const held = await vi.waitFor(() => second?.reserve(3), { timeout: 300_000 })
+  const held = await vi.waitFor(() => second?.reserve(3), { timeout: 600_000 })
 
   expect(refused).toMatchObject({ code: 'registrar_busy' })
   expect(held?.unused).toBe(3)

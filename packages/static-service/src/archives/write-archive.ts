@@ -23,8 +23,9 @@ export function writeTar(files: AsyncIterable<ArchivedFile>): Readable {
       const entry = packed.entry({ name, size, mtime: new Date(updatedAt) }, (error) =>
         error ? written.reject(error) : written.resolve(),
       )
-      // Awaited below, or after a failure of the content not at all.
+      // Awaited below, or after a failure of the content not at all: that of the stream is one of the entry, too.
       written.promise.catch(() => undefined)
+      entry.on('error', written.reject)
       for await (const chunk of content()) {
         if (!entry.write(chunk)) await Promise.race([drained(entry), written.promise])
       }

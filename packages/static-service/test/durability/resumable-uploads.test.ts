@@ -88,7 +88,7 @@ class Replicas implements AsyncDisposable {
 
   #run(): Promise<Program> {
     this.#started += 1
-    const env = { ...this.#stores.env, DATABASE_TIMEOUT_MS: '60000', S3_TIMEOUT_MS: '60000' }
+    const { env } = this.#stores
     return run(join(this.#folder, String(this.#started)), env)
   }
 

@@ -289,11 +289,7 @@ export class HistoryTester implements AsyncDisposable {
       dataDir: this.#dataDir,
       sliceLimits,
       env: {
-        ...(this.#stores && {
-          DATABASE_TIMEOUT_MS: '60000',
-          S3_TIMEOUT_MS: '60000',
-          ...this.#stores.env,
-        }),
+        ...this.#stores?.env,
         KEEP_HISTORY_DAYS: String(rules.keepDays),
         KEEP_VERSIONS: String(rules.keepVersions),
       },

@@ -22,7 +22,8 @@ export async function startSharedStores(): Promise<SharedStores> {
   const s3 = opened.use(await startS3())
   const owned = opened.move()
   return {
-    env: { DATABASE_URL: url, ...s3.env },
+    // A busy machine is no outage.
+    env: { DATABASE_URL: url, DATABASE_TIMEOUT_MS: '60000', ...s3.env, S3_TIMEOUT_MS: '60000' },
     s3,
     storedContents: async (dataDir) => {
       const { rows } = await connection.query<{ content: string }>(

@@ -152,8 +152,7 @@ export async function start(options: Options = {}): Promise<Service> {
     METRICS_TOKEN: 'metrics-token-of-tests',
     // Most tests want deleted contents to leave the disk at once.
     KEEP_HISTORY_DAYS: '0',
-    // A busy machine is no outage.
-    ...(stores && { DATABASE_TIMEOUT_MS: '60000', S3_TIMEOUT_MS: '60000', ...stores.env }),
+    ...stores?.env,
     ...options.env,
   })
   const log = createLogger({ name: 'static-service', level: 'info' }, sink)

@@ -1,0 +1,34 @@
+import { buffer } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+import { type ArchivedFile, writeTar, writeZip } from '../../src/archives/write-archive.ts'
+
+/** Two files, of which the second cannot be read after some bytes. */
+async function* unreadable(bytes: number): AsyncGenerator<ArchivedFile> {
+  const content = async function* (isWhole: boolean) {
+    yield Buffer.alloc(isWhole ? 100_000 : bytes)
+    if (!isWhole) throw new Error('it cannot be read')
+  }
+  const file = { size: 100_000, updatedAt: new Date(0).toISOString() }
+  yield { name: 'a', content: () => content(true), ...file }
+  yield { name: 'b', content: () => content(false), ...file }
+}
+
+// An error that nobody handles would end the service.
+test.each([
+  ['tar', writeTar, 0],
+  ['tar', writeTar, 50_000],
+  ['zip', writeZip, 0],
+  ['zip', writeZip, 50_000],
+])(
+  'a %s with a file that cannot be read is cut off, and nothing else',
+  async (_name, write, bytes) => {
+    const unhandled: unknown[] = []
+    const note = (error: unknown) => void unhandled.push(error)
+    process.on('uncaughtExceptionMonitor', note)
+
+    await expect(buffer(write(unreadable(bytes)))).rejects.toThrow('it cannot be read')
+
+    process.off('uncaughtExceptionMonitor', note)
+    expect(unhandled).toEqual([])
+  },
+)
