@@ -170,6 +170,7 @@ test('a folder belongs to one process', async () => {
 test('sessions that had ended when an earlier version made a backup are left out', async () => {
   const [backup, copy] = [join(makeFolder(), 'monday'), join(makeFolder(), 'copy')]
   await using service = await start()
+  await service.call('GET', zone)
   const made = runCli(service.dataDir, 'backup', backup)
   const [name = ''] = readdirSync(join(backup, 'snapshots'))
   const fileOf = (file: string) => join(backup, 'snapshots', name, file)

@@ -403,6 +403,7 @@ test('metrics tell when the last backup was made, and when one was last verified
 test('sessions that had ended when an earlier version made a backup are left out', async () => {
   const [backup, copy] = [join(makeFolder(), 'monday'), join(makeFolder(), 'copy')]
   await using service = await start()
+  await service.put('file', 'content')
   const made = await finish(begin(service.dataDir, 'backup', backup))
   const [name = ''] = readdirSync(join(backup, 'snapshots'))
   const fileOf = (file: string) => join(backup, 'snapshots', name, file)
