@@ -42,7 +42,7 @@ export async function openEmbeddedStorage(
   const table = new UploadTable(uploadDatabase.unsynced, lifetimeMs, () => uploadLog.datasync())
   await store.discardOthers(await table.restart())
   const uploads = new Uploads({
-    ...{ table, store, lifetimeMs },
+    ...{ table, store },
     onError: (error) => log.error({ err: error }, 'expired uploads not removed'),
   })
   const tidied = tidy({ store, catalog, log })

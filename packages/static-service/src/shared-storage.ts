@@ -43,7 +43,7 @@ export async function openSharedStorage(config: SharedConfig, log: Logger): Prom
   })
   const uploads = new Uploads({
     table: new UploadTable(postgres, lifetimeMs),
-    ...{ store, lifetimeMs },
+    store,
     onError: (error) => log.warn({ err: error }, 'expired uploads not removed, trying again later'),
   })
   return {

@@ -9,8 +9,6 @@ import { UploadWriter, type WriterDependencies } from './upload-writer.ts'
 interface Dependencies {
   table: UploadTable
   store: BlobStore
-  /** After which an unfinished upload is removed. */
-  lifetimeMs: number
   /** What failed in the background; it is tried again. */
   onError: (error: unknown) => void
 }
@@ -22,12 +20,11 @@ export class Uploads {
   readonly #timer: NodeJS.Timeout
   #sweeping: Promise<void> = Promise.resolve()
 
-  constructor({ table, store, lifetimeMs, onError }: Dependencies) {
+  constructor({ table, store, onError }: Dependencies) {
     this.#dependencies = { table, store, hashes: new LRUCache({ max: 1000 }) }
-    const intervalMs = Math.min(Math.max(lifetimeMs / 16, 250), 60_000)
     this.#timer = setInterval(() => {
       this.#sweeping = this.#sweeping.then(() => this.#sweep()).catch(onError)
-    }, intervalMs).unref()
+    }, 10_000).unref()
   }
 
   /** @throws {HttpError} `too_many_uploads`. */

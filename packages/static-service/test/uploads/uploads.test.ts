@@ -54,12 +54,12 @@ test('a lease that ended by itself lets nobody write to the file of a writer tha
 test('an upload whose bytes were removed goes back to the beginning', async () => {
   await using service = await start()
   const { create, patch, head } = tus(service)
-  const url = urlOf(await create('a', 6, { body: 'abc' }))
+  const url = urlOf(await create('a', 9, { body: 'abc' }))
   for (const file of filesBelow(join(service.dataDir, 'uploads'))) rmSync(file)
 
   const conflict = await patch(url, 3, 'def')
   const known = await head(url)
-  const done = await patch(url, 0, 'ghijkl')
+  const done = await patch(url, 0, 'ghijklmno')
 
   expect([conflict.status, conflict.body.code, offsetOf(known), done.status]).toEqual([
     409,
@@ -68,7 +68,7 @@ test('an upload whose bytes were removed goes back to the beginning', async () =
     204,
   ])
   const { bytes: served } = await service.call('GET', '/static/a')
-  expect(served.toString()).toBe('ghijkl')
+  expect(served.toString()).toBe('ghijklmno')
 })
 
 test.each([
