@@ -45,8 +45,9 @@ const leases = name('leases')
  */
 export const leaseNow = dialect({ postgres: sql`${name('lease_ms')}()`, sqlite: now })
 
-/** Leases are renewed so many times within their lifetime. */
+/** Leases are renewed so many times within their lifetime. A long one does not make the pauses longer than this. */
 const renewals = 6
+const maxPauseMs = 5_000
 
 /** The leases of this process, as rows that live by the database's clock. */
 export class Leases {
@@ -59,7 +60,8 @@ export class Leases {
 
   constructor(options: LeasesOptions) {
     this.#options = options
-    this.#timer = setInterval(() => void this.#renew(), options.ttlMs / renewals).unref()
+    const pauseMs = Math.min(options.ttlMs / renewals, maxPauseMs)
+    this.#timer = setInterval(() => void this.#renew(), pauseMs).unref()
   }
 
   get holder(): string {

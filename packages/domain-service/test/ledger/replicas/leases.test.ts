@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { Leases } from '../../../src/ledger/replicas/leases.ts'
 import { makeDatabase, stopDatabaseTime } from '../../support/databases.ts'
 
@@ -66,6 +66,26 @@ test('a lease that is renewed outlives its time, and one that is not is acquired
   expect([whileRenewed, whileAlive]).toEqual([undefined, undefined])
   expect(await second.tryAcquire(domain)).toMatchObject({ fence: 2 })
 })
+
+test.each([30_000, 135_000])(
+  'a lease of %i ms is never less than ten seconds shorter than that',
+  async (ttlMs) => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const sql = { get: async () => ({ fence: 1 }), all: async () => [{ name: domain }] }
+    const leases = new Leases({ sql: sql as never, holder: 'one', ttlMs, onError: () => undefined }) // What it uses.
+    const lease = await leases.tryAcquire(domain)
+
+    const left: number[] = []
+    for (let second = 0; second < 60; second++) {
+      await vi.advanceTimersByTimeAsync(1_000)
+      left.push((lease?.expiresAt ?? 0) - performance.now())
+    }
+    await leases.close()
+
+    expect(Math.min(...left)).toBeGreaterThanOrEqual(ttlMs - 10_000)
+  },
+)
 
 test('what a replica records after it has lost its lease is refused', async () => {
   await using replicas = await startReplicas()
