@@ -60,6 +60,12 @@ async function tryDefaults(command: string[]) {
     return () => Promise.all([domains, files].map((client) => client.logIn('admin', password)))
   })
   await step('which logs in at both services', logInAtBoth)
+  await step('a user that one command adds logs in at both services', async () => {
+    const command = 'echo words of alice | users add alice --role viewer'
+    await stack.compose('exec', '-T', 'domain-service', 'sh', '-c', command)
+    for (const client of [domains, files]) await client.logIn('alice', 'words of alice')
+    await logInAtBoth()
+  })
   await step('the console serves its page and knows the services', async () => {
     const page = await webConsole.call('/')
     assert.match(page.headers.get('content-type') ?? '', /^text\/html/)

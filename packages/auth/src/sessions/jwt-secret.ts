@@ -1,8 +1,9 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { link, mkdir, open, readFile, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { StartRefusedError } from '@domains-and-files/http'
+import { updateFile } from '@domains-and-files/persistence'
 
 /** The secret that earlier versions of `.env.example` contained: public, so it is refused everywhere. */
 export const exampleSecret = 'change-me-change-me-change-me-change-me'
@@ -43,28 +44,17 @@ export async function resolveJwtSecret(options: SecretOptions): Promise<string> 
 export const minSecretBytes = 32
 
 async function storedSecret(file: string): Promise<string> {
-  if (!existsSync(file)) await createSecret(file)
+  // Of services that start together the first makes it.
+  if (!existsSync(file))
+    await updateFile(
+      file,
+      (text) => text ?? `${randomBytes(minSecretBytes).toString('base64url')}\n`,
+    )
   const secret = (await readFile(file, 'utf8')).trim()
   if (Buffer.byteLength(secret) >= minSecretBytes) return secret
   throw new StartRefusedError(
     `The secret in ${file} is too short: delete the file to have a new one generated.`,
   )
-}
-
-// Written aside and hard-linked: of two services that start together one wins, and both read the same complete secret.
-async function createSecret(file: string) {
-  await mkdir(dirname(file), { recursive: true })
-  const temporary = `${file}.${randomUUID()}.tmp`
-  try {
-    await using handle = await open(temporary, 'wx', 0o600)
-    await handle.writeFile(`${randomBytes(minSecretBytes).toString('base64url')}\n`)
-    await handle.sync()
-    await link(temporary, file)
-  } catch (error) {
-    if (!existsSync(file)) throw error // Otherwise another service was first, and its secret is valid.
-  } finally {
-    await rm(temporary, { force: true })
-  }
 }
 
 function printLine(message: string) {
