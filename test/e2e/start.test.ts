@@ -1,6 +1,6 @@
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -46,6 +46,7 @@ test('npm start runs everything, and the commands that it prints work as pasted'
   expect(stdout.trimEnd()).toMatch(/\n204$/)
   expect(stdout).not.toContain('"request_id"')
   expect(readdirSync(cwd)).toEqual([])
+  expect(statSync(join(everything.dataDir, 'admin-password')).mode & 0o777).toBe(0o600)
 
   child.kill('SIGTERM')
   const [code] = await once(child, 'exit')
@@ -135,6 +136,22 @@ describe('a start that cannot succeed says so in one sentence, without the banne
     expect(stderr).toMatch(sentence)
     expect(existsSync(join(dataDir, 'admin-password'))).toBe(false)
   })
+})
+
+test('a start in production makes up no admin', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'start-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  const portBase = (await reservePorts(4)) + 1
+
+  const { status, stdout, stderr } = start({
+    ...{ DATA_DIR: dataDir, PORT_BASE: String(portBase), NODE_ENV: 'production' },
+    ...{ JWT_SECRET: 's'.repeat(32), REGISTRAR_URL: 'http://127.0.0.1:9/xml.response' },
+    ...{ REGISTRAR_API_USER: 'any', REGISTRAR_API_KEY: 'any', REGISTRAR_CLIENT_IP: '127.0.0.1' },
+  })
+
+  expect([status, stdout]).toEqual([1, ''])
+  expect(stderr.match(/There are no users in .*users\.json: set ADMIN_USERNAME/g)).toHaveLength(2)
+  expect(readdirSync(dataDir)).not.toContain('admin-password')
 })
 
 test('one start names the faulty settings of all programs', async () => {
