@@ -54,11 +54,16 @@ test('npm start runs everything, and the commands that it prints work as pasted'
 })
 
 test('npm start prints a password only while it is true, and none that it was given', async () => {
+  const elsewhere = mkdtempSync(join(tmpdir(), 'users-'))
+  onTestFinished(() => rmSync(elsewhere, { recursive: true }))
+  const users = { USERS_FILE: join(elsewhere, 'team.json') }
   await using everything = await startEverything([], {
+    ...users,
     ADMIN_USERNAME: 'root',
     ADMIN_PASSWORD: 'given to npm start',
   })
   const { text, child, dataDir } = everything
+  expect(existsSync(users.USERS_FILE)).toBe(true)
   expect(text).toContain('Log in as root with ADMIN_PASSWORD\n')
   expect(text).not.toContain('given to npm start')
 
@@ -66,7 +71,10 @@ test('npm start prints a password only while it is true, and none that it was gi
   await once(child, 'close')
   const again = spawn(process.execPath, ['scripts/start/main.ts'], {
     cwd: root,
-    env: { ...process.env, DATA_DIR: dataDir, PORT_BASE: String((await reservePorts(4)) + 1) },
+    env: {
+      ...{ ...process.env, ...users, DATA_DIR: dataDir },
+      PORT_BASE: String((await reservePorts(4)) + 1),
+    },
   })
   onTestFinished(async () => {
     again.kill()
@@ -177,6 +185,7 @@ const start = (env: Record<string, string>) =>
   spawnSync(process.execPath, ['scripts/start/main.ts'], {
     cwd: root,
     encoding: 'utf8',
+    timeout: 120_000, // Of one that succeeds.
     env: { PATH: process.env.PATH, ...env },
   })
 
