@@ -112,7 +112,8 @@ export async function openDatabaseTarget(settings: Database): Promise<DatabaseTa
 }
 
 async function write(database: Sql, table: string, rows: Row[]): Promise<void> {
-  if (isDroppedTable(table)) return
+  // Backups of earlier versions have a copy of the last domain list.
+  if (isDroppedTable(table) || table === 'listed_domains') return
   await writeRows(database, table, rows.map(restored[table] ?? ((row) => row)))
 }
 
