@@ -37,7 +37,7 @@ export const recoveryFlows: Flows = {
     await other.picture('service-away')
     await alone.startService()
     await page.locator('.file-list').getByRole('link', { name: 'desk' }).waitFor()
-    const failures = page.locator('.notice.bad').first()
+    const failures = page.locator('.notice.warn').first()
     await failures.waitFor({ state: 'detached' })
     for (const [address, what] of [
       ['/file-changes', 'desk/draft.txt'],
@@ -57,7 +57,7 @@ export const recoveryFlows: Flows = {
       await using other = await tester.openAnother(alone.everything)
       const { page } = other
       const { password } = alone.everything
-      const failures = page.locator('.notice.bad').first()
+      const failures = page.locator('.notice.warn').first()
       other.expectFailure(/net::ERR_|status of 50[23]/)
       await other.logIn('admin', password)
       await page.locator('.domains-table').waitFor()

@@ -19,7 +19,8 @@ import { discard, isResumable, send } from './upload-request.js'
 // Two of the browser's six connections stay free for listings.
 const atOnce = 4
 const groupFiles = 100
-const groupBytes = () => Math.min(4 * 1024 * 1024, config.upload_part_bytes)
+// With the heads of the files less than a proxy takes that takes a part.
+const groupBytes = () => Math.min(4 * 1024 * 1024, config.upload_part_bytes / 2)
 // Some of a group may be refused with these, and the others stored.
 const ofSome = [400, 404, 409, 412, 413, 507]
 const announceMs = 1500
