@@ -12,29 +12,42 @@ const clockMarginMs = 3_600_000
 export class OneTime {
   readonly #database: Sql
   readonly #now: () => number
+  /** When each id expires, where this process alone has the database: `has` is asked for each request. */
+  readonly #known: Map<string, number> | undefined
 
   /** `now` is in milliseconds since 1970. */
-  constructor(database: Sql, now: () => number) {
+  constructor(database: Sql, now: () => number, known?: Map<string, number>) {
     this.#database = database
     this.#now = now
+    this.#known = known
+  }
+
+  static async open(database: Sql, now: () => number): Promise<OneTime> {
+    if (database.dialect === 'postgres') return new OneTime(database, now)
+    const rows = await database.all<{ id: string; expires_at: number }>(
+      sql`select id, expires_at from ${oneTimeTable}`,
+    )
+    return new OneTime(database, now, new Map(rows.map((row) => [row.id, row.expires_at])))
   }
 
   /** Stores a value under an id: the digest of what is secret. @returns false if there is one under it. */
   async put(id: string, value: string, expiresAt: number): Promise<boolean> {
-    return await this.#database.transaction(async (transaction) => {
-      await transaction.run(
-        sql`delete from ${oneTimeTable} where expires_at <= ${this.#now() - clockMarginMs}`,
-      )
-      const added = await transaction.run(
+    const forgotten = this.#now() - clockMarginMs
+    const added = await this.#database.transaction(async (transaction) => {
+      await transaction.run(sql`delete from ${oneTimeTable} where expires_at <= ${forgotten}`)
+      return transaction.run(
         sql`insert into ${oneTimeTable} (id, value, expires_at) values (${id}, ${value}, ${expiresAt})
           on conflict (id) do nothing`,
       )
-      return added === 1
     })
+    for (const [each, at] of this.#known ?? []) if (at <= forgotten) this.#known?.delete(each)
+    if (added === 1) this.#known?.set(id, expiresAt)
+    return added === 1
   }
 
   /** Whether there is a value under an id. */
   async has(id: string): Promise<boolean> {
+    if (this.#known) return this.#known.has(id)
     const found = await this.#database.get(
       sql`select 1 as one from ${oneTimeTable} where id = ${id}`,
     )
@@ -43,6 +56,7 @@ export class OneTime {
 
   /** Removes the value under an id. @returns undefined if there is none, or no longer. */
   async take(id: string): Promise<string | undefined> {
+    this.#known?.delete(id)
     const row = await this.#database.transaction((transaction) =>
       transaction.get<{ value: string; expires_at: number }>(
         sql`delete from ${oneTimeTable} where id = ${id} returning value, expires_at`,

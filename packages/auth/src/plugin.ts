@@ -38,7 +38,7 @@ export const auth = fastifyPlugin(
     const { loginLimits = defaultLoginLimits, verify = verifyPassword, now = Date.now } = options
     await app.register(jwt, jwtOptions(secret, audience))
     const { database, lastLogins, trusts, oidc } = options
-    const oneTime = new OneTime(database, now)
+    const oneTime = await OneTime.open(database, now)
     const sessions = new SessionTokens(app.jwt, {
       ...{ secret, previousSecret, audience, ttl: tokenTtl, now, database, users, oneTime, trusts },
     })
