@@ -6,11 +6,11 @@ import { blobMode, maxSmallBytes } from './blob-path.ts'
 /** What the contents of a store hold in memory while they arrive. */
 export class StagingMemory {
   readonly #maxBytes: number
-  readonly #demandRoom: (bytes: number) => Promise<void>
+  readonly #demandRoom: (bytes: () => number) => Promise<void>
   #bytes = 0
 
   /** `demandRoom` makes room for so many bytes on the disk, or throws. */
-  constructor(maxBytes = defaultStagingBytes, demandRoom = async (_bytes: number) => {}) {
+  constructor(maxBytes = defaultStagingBytes, demandRoom = async (_bytes: () => number) => {}) {
     this.#maxBytes = maxBytes
     this.#demandRoom = demandRoom
   }
@@ -26,7 +26,7 @@ export class StagingMemory {
 
   /** Makes room on the disk for all that is held. @throws {HttpError} `insufficient_storage` */
   demandRoom(): Promise<void> {
-    return this.#demandRoom(this.#bytes)
+    return this.#demandRoom(() => this.#bytes)
   }
 }
 

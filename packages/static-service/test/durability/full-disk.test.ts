@@ -126,6 +126,26 @@ onSmallDisk(
 )
 
 onSmallDisk(
+  'uploads that arrive together drop no more history than they need',
+  async (service) => {
+    for (let at = 0; at < 110; at += 1) await service.put('again', randomBytes(megabyte))
+    const readPastBytes = async () =>
+      Number((await service.call('GET', '/api/versions/stats')).body.past_size)
+    const before = await readPastBytes()
+
+    const stored = await Promise.all(
+      Array.from({ length: 12 }, (_, at) => service.put(`file-${at}`, randomBytes(megabyte))),
+    )
+
+    expect(stored.map(({ status }) => status)).toEqual(stored.map(() => 201))
+    expect(before).toBeGreaterThan(60 * megabyte)
+    // 12 MB are needed, and each may end within a file.
+    expect(before - (await readPastBytes())).toBeLessThan(30 * megabyte)
+  },
+  { megabytes: 96, env: { KEEP_HISTORY_DAYS: '30' } },
+)
+
+onSmallDisk(
   'small files that are deleted make room for files of any size, on a disk of 48 MiB too',
   async (service) => {
     await fillWithSmallFiles(service)

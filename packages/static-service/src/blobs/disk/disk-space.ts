@@ -35,6 +35,7 @@ export class DiskSpace {
   readonly #reserve: number
   readonly #closing = new AbortController()
   #reclaiming: Promise<void> | undefined
+  #making: Promise<unknown> = Promise.resolve()
 
   constructor(options: Dependencies) {
     const { blocks, bsize } = statfsSync(options.dataDir)
@@ -55,18 +56,18 @@ export class DiskSpace {
     }
   }
 
-  /** Makes room for so many bytes more, if need be from the history. @throws if there is none. */
-  demandForFile(bytes = 0): Promise<void> {
+  /** Makes room for so many bytes more, as they are by then, if need be from the history. @throws if there is none. */
+  demandForFile(bytes = none): Promise<void> {
     return this.#demand(() => this.checkForFile(bytes), bytes)
   }
 
   /** Makes room for another small blob likewise. @throws if there is none. */
   demandForRow(): Promise<void> {
-    return this.#demand(() => this.#checkForRow(), 0)
+    return this.#demand(() => this.#checkForRow(), none)
   }
 
-  /** @throws if there is no room for a file of so many bytes. */
-  checkForFile(bytes = 0): void {
+  /** @throws if there is no room for so many bytes. */
+  checkForFile(bytes = none): void {
     if (this.#shortBy(bytes) > 0) this.#refuse()
   }
 
@@ -81,7 +82,7 @@ export class DiskSpace {
   }
 
   // Room that only the history takes is room: the oldest goes first.
-  async #demand(check: () => void, bytes: number) {
+  async #demand(check: () => void, bytes: () => number) {
     try {
       check()
     } catch (error) {
@@ -89,18 +90,25 @@ export class DiskSpace {
     }
   }
 
-  // False: not even the history has as much.
-  async #makeRoom(bytes: number): Promise<boolean> {
+  // False: not even the history has as much. One after another: together they would drop as much for each.
+  #makeRoom(bytes: () => number): Promise<boolean> {
+    const made = this.#making.then(() => this.#dropPast(bytes))
+    this.#making = made.catch(() => undefined)
+    return made
+  }
+
+  async #dropPast(bytes: () => number): Promise<boolean> {
     const { dropPast, isBackedUp, settleRemovals } = this.#options
-    for (;;) {
+    while (this.#shortBy(bytes) > 0) {
       // A backup keeps what is dropped on the disk.
       const dropped = isBackedUp?.() ? 0 : await dropPast?.(this.#shortBy(bytes))
       await settleRemovals()
-      if (this.#shortBy(bytes) === 0) return true
+      if (this.#shortBy(bytes) === 0) break
       if (!dropped) return false
       this.#startReclaim()
       await this.#reclaiming
     }
+    return true
   }
 
   #checkForRow() {
@@ -111,9 +119,9 @@ export class DiskSpace {
     if (free < this.#reserve / 2 || usable < this.#reserve) this.#refuse()
   }
 
-  // Bytes that are missing for a file of so many bytes.
-  #shortBy(bytes: number): number {
-    return Math.max(0, this.#reserve + bytes - this.#freeBytes)
+  // Bytes that are missing.
+  #shortBy(bytes: () => number): number {
+    return Math.max(0, this.#reserve + bytes() - this.#freeBytes)
   }
 
   #refuse(): never {
@@ -176,6 +184,7 @@ export class DiskSpace {
   }
 }
 
+const none = () => 0
 const maxReserveBytes = 16_777_216
 const minSlackBytes = 4_194_304
 const sliceBytes = 1_048_576
