@@ -56,7 +56,7 @@ const spelledMs = 2 * 3_600_000
 const pruneIntervalMs = 60_000
 const maxOfToken = 100
 
-/** The zones that API tokens were given in the last ten minutes, shared by all replicas. */
+/** The zones that API tokens were given in the last ten minutes, and for two hours how they spell names; shared by all replicas. */
 export class GivenZones {
   readonly #sql: Sql
   #prunedAt = 0
@@ -87,7 +87,7 @@ export class GivenZones {
     await this.#sql.run(sql`update ${zones} set is_submitted = 0 where base is not null`)
   }
 
-  /** From the oldest list whose write is not known to be done on, all lists; also those of two hours that are spelled otherwise. */
+  /** From the oldest list whose write is not known to be done on, all lists; also those of two hours in which clients spell names. */
   async submitted(to: GivenTo): Promise<GivenZone[]> {
     const isList = sql`${isOf(to)} and ${isSince(keptMs)} and is_submitted = 1`
     const rows = await this.#sql.all<ZoneRow>(sql`
