@@ -39,17 +39,18 @@ const get = (url: string, headers: Record<string, string> = {}, method = 'GET') 
 const token = '[\\w-]{22}'
 
 test('a link to a private file is made, listed, opened and deleted', async () => {
-  const { id, url, body } = await create({ path: '/drafts/a.css', name: 'For you' })
+  await service.put('drafts/first.css', text) // No other test makes links to it.
+  const { id, url, body } = await create({ path: '/drafts/first.css', name: 'For you' })
 
   expect(url).toMatch(new RegExp(`^/l/${token}$`))
-  expect(body).toMatchObject({ path: 'drafts/a.css', name: 'For you', by: 'editor' })
+  expect(body).toMatchObject({ path: 'drafts/first.css', name: 'For you', by: 'editor' })
   expect(body.downloads_left).toBeNull()
   expect(Date.parse(String(body.expires_at)) - Date.parse(String(body.created_at))).toBe(
     604_800_000,
   )
   expect((await get(url)).bytes.toString()).toBe(text)
 
-  const listed = async (user: string, path = 'drafts/a.css') => {
+  const listed = async (user: string, path = 'drafts/first.css') => {
     const answer = await service.call('GET', `/api/links?path=${path}`, { user })
     return answer.body.links
   }

@@ -1,5 +1,5 @@
 import { SqliteSql } from '@domains-and-files/persistence'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { lossyDatabase } from '../../../../test/support/lossy-database.ts'
 import { AccessRules } from '../../src/sharing/access-rules.ts'
 import { sharingTables } from '../../src/sharing/tables.ts'
@@ -18,4 +18,33 @@ test('a rule that is stored counts, though the database is lost right after the 
   await losing(() => rules.remove('drafts/'))
 
   expect([whileSet, rules.isPublic('drafts/a.txt')]).toEqual([false, true])
+})
+
+test('of two loads at once the newer rules count, though the older ones arrive last', async () => {
+  await using stack = new AsyncDisposableStack()
+  const database = new SqliteSql({ file: ':memory:', migrations: { sharing: sharingTables } })
+  stack.defer(() => database.close())
+  const options = { isPublicByDefault: true, isExclusive: false }
+  const other = await AccessRules.open(database, options)
+  const rules = await AccessRules.open(database, options)
+  const versions: number[] = []
+  rules.onChange(() => versions.push(rules.version))
+  const [wasRead, mayArrive] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const read = database.all.bind(database)
+  vi.spyOn(database, 'all').mockImplementationOnce(async (statement) => {
+    const rows = await read(statement)
+    wasRead.resolve()
+    await mayArrive.promise
+    return rows
+  })
+
+  await other.set({ prefix: 'drafts/', public: true, ...by })
+  const older = rules.catchUp(other.version)
+  await wasRead.promise
+  await other.set({ prefix: 'drafts/', public: false, ...by })
+  await rules.catchUp(other.version)
+  mayArrive.resolve()
+  await older
+
+  expect([versions, rules.isPublic('drafts/a.txt')]).toEqual([[2], false])
 })
