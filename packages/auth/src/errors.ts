@@ -53,23 +53,25 @@ export function roleRequired(needed: Role) {
   return refuse(403, 'forbidden', detail, { error: 'insufficient_scope', description: detail })
 }
 
-const retryLater = (status: 429 | 503, code: string, detail: string, seconds: number) =>
-  new HttpError(status, code, detail, { headers: { 'retry-after': String(seconds) } })
-
 export function tooManyLogins(seconds: number) {
   const detail = `Too many failed logins: try again in ${seconds} seconds`
-  return retryLater(429, 'too_many_requests', detail, seconds)
+  return new HttpError(429, 'too_many_requests', detail, {
+    headers: { 'retry-after': String(seconds) },
+  })
 }
 
-export const tooBusy = () =>
-  retryLater(503, 'unavailable', 'Too many logins at once: try again in a moment', 1)
+const retryIn = (seconds: number, reason: string, cause?: unknown) =>
+  new HttpError(503, 'unavailable', `${reason}: try again in a moment`, {
+    headers: { 'retry-after': String(seconds) },
+    cause,
+  })
 
-const away = (who: string) =>
-  retryLater(503, 'unavailable', `${who} cannot be reached: try again in a moment`, 10)
+export const tooBusy = () => retryIn(1, 'Too many logins at once')
 
-export const providerAway = () => away('The provider of single sign-on')
+export const providerAway = () => retryIn(10, 'The provider of single sign-on cannot be reached')
 
-export const issuerAway = () => away('The issuer of the token')
+export const issuerAway = (cause?: unknown) =>
+  retryIn(10, 'The issuer of the token cannot be reached', cause)
 
 export const loginRequired = () =>
   new HttpError(403, 'forbidden', 'An API token cannot do this: log in with a password')
@@ -83,9 +85,6 @@ export const passwordLoginOff = () =>
 
 /** The token of a workload is refused. The message says why, for the log. */
 export class TokenRefusedError extends Error {}
-
-/** The keys of the issuer of a token cannot be had. */
-export class IssuerAwayError extends Error {}
 
 /** Of single sign-on. */
 export const notAllowed = (detail: string) => new HttpError(403, 'not_allowed', detail)

@@ -1,11 +1,4 @@
-import {
-  type App,
-  answers,
-  defineRoute,
-  listPage,
-  listSchema,
-  pageQuery,
-} from '@domains-and-files/http'
+import { type App, answers, listPage, listSchema, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import type { AuthContext } from '../auth-context.ts'
@@ -67,96 +60,66 @@ const CreatedToken = TokenRecord.extend({
   examples: [{ ...exampleRecord, token: 'ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy' }],
 })
 
-const TokenList = listSchema('TokenList', 'tokens', TokenRecord)
-
-export function registerTokenRoutes(app: App, context: AuthContext) {
-  app.route(createToken(context))
-  app.route(listTokens(context))
-  app.route(deleteToken(context))
+const createTokenSchema = {
+  operationId: 'createToken',
+  summary: 'Create an API token',
+  description:
+    'For programs: long-lived, revocable, limited. Send it as `Authorization: Bearer`, as the password of `Authorization: Basic`, or as `X-Api-Key`. It never has more rights than its owner has at the time of use.',
+  body: NewToken.meta({
+    id: 'NewToken',
+    examples: [
+      { name: exampleRecord.name, domains: exampleRecord.domains, records: exampleRecord.records },
+    ],
+  }),
+  errors: [tokenExists(exampleRecord.name), tooManyTokens(200)],
+  ...answers(201, 'The token, shown only now', CreatedToken),
 }
 
-/** POST /api/tokens */
-const createToken = ({ apiTokens }: AuthContext) =>
-  defineRoute({
-    method: 'POST',
-    url: '/api/tokens',
-    config: { access: 'viewer', needsLogin: true },
-    bodyLimit: 131_072, // 100 domains, networks and names of records.
-    schema: {
-      operationId: 'createToken',
-      summary: 'Create an API token',
-      description:
-        'For programs: long-lived, revocable, limited. Send it as `Authorization: Bearer`, as the password of `Authorization: Basic`, or as `X-Api-Key`. It never has more rights than its owner has at the time of use.',
-      body: NewToken.meta({
-        id: 'NewToken',
-        examples: [
-          {
-            name: exampleRecord.name,
-            domains: exampleRecord.domains,
-            records: exampleRecord.records,
-          },
-        ],
-      }),
-      errors: [tokenExists(exampleRecord.name), tooManyTokens(200)],
-      ...answers(201, 'The token, shown only now', CreatedToken),
-    },
-    handler: async (request, reply) => {
-      const owner = callerOf(request)
-      const { text, token } = await apiTokens.create(owner, request.body)
-      request.log.info({ token_id: token.id, token_name: token.name }, 'API token created')
-      return reply.code(201).send({ ...describe(token), token: text })
-    },
-  })
+const listTokensSchema = {
+  operationId: 'listTokens',
+  summary: 'List API tokens',
+  description: 'Without their secrets, which are shown once, when a token is created.',
+  querystring: z.strictObject({
+    ...pageQuery(50, 200),
+    owner: z.string().optional().meta({
+      description: 'a username; default: your own. Others need the role admin, without limits',
+    }),
+  }),
+  ...answers(200, 'The tokens, oldest first', listSchema('TokenList', 'tokens', TokenRecord)),
+}
 
-/** GET /api/tokens */
-const listTokens = ({ apiTokens }: AuthContext) =>
-  defineRoute({
-    method: 'GET',
-    url: '/api/tokens',
-    config: { access: 'viewer', needsLogin: true },
-    schema: {
-      operationId: 'listTokens',
-      summary: 'List API tokens',
-      description: 'Without their secrets, which are shown once, when a token is created.',
-      querystring: z.strictObject({
-        ...pageQuery(50, 200),
-        owner: z.string().optional().meta({
-          description: 'a username; default: your own. Others need the role admin, without limits',
-        }),
-      }),
-      ...answers(200, 'The tokens, oldest first', TokenList),
-    },
-    handler: async (request) => {
-      const caller = callerOf(request)
-      const { owner = caller.username } = request.query
-      if (!mayManageTokens(caller, owner))
-        refuse('Only an admin without limits can list the tokens of others')
-      return listPage('tokens', await apiTokens.list(owner), request.query, describe)
-    },
-  })
+const deleteTokenSchema = {
+  operationId: 'deleteToken',
+  summary: 'Revoke an API token',
+  description: 'Your own; an admin without limits may revoke any. It stops working at once.',
+  params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
+  errors: [tokenNotFound(exampleId)],
+  ...answers(204, 'Revoked'),
+}
 
-/** DELETE /api/tokens/{id} */
-const deleteToken = ({ apiTokens }: AuthContext) =>
-  defineRoute({
-    method: 'DELETE',
-    url: '/api/tokens/:id',
-    config: { access: 'viewer', needsLogin: true },
-    schema: {
-      operationId: 'deleteToken',
-      summary: 'Revoke an API token',
-      description: 'Your own; an admin without limits may revoke any. It stops working at once.',
-      params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
-      errors: [tokenNotFound(exampleId)],
-      ...answers(204, 'Revoked'),
-    },
-    handler: async (request, reply) => {
-      const caller = callerOf(request)
-      const { id } = request.params
-      await apiTokens.remove(id, (owner) => mayManageTokens(caller, owner))
-      request.log.info({ token_id: id }, 'API token revoked')
-      return reply.code(204).send(undefined)
-    },
+export function registerTokenRoutes(app: App, { apiTokens }: AuthContext) {
+  const config = { access: 'viewer', needsLogin: true } as const
+  // 100 domains, networks and names of records.
+  const created = { config, bodyLimit: 131_072, schema: createTokenSchema }
+  app.post('/api/tokens', created, async (request, reply) => {
+    const { text, token } = await apiTokens.create(callerOf(request), request.body)
+    request.log.info({ token_id: token.id, token_name: token.name }, 'API token created')
+    return reply.code(201).send({ ...describe(token), token: text })
   })
+  app.get('/api/tokens', { config, schema: listTokensSchema }, async (request) => {
+    const caller = callerOf(request)
+    const { owner = caller.username } = request.query
+    if (!mayManageTokens(caller, owner))
+      refuse('Only an admin without limits can list the tokens of others')
+    return listPage('tokens', await apiTokens.list(owner), request.query, describe)
+  })
+  app.delete('/api/tokens/:id', { config, schema: deleteTokenSchema }, async (request, reply) => {
+    const { id } = request.params
+    await apiTokens.remove(id, (owner) => mayManageTokens(callerOf(request), owner))
+    request.log.info({ token_id: id }, 'API token revoked')
+    return reply.code(204).send(undefined)
+  })
+}
 
 function describe(token: ApiToken): z.input<typeof TokenRecord> {
   const { id, name, hint, owner, created_at, expires_at, last_used_at } = token

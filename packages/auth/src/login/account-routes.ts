@@ -1,5 +1,6 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto'
-import { type App, answers, defineRoute } from '@domains-and-files/http'
+import { type App, answers } from '@domains-and-files/http'
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { callerOf, requireLogin } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
@@ -43,109 +44,95 @@ const NewPassword = z
   })
   .meta({ id: 'NewPassword', examples: [{ current: 'the old password', new: 'the new password' }] })
 
-export function registerAccountRoutes(app: App, context: AuthContext) {
-  app.route(setPassword(context))
-  app.route(logOut(context))
+const setPasswordSchema = {
+  operationId: 'setPassword',
+  summary: 'Change your password, or accept an invitation',
+  description:
+    'With `current`: your own, with the token of a login, which goes on while all your other logins end. With `username` and `invite`: the first one, without a token.',
+  body: NewPassword,
+  errors: [
+    weakPassword('A password must have at least 10 characters'),
+    ...[credentialsInvalid(), tokenMissing(), loginRequired()],
+    ...[passwordLoginOff(), tooManyLogins(900), tooBusy()],
+  ],
+  ...answers(204, 'The new password counts from now on'),
 }
 
-/** POST /api/auth/password */
-const setPassword = (context: AuthContext) =>
-  defineRoute({
-    method: 'POST',
-    url: '/api/auth/password',
-    // An invited person has no token yet.
-    config: { access: 'public' },
-    schema: {
-      operationId: 'setPassword',
-      summary: 'Change your password, or accept an invitation',
-      description:
-        'With `current`: your own, with the token of a login, which goes on while all your other logins end. With `username` and `invite`: the first one, without a token.',
-      body: NewPassword,
-      errors: [
-        weakPassword('A password must have at least 10 characters'),
-        credentialsInvalid(),
-        tokenMissing(),
-        loginRequired(),
-        passwordLoginOff(),
-        tooManyLogins(900),
-        tooBusy(),
-      ],
-      ...answers(204, 'The new password counts from now on'),
-    },
-    handler: async (request, reply) => {
-      const { current, username = '', invite = '', new: password } = request.body
-      if (current === undefined) {
-        await acceptInvite(context, { username, invite, password, address: request.ip })
-        return reply.code(204).send(undefined)
-      }
-      const caller = requireLogin(await context.authenticate(request))
-      await requireStrongPassword(password, caller.username)
-      const login = { username: caller.username, password: current, address: request.ip }
-      const user = await verifyLogin(context, login)
-      const hash = await context.hashes(() => hashPassword(password))
-      await updateUsers(context.users, (all) => {
-        const found = all.find((each) => each.username === user.username)
-        // Somebody changed it meanwhile, so what was verified is outdated.
-        if (!found || found.password !== user.password) throw credentialsInvalid()
-        return replaceUser(all, withPassword(found, hash, caller.session))
-      })
-      request.log.info({ username: caller.username }, 'password changed')
-      return reply.code(204).send(undefined)
-    },
-  })
+const logOutSchema = {
+  operationId: 'logOut',
+  summary: 'Log out',
+  description:
+    'The token that is sent ends at once, at every replica. Other logins go on, unless `everywhere` is true; API tokens do in any case.',
+  querystring: z.strictObject({
+    everywhere: z
+      .stringbool({ error: 'must be true or false' })
+      .default(false)
+      .meta({ description: 'ends all logins of this user' }),
+  }),
+  ...answers(204, 'The token has ended'),
+}
 
-/** POST /api/auth/logout */
-const logOut = ({ sessions, users }: AuthContext) =>
-  defineRoute({
-    method: 'POST',
-    url: '/api/auth/logout',
-    config: { access: 'viewer', needsLogin: true },
-    schema: {
-      operationId: 'logOut',
-      summary: 'Log out',
-      description:
-        'The token that is sent ends at once, at every replica. Other logins go on, unless `everywhere` is true; API tokens do in any case.',
-      querystring: z.strictObject({
-        everywhere: z
-          .stringbool({ error: 'must be true or false' })
-          .default(false)
-          .meta({ description: 'ends all logins of this user' }),
-      }),
-      ...answers(204, 'The token has ended'),
-    },
-    handler: async (request, reply) => {
-      const caller = callerOf(request)
-      if (request.query.everywhere)
-        await updateUsers(users, (all) =>
-          all.map((user) =>
-            user.username === caller.username ? { ...user, logins: randomUUID() } : user,
-          ),
-        )
-      await sessions.end(caller)
-      return reply.code(204).send(undefined)
-    },
+export function registerAccountRoutes(app: App, context: AuthContext) {
+  const { users, sessions } = context
+  // Public: an invited person has no token yet.
+  const setting = { config: { access: 'public' } as const, schema: setPasswordSchema }
+  app.post('/api/auth/password', setting, async (request, reply) => {
+    const { current, username = '', invite = '', new: password } = request.body
+    if (current === undefined)
+      await acceptInvite(context, { username, invite, password, address: request.ip })
+    else await changePassword(context, request, { current, password })
+    return reply.code(204).send(undefined)
   })
+  const ending = { access: 'viewer', needsLogin: true } as const
+  const out = { config: ending, schema: logOutSchema }
+  app.post('/api/auth/logout', out, async (request, reply) => {
+    const caller = callerOf(request)
+    if (request.query.everywhere)
+      await updateUsers(users, (all) =>
+        all.map((user) =>
+          user.username === caller.username ? { ...user, logins: randomUUID() } : user,
+        ),
+      )
+    await sessions.end(caller)
+    return reply.code(204).send(undefined)
+  })
+}
 
-interface Acceptance {
-  username: string
-  invite: string
-  password: string
-  address: string
+async function changePassword(
+  context: AuthContext,
+  request: FastifyRequest,
+  { current, password }: { current: string; password: string },
+) {
+  const { username, session } = requireLogin(await context.authenticate(request))
+  await requireStrongPassword(password, username)
+  const login = { username, password: current, address: request.ip }
+  const user = await verifyLogin(context, login)
+  const hash = await context.hashes(() => hashPassword(password))
+  await updateUsers(context.users, (all) => {
+    const found = all.find((each) => each.username === user.username)
+    // Somebody changed it meanwhile, so what was verified is outdated.
+    if (!found || found.password !== user.password) throw credentialsInvalid()
+    return replaceUser(all, withPassword(found, hash, session))
+  })
+  request.log.info({ username }, 'password changed')
 }
 
 // An unknown user, an expired invitation and a wrong code get the same response, and count as failed logins.
 async function acceptInvite(
   { users, limit, hashes, now, isPasswordLoginOn }: AuthContext,
-  { username, invite, password, address }: Acceptance,
+  {
+    username,
+    invite,
+    password,
+    address,
+  }: Record<'username' | 'invite' | 'password' | 'address', string>,
 ) {
   if (!isPasswordLoginOn) throw passwordLoginOff()
   await requireStrongPassword(password, username)
   const invited = await users.find(username)
   const isRight = (user: User | undefined) => isInviteOf(user, invite, now())
   const attempt = { username, isUser: invited !== undefined, address }
-  const outcome = await limit.run(attempt, async () => isRight(invited))
-  if (outcome.secondsToWait > 0) throw tooManyLogins(outcome.secondsToWait)
-  if (!outcome.isRight) throw credentialsInvalid()
+  if (!(await limit.run(attempt, async () => isRight(invited)))) throw credentialsInvalid()
   const hash = await hashes(() => hashPassword(password))
   await updateUsers(users, (all) => {
     const user = all.find((each) => each.username === username)

@@ -10,6 +10,7 @@ import {
   type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
+import { tooManyLogins } from '../errors.ts'
 
 /** Maximum failed logins in `windowMs`. */
 export interface LoginLimits {
@@ -42,13 +43,6 @@ export type Lockout = 'username and network' | 'network' | 'username'
 
 type OnLockout = (attempt: Attempt, lockout: Lockout) => void
 
-/** Either the attempt had to wait and was not made, or it was made. */
-interface AttemptOutcome {
-  /** 0 if the attempt was made. */
-  secondsToWait: number
-  isRight: boolean
-}
-
 interface Scope {
   lockout: Lockout
   key: string
@@ -75,41 +69,39 @@ export class LoginLimit {
     this.#onLockout = onLockout
   }
 
-  /** Seconds until this attempt is allowed; 0 if it is allowed now. */
-  secondsToWait(attempt: Attempt): Promise<number> {
-    return this.#secondsToWait(this.#database, this.#scopesOf(attempt))
+  /** @throws {HttpError} 429 until this attempt is allowed. */
+  check(attempt: Attempt): Promise<void> {
+    return this.#check(this.#database, this.#scopesOf(attempt))
   }
 
   /**
    * Makes an attempt if it is allowed now, and counts a failure. A success resets the count of its username and network.
    * An attempt that throws does not count. A running attempt counts as failed, so that concurrent ones cannot pass the
    * limit together.
+   * @returns what `verify` does. @throws {HttpError} 429 for an attempt that is not allowed, and so not made.
    */
-  async run(attempt: Attempt, verify: () => Promise<boolean>): Promise<AttemptOutcome> {
+  async run(attempt: Attempt, verify: () => Promise<boolean>): Promise<boolean> {
     const id = randomUUID()
     const scopes = this.#scopesOf(attempt)
-    const secondsToWait = await this.#begin(id, scopes)
-    if (secondsToWait > 0) return { secondsToWait, isRight: false }
+    await this.#begin(id, scopes)
     const isRight = await verify().catch(async (error) => {
       await this.#database.run(sql`delete from ${table} where attempt = ${id}`)
       throw error
     })
     if (isRight) await this.#succeed(id, scopes)
     else for (const lockout of await this.#fail(id, scopes)) this.#onLockout(attempt, lockout)
-    return { secondsToWait, isRight }
+    return isRight
   }
 
   // Counted as failed from the beginning, so that an attempt counts whose replica is killed.
-  #begin(id: string, scopes: Scope[]): Promise<number> {
+  #begin(id: string, scopes: Scope[]): Promise<unknown> {
     return this.#exclusively(async (transaction) => {
-      const secondsToWait = await this.#secondsToWait(transaction, scopes)
-      if (secondsToWait > 0) return secondsToWait
+      await this.#check(transaction, scopes)
       await transaction.run(sql`delete from ${table} where at <= ${this.#windowStart}`)
       const rows = scopes.map(({ key }) => sql`(${id}, ${key}, 1, ${now})`)
-      await transaction.run(
+      return transaction.run(
         sql`insert into ${table} (attempt, key, is_running, at) values ${join(rows)}`,
       )
-      return 0
     })
   }
 
@@ -139,7 +131,7 @@ export class LoginLimit {
   }
 
   // The attempt that is `max` back in the window is in the way until it leaves the window; a running one will soon end.
-  async #secondsToWait(reader: SqlTransaction, scopes: Scope[]): Promise<number> {
+  async #check(reader: SqlTransaction, scopes: Scope[]): Promise<void> {
     const blocking = scopes.map(
       ({ key, max }) => sql`select * from (
         select is_running, at - ${now} as age from ${table}
@@ -152,7 +144,8 @@ export class LoginLimit {
     const waits = rows.map(({ is_running, age }) =>
       is_running && age > -longestAttemptMs ? 1 : Math.ceil((age + this.#limits.windowMs) / 1000),
     )
-    return Math.max(0, ...waits)
+    const secondsToWait = Math.max(0, ...waits)
+    if (secondsToWait > 0) throw tooManyLogins(secondsToWait)
   }
 
   // Checking and counting must be one step for all replicas. Logins are few: each costs a password hash.

@@ -1,4 +1,4 @@
-import { type App, answers, defineRoute } from '@domains-and-files/http'
+import { type App, answers } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import type { AuthContext } from '../auth-context.ts'
@@ -63,11 +63,6 @@ const Me = z
   })
   .meta({ id: 'Me', examples: [{ user: account, expires_at: '2027-01-15T10:30:00.000Z' }] })
 
-export function registerLoginRoutes(app: App, context: AuthContext) {
-  app.route(logIn(context))
-  app.route(getMe)
-}
-
 /**
  * The user with this name and password. Wrong ones count against the limits of failed logins.
  * @throws {HttpError} 401, 403 where passwords are switched off, 429, or 503 while too many hashes wait.
@@ -79,40 +74,50 @@ export async function verifyLogin(
   if (!isPasswordLoginOn) throw passwordLoginOff()
   const { user, hash } = await users.findLogin(username)
   const attempt = { username, isUser: user !== undefined, address }
-  const refuseTooMany = (seconds: number) => {
-    if (seconds > 0) throw tooManyLogins(seconds)
-  }
-  refuseTooMany(await limit.secondsToWait(attempt))
+  await limit.check(attempt)
   if (isQueueFull(hashes)) throw tooBusy()
-  const outcome = await hashes(() => limit.run(attempt, () => verify(hash, password)))
-  // Earlier attempts may have reached the limit while this one was queued.
-  refuseTooMany(outcome.secondsToWait)
-  if (!user || !outcome.isRight) throw credentialsInvalid()
+  // Earlier attempts may reach the limit while this one is queued, so it is checked again then.
+  const isRight = await hashes(() => limit.run(attempt, () => verify(hash, password)))
+  if (!user || !isRight) throw credentialsInvalid()
   return user
 }
 
-/** POST /api/auth/login */
-const logIn = (context: AuthContext) =>
-  defineRoute({
-    method: 'POST',
-    url: '/api/auth/login',
-    config: { access: 'public' },
-    schema: {
-      operationId: 'logIn',
-      summary: 'Log in',
-      description:
-        'Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
-      body: Login,
-      errors: [credentialsInvalid(), passwordLoginOff(), tooManyLogins(900), tooBusy()],
-      ...answers(200, 'Your account, and a token', LoggedIn),
-    },
-    handler: async (request) => {
-      const user = await verifyLogin(context, { ...request.body, address: request.ip })
-      context.lastLogins.record(user.username)
-      request.log.info({ username: user.username }, 'logged in')
-      return describeLogin(user, context)
-    },
+const logInSchema = {
+  operationId: 'logIn',
+  summary: 'Log in',
+  description:
+    'Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
+  body: Login,
+  errors: [credentialsInvalid(), passwordLoginOff(), tooManyLogins(900), tooBusy()],
+  ...answers(200, 'Your account, and a token', LoggedIn),
+}
+
+const getMeSchema = {
+  operationId: 'getMe',
+  summary: 'Who am I?',
+  description: 'The caller behind the token of this request: user, role and limits.',
+  ...answers(200, 'The account of the token, and its expiry', Me),
+}
+
+export function registerLoginRoutes(app: App, context: AuthContext) {
+  const config = { access: 'public' } as const
+  app.post('/api/auth/login', { config, schema: logInSchema }, async (request) => {
+    const user = await verifyLogin(context, { ...request.body, address: request.ip })
+    context.lastLogins.record(user.username)
+    request.log.info({ username: user.username }, 'logged in')
+    return describeLogin(user, context)
   })
+  const own = { access: 'viewer', enforcesRecordLimits: true } as const
+  app.get('/api/auth/me', { config: own, schema: getMeSchema }, async (request) => {
+    const caller = callerOf(request)
+    const { token, records, expiresAt } = caller
+    return {
+      user: describe(caller),
+      expires_at: expiresAt?.toISOString() ?? null,
+      ...(token && { token: { ...token, records } }),
+    }
+  })
+}
 
 /** What a login answers: with a new token. */
 export const describeLogin = (
@@ -123,28 +128,6 @@ export const describeLogin = (
   access_token: sessions.issue(user),
   token_type: 'Bearer',
   expires_in: tokenTtl,
-})
-
-/** GET /api/auth/me */
-const getMe = defineRoute({
-  method: 'GET',
-  url: '/api/auth/me',
-  config: { access: 'viewer', enforcesRecordLimits: true },
-  schema: {
-    operationId: 'getMe',
-    summary: 'Who am I?',
-    description: 'The caller behind the token of this request: user, role and limits.',
-    ...answers(200, 'The account of the token, and its expiry', Me),
-  },
-  handler: async (request) => {
-    const caller = callerOf(request)
-    const { token, records, expiresAt } = caller
-    return {
-      user: describe(caller),
-      expires_at: expiresAt?.toISOString() ?? null,
-      ...(token && { token: { ...token, records } }),
-    }
-  },
 })
 
 function describe({ username, role, ...limits }: Omit<z.infer<typeof Account>, 'source'>) {

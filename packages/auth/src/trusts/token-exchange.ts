@@ -1,7 +1,7 @@
 import {
   type App,
   AttemptLimit,
-  defineRoute,
+  eachAnswer,
   receiveBody,
   tooManyFailures,
 } from '@domains-and-files/http'
@@ -9,12 +9,13 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { digestOf } from '../api-tokens/token-format.ts'
 import type { AuthContext } from '../auth-context.ts'
-import { IssuerAwayError, issuerAway, TokenRefusedError } from '../errors.ts'
+import { issuerAway, TokenRefusedError } from '../errors.ts'
 import type { Trust } from './trusts.ts'
 import type { IssuerKeys, WorkloadToken } from './workload-token.ts'
 
 const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const jwtType = 'urn:ietf:params:oauth:token-type:jwt'
+const formType = 'application/x-www-form-urlencoded'
 const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token' as const
 
 // What is missing or wrong is said in OAuth's form, so the schema only describes.
@@ -68,49 +69,31 @@ const OAuthError = z
   })
 type OAuthError = z.infer<typeof OAuthError>
 
+const exchangeSchema = {
+  operationId: 'exchangeToken',
+  summary: 'Exchange the token of a workload',
+  description:
+    'For CI without secrets: a token of the issuer of a trust becomes one of this service, with the rights of the trust. Each is exchanged once. RFC 8693.',
+  consumes: [formType],
+  body: ExchangeForm,
+  errors: [issuerAway(), tooManyFailures(60)],
+  ...eachAnswer({
+    200: { description: 'A token for 15 minutes at most', body: Exchanged },
+    400: { description: 'Why not, in the form of OAuth; the log says more.', body: OAuthError },
+  }),
+}
+
 /** POST /api/auth/token, the only route that takes a form, and nothing else (RFC 8693). */
 export async function registerTokenExchange(app: App, context: AuthContext) {
-  await app.register(async (scope: App) => {
-    scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('application/x-www-form-urlencoded', readForm)
-    scope.route(exchangeToken(context))
-  })
-}
-
-// A parameter that is sent twice counts as missing (RFC 6749, 3.2).
-async function readForm(request: FastifyRequest) {
-  const fields = new URLSearchParams((await receiveBody(request)).toString())
-  return Object.fromEntries(
-    [...fields].map(([key, value]) => [key, fields.getAll(key).length === 1 ? value : '']),
-  )
-}
-
-const exchangeToken = (context: AuthContext) => {
   const limit = new AttemptLimit(maxRefused, context.now)
   let loaded: Promise<IssuerKeys> | undefined
-  const loadKeys = () => {
-    loaded ??= import('./workload-token.ts').then(({ IssuerKeys }) => new IssuerKeys())
-    return loaded
-  }
-  return defineRoute({
-    method: 'POST',
-    url: '/api/auth/token',
-    config: { access: 'public' },
-    schema: {
-      operationId: 'exchangeToken',
-      summary: 'Exchange the token of a workload',
-      description:
-        'For CI without secrets: a token of the issuer of a trust becomes one of this service, with the rights of the trust. Each is exchanged once. RFC 8693.',
-      consumes: ['application/x-www-form-urlencoded'],
-      body: ExchangeForm,
-      errors: [issuerAway(), tooManyFailures(60)],
-      responses: {
-        200: { description: 'A token for 15 minutes at most' },
-        400: { description: 'Why not, in the form of OAuth; the log says more.' },
-      },
-      response: { 200: Exchanged, 400: OAuthError },
-    },
-    handler: async (request, reply) => {
+  const loadKeys = () =>
+    (loaded ??= import('./workload-token.ts').then(({ IssuerKeys }) => new IssuerKeys()))
+  await app.register(async (scope: App) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser(formType, readForm)
+    const route = { config: { access: 'public' } as const, schema: exchangeSchema }
+    scope.post('/api/auth/token', route, async (request, reply) => {
       reply.headers({ 'cache-control': 'no-store', pragma: 'no-cache' })
       limit.check(request.ip)
       const fault = faultOf(request.body)
@@ -122,17 +105,21 @@ const exchangeToken = (context: AuthContext) => {
         const issued = context.sessions.issueForWorkload(trust, subject)
         return { ...issued, token_type: 'Bearer' as const, issued_token_type: accessTokenType }
       } catch (error) {
-        if (error instanceof TokenRefusedError) {
-          limit.add(request.ip)
-          request.log.info({ reason: error.message }, 'token of a workload refused')
-          return reply.code(400).send(refused)
-        }
-        if (!(error instanceof IssuerAwayError)) throw error
-        request.log.warn({ err: error }, 'issuer of a trust cannot be reached')
-        throw issuerAway()
+        if (!(error instanceof TokenRefusedError)) throw error
+        limit.add(request.ip)
+        request.log.info({ reason: error.message }, 'token of a workload refused')
+        return reply.code(400).send(refused)
       }
-    },
+    })
   })
+}
+
+// A parameter that is sent twice counts as missing (RFC 6749, 3.2).
+async function readForm(request: FastifyRequest) {
+  const fields = new URLSearchParams((await receiveBody(request)).toString())
+  return Object.fromEntries(
+    [...fields].map(([key, value]) => [key, fields.getAll(key).length === 1 ? value : '']),
+  )
 }
 
 function faultOf(form: z.infer<typeof ExchangeForm>): OAuthError | undefined {

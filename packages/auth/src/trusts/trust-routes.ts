@@ -1,11 +1,4 @@
-import {
-  type App,
-  answers,
-  defineRoute,
-  listPage,
-  listSchema,
-  pageQuery,
-} from '@domains-and-files/http'
+import { type App, answers, listPage, listSchema, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import type { AuthContext } from '../auth-context.ts'
@@ -38,80 +31,56 @@ const TrustRecord = z
   })
   .meta({ id: 'Trust', examples: [example] })
 
-const TrustList = listSchema('TrustList', 'trusts', TrustRecord)
-
-/** Trusts: which workloads may exchange their tokens, for admins. */
-export function registerTrustRoutes(app: App, context: AuthContext) {
-  app.route(listTrusts(context))
-  app.route(addTrust(context))
-  app.route(removeTrust(context))
+const listTrustsSchema = {
+  operationId: 'listTrusts',
+  summary: 'List trusts',
+  description: 'Which workloads may log in without secrets, with which rights; oldest first.',
+  querystring: z.strictObject(pageQuery(50, 200)),
+  ...answers(200, 'The trusts', listSchema('TrustList', 'trusts', TrustRecord)),
 }
 
-/** GET /api/trusts */
-const listTrusts = ({ trusts }: AuthContext) =>
-  defineRoute({
-    method: 'GET',
-    url: '/api/trusts',
-    config: { access: 'admin' },
-    schema: {
-      operationId: 'listTrusts',
-      summary: 'List trusts',
-      description: 'Which workloads may log in without secrets, with which rights; oldest first.',
-      querystring: z.strictObject(pageQuery(50, 200)),
-      ...answers(200, 'The trusts', TrustList),
-    },
-    handler: async (request) => {
-      const seen = (await trusts.list()).filter((trust) => maySee(callerOf(request), trust))
-      return listPage('trusts', seen, request.query, describe)
-    },
-  })
+const addTrustSchema = {
+  operationId: 'addTrust',
+  summary: 'Trust a workload',
+  description:
+    'A workload with a token of this issuer, for this audience, with all these claims, gets a token of this service at `POST /api/auth/token`.',
+  body: NewTrust.meta({ id: 'NewTrust', examples: [wanted] }),
+  errors: [trustExists(wanted.name)],
+  ...answers(201, 'The trust', TrustRecord),
+}
 
-/** POST /api/trusts */
-const addTrust = ({ trusts, now }: AuthContext) =>
-  defineRoute({
-    method: 'POST',
-    url: '/api/trusts',
-    config: { access: 'admin', needsLogin: true },
-    bodyLimit: 131_072, // 100 domains and names of records.
-    schema: {
-      operationId: 'addTrust',
-      summary: 'Trust a workload',
-      description:
-        'A workload with a token of this issuer, for this audience, with all these claims, gets a token of this service at `POST /api/auth/token`.',
-      body: NewTrust.meta({ id: 'NewTrust', examples: [wanted] }),
-      errors: [trustExists(wanted.name)],
-      ...answers(201, 'The trust', TrustRecord),
-    },
-    handler: async (request, reply) => {
-      refuse(findExcess(callerOf(request), request.body))
-      const trust = await trusts.add(request.body, now())
-      request.log.info({ trust: trust.name }, 'trust added')
-      return reply.code(201).send(describe(trust))
-    },
-  })
+const removeTrustSchema = {
+  operationId: 'removeTrust',
+  summary: 'Remove a trust',
+  description: 'Its tokens end at once.',
+  params: z.strictObject({ id: z.string().meta({ examples: [example.id] }) }),
+  errors: [trustNotFound(example.id)],
+  ...answers(204, 'Removed'),
+}
 
-/** DELETE /api/trusts/{id} */
-const removeTrust = ({ trusts }: AuthContext) =>
-  defineRoute({
-    method: 'DELETE',
-    url: '/api/trusts/:id',
-    config: { access: 'admin', needsLogin: true },
-    schema: {
-      operationId: 'removeTrust',
-      summary: 'Remove a trust',
-      description: 'Its tokens end at once.',
-      params: z.strictObject({ id: z.string().meta({ examples: [example.id] }) }),
-      errors: [trustNotFound(example.id)],
-      ...answers(204, 'Removed'),
-    },
-    handler: async (request, reply) => {
-      const caller = callerOf(request)
-      const { id } = request.params
-      await trusts.remove(id, (trust) => maySee(caller, trust))
-      request.log.info({ trust_id: id }, 'trust removed')
-      return reply.code(204).send(undefined)
-    },
+/** Trusts: which workloads may exchange their tokens, for admins. */
+export function registerTrustRoutes(app: App, { trusts, now }: AuthContext) {
+  const config = { access: 'admin', needsLogin: true } as const
+  const listed = { config: { access: 'admin' } as const, schema: listTrustsSchema }
+  app.get('/api/trusts', listed, async (request) => {
+    const seen = (await trusts.list()).filter((trust) => maySee(callerOf(request), trust))
+    return listPage('trusts', seen, request.query, describe)
   })
+  // 100 domains and names of records.
+  const added = { config, bodyLimit: 131_072, schema: addTrustSchema }
+  app.post('/api/trusts', added, async (request, reply) => {
+    refuse(findExcess(callerOf(request), request.body))
+    const trust = await trusts.add(request.body, now())
+    request.log.info({ trust: trust.name }, 'trust added')
+    return reply.code(201).send(describe(trust))
+  })
+  app.delete('/api/trusts/:id', { config, schema: removeTrustSchema }, async (request, reply) => {
+    const { id } = request.params
+    await trusts.remove(id, (trust) => maySee(callerOf(request), trust))
+    request.log.info({ trust_id: id }, 'trust removed')
+    return reply.code(204).send(undefined)
+  })
+}
 
 // To an admin with limits there are only trusts within them.
 const maySee = (caller: Caller, trust: Trust) => findExcess(caller, trust) === undefined

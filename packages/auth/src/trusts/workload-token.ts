@@ -1,6 +1,6 @@
 import { createRemoteJWKSet, decodeJwt, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { z } from 'zod'
-import { IssuerAwayError, TokenRefusedError } from '../errors.ts'
+import { issuerAway, TokenRefusedError } from '../errors.ts'
 import { isPrivateUrl } from '../issuer-url.ts'
 
 const cacheMs = 600_000
@@ -36,7 +36,7 @@ export class IssuerKeys {
   /**
    * @param audiences of which the token must have one
    * @param now in milliseconds since 1970
-   * @throws {TokenRefusedError} for a token that is not valid now, {IssuerAwayError} where its keys cannot be had.
+   * @throws {TokenRefusedError} for a token that is not valid now, {HttpError} 503 where its keys cannot be had.
    */
   async verify(
     token: string,
@@ -89,7 +89,7 @@ async function discoverKeys(issuer: string): Promise<JWTVerifyGetKey> {
       ...{ timeoutDuration: timeoutMs, cooldownDuration: refetchMs, cacheMaxAge: cacheMs },
     })
   } catch (cause) {
-    throw new IssuerAwayError(`The issuer ${issuer} cannot be discovered`, { cause })
+    throw issuerAway(new Error(`The issuer ${issuer} cannot be discovered`, { cause }))
   }
 }
 
@@ -98,6 +98,5 @@ function explain(error: unknown): Error {
   const isOfToken =
     error instanceof errors.JOSEError &&
     !['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC'].includes(error.code)
-  if (isOfToken) return new TokenRefusedError(error.message)
-  return new IssuerAwayError('The keys of the issuer cannot be had', { cause: error })
+  return isOfToken ? new TokenRefusedError(error.message) : issuerAway(error)
 }

@@ -1,3 +1,4 @@
+import type { HttpError } from '@domains-and-files/http'
 import { type Sql, SqliteSql, sql } from '@domains-and-files/persistence'
 import { type Attempt, type Lockout, LoginLimit } from '../../src/login/login-limit.ts'
 import { loginTables } from '../../src/tables.ts'
@@ -66,8 +67,15 @@ function testLimit(database: Sql, limits: Limits, advance: (ms: number) => Promi
     limit.run(attempt(username, address), async () => true)
   // On a busy machine some seconds of the window may pass.
   const wait = async (username: string, address: string, isUser = true) => {
-    const seconds = await limit.secondsToWait(attempt(username, address, isUser))
+    const seconds = await secondsOf(limit.check(attempt(username, address, isUser)))
     return seconds > 1 ? Math.ceil(seconds / 30) * 30 : seconds
   }
   return { limit, lockouts, advance, fail, succeed, wait }
 }
+
+/** For how long a check refuses; 0 if it does not. */
+export const secondsOf = (check: Promise<unknown>): Promise<number> =>
+  check.then(
+    () => 0,
+    (error: HttpError) => Number(error.headers?.['retry-after']),
+  )
