@@ -16,8 +16,8 @@ export function chooseGiven(
   const list = byKey(submitted, domain)
   const zones = given.map((used) => ({ used, keys: byKey(used.zone, domain) }))
   let best: Explanation | undefined
-  for (const [index, each] of zones.entries()) {
-    if (isOutdated(each, zones.slice(index + 1), list)) continue
+  for (const each of zones) {
+    if (isOutdated(each, zones, list)) continue
     const removals = without(each.keys, list).length
     const additions = without(list, each.keys).length
     const explanation = { ...each, removals, additions }
@@ -73,17 +73,19 @@ function isBetter(older: Explanation, newer: Explanation): boolean {
   return (isSubmitted || base !== undefined) && older.additions < newer.additions
 }
 
-function isOutdated({ used, keys }: KeyedZone, later: KeyedZone[], list: Keyed): boolean {
+function isOutdated(zone: KeyedZone, zones: KeyedZone[], list: Keyed): boolean {
+  const { used, keys } = zone
+  const later = zones.slice(zones.indexOf(zone) + 1)
   // The list has records of a later zone which this one has not.
   const added = without(list, keys)
   if (later.some((each) => added.some((key) => each.keys.has(key)))) return true
-  // The token has gone on from its own list, and the list only takes back records that it has added itself.
+  // The token has gone on from its own list, and the list only takes back records of its lists.
   const last = later.at(-1)
   if (!last || !used.isSubmitted || used.base || added.length > 0) return false
   const hasReadSince = later.some((each) => !each.used.isSubmitted)
   if (!hasReadSince && list.size < keys.size) return false
-  const own = [keys, ...later.flatMap((each) => (each.used.isSubmitted ? [each.keys] : []))]
-  return without(last.keys, list).every((key) => own.some((known) => known.has(key)))
+  const own = zones.filter((each) => each.used.isSubmitted)
+  return without(last.keys, list).every((key) => own.some((each) => each.keys.has(key)))
 }
 
 /** The edit that makes of one zone the other, and which records of the other its `present` are. */

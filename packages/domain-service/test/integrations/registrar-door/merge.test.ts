@@ -42,6 +42,13 @@ test.each([
   ['all that it added goes at once', ['zc!', 'zcd!', 'zcd'], 'z', 2, 'zcd'],
   ['what another process of the token removed is not added', ['zabc', 'zbc!'], 'zac', 0, 'zabc'],
   ['nor what it is removing', ['zabc', 'zbc+zabc'], 'zac', 0, 'zabc'],
+  [
+    'the list of another process that came before is of this token, too',
+    ['za!', 'zb!', 'zab'],
+    'zb',
+    2,
+    'zab',
+  ],
   ['unless it has not read since', ['zc!', 'zcd!'], 'z', 0, 'zc'],
   ['with others’ records in between', ['z!', 'zd!', 'zdx'], 'z', 0, 'z'],
   ['the same list again is its own', ['za!'], 'za', 0, 'za'],
