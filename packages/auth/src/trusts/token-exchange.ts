@@ -2,6 +2,7 @@ import {
   type App,
   AttemptLimit,
   eachAnswer,
+  HttpError,
   receiveBody,
   tooManyFailures,
 } from '@domains-and-files/http'
@@ -105,6 +106,8 @@ export async function registerTokenExchange(app: App, context: AuthContext) {
         const issued = context.sessions.issueForWorkload(trust, subject)
         return { ...issued, token_type: 'Bearer' as const, issued_token_type: accessTokenType }
       } catch (error) {
+        if (error instanceof HttpError)
+          request.log.warn({ err: error.cause }, 'issuer of a trust cannot be reached')
         if (!(error instanceof TokenRefusedError)) throw error
         limit.add(request.ip)
         request.log.info({ reason: error.message }, 'token of a workload refused')

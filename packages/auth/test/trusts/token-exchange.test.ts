@@ -334,6 +334,8 @@ test('while an issuer is away, its tokens can be exchanged later', async () => {
   const { status, headers, code } = await exchange(service, token)
 
   expect([status, headers.get('retry-after'), code]).toEqual([503, '10', 'unavailable'])
+  const line = service.lines().find(({ msg }) => msg === 'issuer of a trust cannot be reached')
+  expect(JSON.stringify(line)).toContain(away.url)
 })
 
 test('refused tokens are limited by the network of the client, right ones do not count', async () => {
