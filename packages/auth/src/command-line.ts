@@ -7,15 +7,13 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { databaseConfig, databaseSettings, describeIssue, readEnv } from '@domains-and-files/http'
 import { createDirectory, explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import { ApiTokens } from './api-tokens/api-tokens.ts'
+import { openAccounts } from './accounts.ts'
 import { tokenPrefixOf } from './api-tokens/token-format.ts'
 import { openAuthFile } from './open-auth.ts'
+import type { Limits } from './rights.ts'
 import { authMigrations } from './tables.ts'
-import { Trusts } from './trusts/trusts.ts'
 import { FileUsers } from './users/file-users.ts'
-import { LastLogins } from './users/last-logins.ts'
 import { SqlUsers } from './users/sql-users.ts'
-import type { User, Users } from './users/user.ts'
 
 /** What a command reads and writes: `process` in a terminal. */
 export interface CommandLine {
@@ -44,14 +42,12 @@ export type Options = ReturnType<typeof readArguments>['values']
 const readArguments = (args: string[]) =>
   parseArgs({ args, allowPositionals: true, options: knownOptions })
 
-/** One command of a program, such as `users add`. */
-export interface Command {
-  /** What its words name. */
-  words: string[]
-  options: (keyof Options)[]
-  /** @returns what it prints. */
-  run: (call: Call) => Promise<string>
-}
+/** What the words of a command name, its options, and what it does: it returns what is printed. */
+type Command<Opened> = [
+  words: string[],
+  options: (keyof Options)[],
+  run: (opened: Opened, call: Call) => Promise<string>,
+]
 
 export interface Call {
   words: string[]
@@ -59,18 +55,23 @@ export interface Call {
   line: CommandLine
 }
 
-interface Program {
+export interface Program<Opened> {
   name: string
   help: string
-  commands: Record<string, Command>
+  /** What each of its commands takes first. */
+  words?: string[]
+  options?: (keyof Options)[]
+  commands: Record<string, Command<Opened>>
+  /** Opens what its commands work with, and closes it after `run`. */
+  open: (call: Call, run: (opened: Opened) => Promise<string>) => Promise<string>
 }
 
 /**
  * Runs a program, and prints what its command returns, or the reason of its failure.
  * @returns the exit status: 0 success, 1 failure, 2 usage error.
  */
-export async function runProgram(
-  program: Program,
+export async function runProgram<Opened>(
+  program: Program<Opened>,
   args: string[],
   line: CommandLine,
 ): Promise<0 | 1 | 2> {
@@ -86,22 +87,26 @@ export async function runProgram(
   }
 }
 
-async function runCommand({ name, help, commands }: Program, args: string[], line: CommandLine) {
+async function runCommand<Opened>(program: Program<Opened>, args: string[], line: CommandLine) {
+  const { name, help, commands } = program
   const { values, positionals } = parse(args)
   const { help: isHelp, ...options } = values
   if (isHelp) return help
   const [verb = '', ...words] = positionals
   const command = Object.hasOwn(commands, verb) ? commands[verb] : undefined
   if (!command) throw new UsageError(`Missing command: ${Object.keys(commands).join(', ')}`)
-  const allowed: string[] = command.options
+  const [ownWords, ownOptions, run] = command
+  const allowed: string[] = [...(program.options ?? []), ...ownOptions]
   const stray = Object.keys(options).find((option) => !allowed.includes(option))
   if (stray) throw new UsageError(`${name} ${verb} has no option --${stray}`)
+  const expected = [...(program.words ?? []), ...ownWords]
   // Surplus words are not quoted: one may be a password.
-  if (words.length !== command.words.length)
+  if (words.length !== expected.length)
     throw new UsageError(
-      `Usage: ${[name, verb, ...command.words].join(' ')}; a password is never an argument`,
+      `Usage: ${[name, verb, ...expected].join(' ')}; a password is never an argument`,
     )
-  return command.run({ words, options, line })
+  const call = { words, options, line }
+  return program.open(call, (opened) => run(opened, call))
 }
 
 function parse(args: string[]) {
@@ -124,6 +129,13 @@ export const limitsIn = ({ role, domains, folders, writes, networks, record }: O
     return { name, types: types.split(',') }
   }),
 })
+
+/** The limits of a user or token, for a list. */
+export const describeLimits = ({ domains, folders, writes }: Limits) => [
+  domains?.join(',') ?? 'all domains',
+  folders?.join(',') ?? 'all folders',
+  ...(writes ? ['proposes'] : []),
+]
 
 const split = (list: string | undefined) => list?.split(',').map((entry) => entry.trim())
 
@@ -170,30 +182,15 @@ export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
   return !env.DATA_DIR || existsSync(join(root, service)) ? join(root, service) : root
 }
 
-export interface Stores extends AsyncDisposable {
-  /** Whose they are. */
-  service: string
-  users: Users
-  /** A user with the rights that it has now. */
-  find: (username: string) => Promise<User | undefined>
-  tokens: ApiTokens
-  trusts: Trusts
+/** Opens what a service stores of this package: in DATABASE_URL, else in its data directory. */
+export async function openStores(service: string, env: NodeJS.ProcessEnv) {
+  const stored = await (usesDatabase(env) ? openDatabase(service, env) : openFiles(service, env))
+  const close = () => stored.database.close()
+  const accounts = openAccounts({ ...stored, prefix: tokenPrefixOf(service) })
+  return { service, ...accounts, [Symbol.asyncDispose]: close }
 }
 
-/** Opens what a service stores of this package: in DATABASE_URL, else in its data directory. */
-export async function openStores(service: string, env: NodeJS.ProcessEnv): Promise<Stores> {
-  const { users, database } = usesDatabase(env)
-    ? await openDatabase(service, env)
-    : await openFiles(service, env)
-  const now = Date.now
-  const report = () => undefined // No command logs in, or uses a token.
-  const logins = new LastLogins(database, now, report)
-  const find = async (username: string) => logins.withRights(await users.find(username))
-  const tokens = new ApiTokens({ database, find, prefix: tokenPrefixOf(service), now, report })
-  const trusts = new Trusts(database)
-  const close = () => database.close()
-  return { service, users, find, tokens, trusts, [Symbol.asyncDispose]: close }
-}
+export type Stores = Awaited<ReturnType<typeof openStores>>
 
 async function openFiles(service: string, env: NodeJS.ProcessEnv) {
   const root = env.DATA_DIR || 'data'

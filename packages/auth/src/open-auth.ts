@@ -7,19 +7,16 @@ import {
   type Sql,
   SqliteSql,
 } from '@domains-and-files/persistence'
-import { ApiTokens } from './api-tokens/api-tokens.ts'
+import { openAccounts } from './accounts.ts'
 import { tokenPrefixOf } from './api-tokens/token-format.ts'
 import { createHashQueue } from './login/password.ts'
-import { type Caller, callerOfUser } from './rights.ts'
 import { resolveJwtSecret } from './sessions/jwt-secret.ts'
 import type { AuthConfig } from './settings.ts'
 import { accountTables, loginTables } from './tables.ts'
-import { Trusts } from './trusts/trusts.ts'
 import { FileUsers } from './users/file-users.ts'
 import { ensureFirstAdmin } from './users/first-admin.ts'
-import { LastLogins } from './users/last-logins.ts'
 import { SqlUsers } from './users/sql-users.ts'
-import type { User, Users } from './users/user.ts'
+import type { Users } from './users/user.ts'
 
 interface ServiceConfig {
   auth: AuthConfig
@@ -63,36 +60,21 @@ export async function openAuth(
   }
   const file = database ?? openAuthFile(dataDir, migrations)
   const memory = database ?? openLoginMemory(() => Math.round(performance.now()))
-  const lastLogins = new LastLogins(file, Date.now, (error) =>
-    log.warn({ err: error }, 'last login not recorded'),
-  )
-  const find = async (username: string) => lastLogins.withRights(await users.find(username))
-  const trusts = new Trusts(file)
-  const apiTokens = new ApiTokens({
-    database: file as Sql,
-    find,
-    prefix: tokenPrefixOf(audience),
-    now: Date.now,
-    report: (error) => log.warn({ err: error }, 'use of an API token not recorded'),
+  const accounts = openAccounts({
+    ...{ users, database: file, prefix: tokenPrefixOf(audience) },
+    report: (error) => log.warn({ err: error }, 'last use not recorded'),
   })
   return {
-    ...{ secret, previousSecret, audience, tokenTtl, users, apiTokens, lastLogins, trusts },
-    ...{ isPasswordLoginOn, oidc },
+    ...accounts,
+    ...{ secret, previousSecret, audience, tokenTtl, isPasswordLoginOn, oidc },
     hashes: createHashQueue(),
-    /** Holds what `accountTables` describes. */
-    database: file as Sql,
     /** Counts failed logins. */
     loginDatabase: memory as Sql,
-    /**
-     * The caller of a stored `Caller.id`, with the rights that it has now. Undefined: its user was removed, or its API token
-     * revoked or expired.
-     */
-    findCaller: (id: string) => findCaller(id, { find, apiTokens, trusts }),
     /** For /health: of the users file. */
     checks: (): Record<string, Check> =>
       database ? {} : { users: { status: users.fault === undefined ? 'ok' : 'degraded' } },
     close: async () => {
-      await apiTokens.close()
+      await accounts.apiTokens.close()
       if (database) return // Its owner closes it.
       await file.close()
       await memory.close()
@@ -116,23 +98,3 @@ export function openAuthFile(dataDir: string, migrations: Migrations = {}): Sqli
  */
 export const openLoginMemory = (clock: () => number) =>
   new SqliteSql({ file: ':memory:', migrations: loginTables, now: clock })
-
-interface Accounts {
-  find: (username: string) => Promise<User | undefined>
-  apiTokens: ApiTokens
-  trusts: Trusts
-}
-
-/** As `Auth.findCaller`. */
-export async function findCaller(
-  id: string,
-  { find, apiTokens, trusts }: Accounts,
-): Promise<Caller | undefined> {
-  const [, kind, rest = ''] = /^(user|token|trust):(.*)$/s.exec(id) ?? []
-  if (kind === 'token') return apiTokens.findCaller(rest)
-  const [username = '', ...more] = rest.split(' ')
-  if (kind === 'trust') return trusts.findCaller(username, more.join(' '))
-  const user = await find(username)
-  const caller = user && callerOfUser(user)
-  return caller?.id === id ? caller : undefined
-}

@@ -19,7 +19,7 @@ export const Role = z.enum(['viewer', 'editor', 'admin'])
 export type Role = z.infer<typeof Role>
 
 /** What users and tokens of both services can be limited to. An absent limit does not limit. */
-interface Limits {
+export interface Limits {
   /** The only domains that it sees: exact names and `*.` patterns. */
   domains?: string[] | undefined
   /** The only folders that it sees, each with a trailing slash. */

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { findCaller } from '../src/open-auth.ts'
 import { makeUser, start, writeUsers } from './support/start.ts'
 
 const realm = 'Bearer realm="domains-and-files"'
@@ -153,7 +152,7 @@ test('an insufficient role gets 403 naming the required one', async () => {
 
 test('a stored caller has the rights that its user has now, and none after a removal', async () => {
   await using service = await start()
-  const find = (id: string) => findCaller(id, service)
+  const find = service.findCaller
   const petra = await makeUser('petra', { id: '1', role: 'editor' })
   await writeUsers(service.file, [...service.people, petra])
 

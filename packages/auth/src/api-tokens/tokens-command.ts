@@ -1,9 +1,10 @@
 import {
   type Call,
-  type Command,
   type CommandLine,
+  describeLimits,
   limitsIn,
   openStores,
+  type Program,
   readRequest,
   readService,
   runProgram,
@@ -36,45 +37,31 @@ The tokens are in DATA_DIR/auth.sqlite, the users in USERS_FILE (default: DATA_D
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-/** A command whose first word is the service. */
-const command = (
-  words: string[],
-  options: Command['options'],
-  run: (stores: Stores, call: Call) => Promise<string>,
-): Command => ({
-  words: ['<domain|static>', ...words],
-  options,
-  run: async ({ words: [name, ...rest], ...call }) => {
-    await using stores = await openStores(readService(name), call.line.env)
-    return await run(stores, { ...call, words: rest })
-  },
-})
+const addOptions = [
+  ...(['owner', 'expires', 'role', 'domains', 'folders', 'writes', 'record'] as const),
+  ...(['networks', 'for', 'url', 'replace'] as const),
+]
 
 const commands = {
-  add: command(
-    ['<name>'],
-    [
-      ...(['owner', 'expires', 'role', 'domains', 'folders', 'writes', 'record'] as const),
-      ...(['networks', 'for', 'url', 'replace'] as const),
-    ],
-    addToken,
-  ),
-  list: command([], ['owner'], listTokens),
-  remove: command(['<id>'], [], async ({ tokens }, { words: [id = ''] }) => {
-    await tokens.remove(id)
-    return `Revoked ${id}\n`
-  }),
-}
+  add: [['<name>'], addOptions, addToken],
+  list: [[], ['owner'], listTokens],
+  remove: [['<id>'], [], removeToken],
+} satisfies Program<Stores>['commands']
 
 /** Runs the command with these arguments, and returns its exit status. */
 export const manageTokens = (args: string[], line: CommandLine) =>
-  runProgram({ name: 'tokens', help, commands }, args, line)
+  runProgram({ name: 'tokens', help, words: ['<domain|static>'], commands, open }, args, line)
 
-async function addToken({ tokens, find }: Stores, { words: [name], options }: Call) {
+const open: Program<Stores>['open'] = async ({ words: [service], line: { env } }, run) => {
+  await using stores = await openStores(readService(service), env)
+  return await run(stores)
+}
+
+async function addToken({ apiTokens, find }: Stores, { words: [, name], options }: Call) {
   const { owner = '', expires, record, replace, url } = options
   const user = await find(owner)
   if (!user) throw new UsageError('--owner must name a user')
-  const isForRegistrar = options.for === 'registrar' && tokens.prefix === 'ds_'
+  const isForRegistrar = options.for === 'registrar' && apiTokens.prefix === 'ds_'
   if (options.for !== undefined && !isForRegistrar)
     throw new UsageError('--for must be registrar, and the service domain')
   const limits = limitsIn(options)
@@ -84,8 +71,13 @@ async function addToken({ tokens, find }: Stores, { words: [name], options }: Ca
     role: limits.role ?? (isForRegistrar && !record ? 'editor' : undefined),
     expires_in: expires === 'never' ? 0 : expires && Math.round(Number(expires) * 86_400),
   })
-  const { text } = await tokens.create(callerOfUser(user), request)
+  const { text } = await apiTokens.create(callerOfUser(user), request)
   return isForRegistrar ? `${text}\n\n${registrarSettings(text, url)}` : `${text}\n`
+}
+
+async function removeToken({ apiTokens }: Stores, { words: [, id = ''] }: Call) {
+  await apiTokens.remove(id)
+  return `Revoked ${id}\n`
 }
 
 /** What tools need that know only the registrar's XML API. */
@@ -134,26 +126,18 @@ certbot with the plug-in certbot-dns-namecheap, credentials file:
   dns_namecheap_api_key = ${token}
 `
 
-async function listTokens({ tokens }: Stores, { options }: Call): Promise<string> {
-  const listed = await tokens.list(options.owner)
-  if (listed.length === 0) return 'No tokens\n'
-  return listed.map((token) => `${describe(token).join('  ')}\n`).join('')
+async function listTokens({ apiTokens }: Stores, { options }: Call): Promise<string> {
+  const listed = await apiTokens.list(options.owner)
+  return listed.map((token) => `${describe(token).join('  ')}\n`).join('') || 'No tokens\n'
 }
 
-function describe(token: ApiToken): string[] {
-  const { role = 'viewer', domains, folders, writes, records, networks } = token
-  return [
-    token.id,
-    token.owner,
-    `${token.name} (…${token.hint})`,
-    records ? describeRecordLimits(records) : role,
-    domains?.join(',') ?? 'all domains',
-    folders?.join(',') ?? 'all folders',
-    ...(writes ? ['proposes'] : []),
-    networks?.join(',') ?? 'all networks',
-    `expires ${token.expires_at ?? 'never'}`,
-    `last used ${token.last_used_at ?? 'never'}`,
-  ]
-}
+const describe = (token: ApiToken): string[] => [
+  ...[token.id, token.owner, `${token.name} (…${token.hint})`],
+  token.records ? describeRecordLimits(token.records) : (token.role ?? 'viewer'),
+  ...describeLimits(token),
+  token.networks?.join(',') ?? 'all networks',
+  `expires ${token.expires_at ?? 'never'}`,
+  `last used ${token.last_used_at ?? 'never'}`,
+]
 
 if (import.meta.main) process.exitCode = await manageTokens(process.argv.slice(2), process)

@@ -1,11 +1,11 @@
 import {
   type Call,
-  type Command,
   type CommandLine,
   dataDirOf,
   limitsIn,
   type Options,
   openStores,
+  type Program,
   readRequest,
   readService,
   readServiceOption,
@@ -33,35 +33,27 @@ With DATABASE_URL they are there.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-const command = (
-  words: string[],
-  options: Command['options'],
-  run: (opened: Stores[], call: Call) => Promise<string>,
-): Command => ({
-  words,
-  options: [...options, 'service'],
-  run: async (call) => {
-    await using open = new AsyncDisposableStack()
-    const opened: Stores[] = []
-    for (const service of servicesOf(call.options, call.line.env))
-      opened.push(open.use(await openStores(service, call.line.env)))
-    return await run(opened, call)
-  },
-})
+const addOptions = [
+  ...(['issuer', 'audience', 'claim', 'role', 'folders', 'domains', 'record'] as const),
+]
 
 const commands = {
-  add: command(
-    ['<name>'],
-    ['issuer', 'audience', 'claim', 'role', 'folders', 'domains', 'record'],
-    addTrust,
-  ),
-  list: command([], [], listTrusts),
-  remove: command(['<name|id>'], [], removeTrust),
-}
+  add: [['<name>'], addOptions, addTrust],
+  list: [[], [], listTrusts],
+  remove: [['<name|id>'], [], removeTrust],
+} satisfies Program<Stores[]>['commands']
 
 /** Runs the command with these arguments, and returns its exit status. */
 export const manageTrusts = (args: string[], line: CommandLine) =>
-  runProgram({ name: 'trusts', help, commands }, args, line)
+  runProgram({ name: 'trusts', help, options: ['service'], commands, open }, args, line)
+
+const open: Program<Stores[]>['open'] = async ({ options, line: { env } }, run) => {
+  await using stack = new AsyncDisposableStack()
+  const opened: Stores[] = []
+  for (const service of servicesOf(options, env))
+    opened.push(stack.use(await openStores(service, env)))
+  return await run(opened)
+}
 
 function servicesOf(options: Options, env: NodeJS.ProcessEnv): string[] {
   if (options.service !== undefined) return [readService(options.service)]

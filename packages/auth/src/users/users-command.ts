@@ -3,11 +3,12 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import {
   type Call,
-  type Command,
   type CommandLine,
+  describeLimits,
   limitsIn,
   type Options,
   openStores,
+  type Program,
   readNewPassword,
   readRequest,
   readServiceOption,
@@ -55,42 +56,32 @@ each service apart: add --service domain or --service static.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-const command = (
-  words: string[],
-  options: Command['options'],
-  run: (store: Users, call: Call) => Promise<string>,
-): Command => ({
-  words,
-  options: [...options, 'service'],
-  run: async (call) => {
-    const { env } = call.line
-    if (usesDatabase(env)) {
-      await using stores = await openStores(readServiceOption(call.options), env)
-      return await run(stores.users, call)
-    }
-    if (call.options.service !== undefined)
-      throw new UsageError('--service is only for DATABASE_URL')
-    const file = env.USERS_FILE || join(env.DATA_DIR || 'data', 'users.json')
-    return run(new FileUsers(file, () => undefined), call)
-  },
-})
-
 const commands = {
-  add: command(['<name>'], ['role', 'domains', 'folders', 'writes'], addUser),
-  passwd: command(['<name>'], [], changePassword),
-  role: command(
+  add: [['<name>'], ['role', 'domains', 'folders', 'writes'], addUser],
+  passwd: [['<name>'], [], changePassword],
+  role: [
     ['<name>', '<role>'],
     ['domains', 'all-domains', 'folders', 'all-folders', 'writes', 'force'],
     changeRole,
-  ),
-  list: command([], [], listUsers),
-  remove: command(['<name>'], ['force'], removeUser),
-  allow: command(['<oidc:name>'], ['rebind'], allowUser),
-}
+  ],
+  list: [[], [], listUsers],
+  remove: [['<name>'], ['force'], removeUser],
+  allow: [['<oidc:name>'], ['rebind'], allowUser],
+} satisfies Program<Users>['commands']
 
 /** Runs the command with these arguments, and returns its exit status. */
 export const manageUsers = (args: string[], line: CommandLine) =>
-  runProgram({ name: 'users', help, commands }, args, line)
+  runProgram({ name: 'users', help, options: ['service'], commands, open }, args, line)
+
+const open: Program<Users>['open'] = async ({ options, line: { env } }, run) => {
+  if (usesDatabase(env)) {
+    await using stores = await openStores(readServiceOption(options), env)
+    return await run(stores.users)
+  }
+  if (options.service !== undefined) throw new UsageError('--service is only for DATABASE_URL')
+  const file = env.USERS_FILE || join(env.DATA_DIR || 'data', 'users.json')
+  return run(new FileUsers(file, () => undefined))
+}
 
 const AddedUser = NewUser.omit({ password: true })
 
@@ -150,12 +141,11 @@ async function listUsers(store: Users): Promise<string> {
   return `${lines.join('\n')}\n`
 }
 
-function describe({ oidc, domains, folders, writes, password }: User): string[] {
+function describe(user: User): string[] {
+  const { oidc, password } = user
   if (oidc) return [oidc.is_barred ? '(removed)' : 'by single sign-on']
   return [
-    domains?.join(',') ?? 'all domains',
-    folders?.join(',') ?? 'all folders',
-    ...(writes ? ['proposes'] : []),
+    ...describeLimits(user),
     ...(password === undefined ? ['(invited)'] : []),
     ...(password && needsRehash(password) ? ['(weak hash: change the password)'] : []),
   ]

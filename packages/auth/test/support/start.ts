@@ -6,13 +6,11 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { type App, createApp, createLogger } from '@domains-and-files/http'
 import type { Postgres } from '@domains-and-files/persistence'
-import { ApiTokens } from '../../src/api-tokens/api-tokens.ts'
+import { openAccounts } from '../../src/accounts.ts'
 import { type AuthOptions, auth, callerOf } from '../../src/index.ts'
 import { createHashQueue, hashPassword } from '../../src/login/password.ts'
-import { findCaller, openAuthFile, openLoginMemory } from '../../src/open-auth.ts'
-import { Trusts } from '../../src/trusts/trusts.ts'
+import { openAuthFile, openLoginMemory } from '../../src/open-auth.ts'
 import { FileUsers } from '../../src/users/file-users.ts'
-import { LastLogins } from '../../src/users/last-logins.ts'
 import { SqlUsers } from '../../src/users/sql-users.ts'
 import { type User, UserList } from '../../src/users/user.ts'
 import { makeDatabase } from './database.ts'
@@ -54,17 +52,7 @@ interface StartOptions extends Partial<AuthOptions> {
 
 /** As `start`, with users, API tokens and failed logins in PostgreSQL. The caller adds the users. */
 export function startReplica(database: Postgres, options: StartOptions = {}) {
-  const users = new SqlUsers(database)
-  const logins = new LastLogins(database, Date.now, () => undefined)
-  const find = async (username: string) => logins.withRights(await users.find(username))
-  const report = () => undefined
-  return start({
-    ...options,
-    users,
-    apiTokens: new ApiTokens({ database, find, prefix: 'ds_', now: Date.now, report }),
-    database,
-    loginDatabase: database,
-  })
+  return start({ ...options, users: new SqlUsers(database), database, loginDatabase: database })
 }
 
 /** Starts the service of a test in each form: users in a file, or in PostgreSQL, with two replicas. */
@@ -112,21 +100,15 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
 
   const tokens = openAuthFile(folder.path)
   const logins = openLoginMemory(() => clock.ms)
-  const lastLogins = new LastLogins(
-    options.database ?? tokens,
-    () => clock.ms,
-    (error) => reports.push(String(error)),
-  )
-  const known = options.users ?? users
-  const find = async (username: string) => lastLogins.withRights(await known.find(username))
-  const apiTokens = new ApiTokens({
+  const accounts = openAccounts({
+    users,
     database: tokens,
-    find,
     prefix: 'ds_',
     now: () => clock.ms,
     report: (error) => reports.push(String(error)),
+    ...options,
   })
-  const trusts = new Trusts(options.database ?? tokens)
+  const { apiTokens } = accounts
   const lines: string[] = []
   const log = createLogger({ name: 'test-service', level: 'info' }, collect(lines))
   const app = await createApp(
@@ -134,19 +116,11 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
     async (app) => {
       early?.(app)
       await app.register(auth, {
-        ...{
-          secret,
-          previousSecret: undefined,
-          audience: 'test-service',
-          tokenTtl: 3600,
-          users,
-          apiTokens,
-        },
+        ...accounts,
+        ...{ secret, previousSecret: undefined, audience: 'test-service', tokenTtl: 3600 },
         hashes: createHashQueue(),
-        database: tokens,
-        ...{ lastLogins, trusts, isPasswordLoginOn: true, oidc: undefined },
+        ...{ isPasswordLoginOn: true, oidc: undefined },
         loginDatabase: logins,
-        findCaller: (id) => findCaller(id, { find, apiTokens, trusts }),
         checks: () => ({}),
         now: () => clock.ms,
         close: async () => {
@@ -213,10 +187,7 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
     people,
     reports,
     clock,
-    apiTokens: options.apiTokens ?? apiTokens,
-    users: options.users ?? users,
-    find,
-    trusts,
+    ...accounts,
     tokens,
     lines: () => lines.map((line): Record<string, unknown> => JSON.parse(line)),
     call,

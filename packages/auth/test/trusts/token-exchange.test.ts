@@ -1,7 +1,6 @@
 import { createHmac, createPublicKey } from 'node:crypto'
 import { generateKeyPair } from 'jose'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { findCaller } from '../../src/open-auth.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { forge, forms, makeUser, readClaims, start } from '../support/start.ts'
 
@@ -103,14 +102,14 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
     const { body } = await exchange(service, await issuer.sign())
     const caller = await service.other.call('/view', { token: body.access_token })
     expect(caller.status).toBe(200)
-    expect(await findCaller(caller.body.id, service)).toMatchObject({ role: 'editor' })
+    expect(await service.findCaller(caller.body.id)).toMatchObject({ role: 'editor' })
 
     expect((await service.send('DELETE', `/api/trusts/${trust.id}`, undefined, admin)).status).toBe(
       204,
     )
 
     expect((await service.other.call('/view', { token: body.access_token })).status).toBe(401)
-    expect(await findCaller(caller.body.id, service)).toBeUndefined()
+    expect(await service.findCaller(caller.body.id)).toBeUndefined()
     expect(await exchange(service, await issuer.sign())).toMatchObject(refused)
     const again = await service.send('DELETE', `/api/trusts/${trust.id}`, undefined, admin)
     expect(again).toMatchObject({ status: 404, code: 'trust_not_found' })

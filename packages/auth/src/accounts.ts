@@ -1,0 +1,42 @@
+import type { Sql } from '@domains-and-files/persistence'
+import { ApiTokens } from './api-tokens/api-tokens.ts'
+import { type Caller, callerOfUser } from './rights.ts'
+import { Trusts } from './trusts/trusts.ts'
+import { LastLogins } from './users/last-logins.ts'
+import type { Users } from './users/user.ts'
+
+interface AccountsOptions {
+  users: Users
+  /** Holds what `accountTables` describes. */
+  database: Sql
+  /** Of API tokens: `ds_` or `ss_`. */
+  prefix: string
+  /** Milliseconds since 1970. */
+  now?: () => number
+  /** Receives failed writes of when something was last used: a full disk keeps nobody out. */
+  report?: (error: unknown) => void
+}
+
+/** All that callers of a service can be: users, API tokens, and workloads by their trusts. */
+export function openAccounts(options: AccountsOptions) {
+  const { users, database, prefix, now = Date.now, report = () => undefined } = options
+  const lastLogins = new LastLogins(database, now, report)
+  /** The user with the rights that it has now. */
+  const find = async (username: string) => lastLogins.withRights(await users.find(username))
+  const trusts = new Trusts(database)
+  const apiTokens = new ApiTokens({ database, find, prefix, now, report })
+  /**
+   * The caller of a stored `Caller.id`, with the rights that it has now. Undefined: its user was removed, or its API token
+   * revoked or expired.
+   */
+  const findCaller = async (id: string): Promise<Caller | undefined> => {
+    const [, kind, rest = ''] = /^(user|token|trust):(.*)$/s.exec(id) ?? []
+    if (kind === 'token') return apiTokens.findCaller(rest)
+    const [name = '', ...more] = rest.split(' ')
+    if (kind === 'trust') return trusts.findCaller(name, more.join(' '))
+    const user = await find(name)
+    const caller = user && callerOfUser(user)
+    return caller?.id === id ? caller : undefined
+  }
+  return { users, database, lastLogins, find, trusts, apiTokens, findCaller }
+}
