@@ -34,8 +34,10 @@ export const uncheckedJson: FastifySerializerCompiler<unknown> = () => (data) =>
  */
 export function validateRequests(app: FastifyInstance) {
   app.addHook('onRoute', (route) => {
-    const schema = route.schema
-    if (!schema) return
+    if (!route.schema) return
+    // A copy: several routes and apps may have one schema, and hooks add to it.
+    const schema = { ...route.schema }
+    route.schema = schema
     if (!schema.hide) schema.querystring ??= noQuery
     const check = checkRequest({
       params: asSchema(schema.params),

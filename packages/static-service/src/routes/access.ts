@@ -1,5 +1,5 @@
 import { allowsPath, type Caller, callerOf } from '@domains-and-files/auth'
-import { type App, answers, defineRoute } from '@domains-and-files/http'
+import { type App, answers } from '@domains-and-files/http'
 import { z } from 'zod'
 import { invalidPath, reservedPath } from '../errors.ts'
 import { readPath } from '../files/file-path.ts'
@@ -32,79 +32,61 @@ const AtPrefix = z.object({
 const tags = ['access']
 const faults = [invalidPath('a segment is empty'), reservedPath('tree')]
 
-export function registerAccessRoutes(app: App, rules: AccessRules) {
-  for (const slash of ['', '/']) app.route(listRules(slash, rules))
-  app.route(setRule(rules))
-  app.route(removeRule(rules))
+const listRulesSchema = {
+  operationId: 'listAccessRules',
+  summary: 'List the rules of folders',
+  description:
+    'The rule of the longest prefix decides; files without a rule follow `STATIC_DEFAULT_ACCESS`. Admins limited to folders see the rules inside them.',
+  tags,
+  ...answers(200, 'The rules by prefix', RuleList),
 }
 
-const listRules = (slash: string, rules: AccessRules) =>
-  defineRoute({
-    method: 'GET',
-    url: `/api/access${slash}`,
-    config: { access: 'admin', folders: 'none' },
-    schema: {
-      operationId: 'listAccessRules',
-      summary: 'List the rules of folders',
-      description:
-        'The rule of the longest prefix decides; files without a rule follow `STATIC_DEFAULT_ACCESS`. Admins limited to folders see the rules inside them.',
-      tags,
-      ...answers(200, 'The rules by prefix', RuleList),
-    },
-    handler: async (request) => {
+const setRuleSchema = {
+  operationId: 'setAccessRule',
+  summary: 'Make a folder private or public',
+  description:
+    'Counts with the response, at every replica. A private file is 404 at `/static/` without credentials that may read it. Copies that caches hold of what was public are out of reach.',
+  tags,
+  params: AtPrefix,
+  body: NewRule,
+  errors: [...faults, tooManyRules()],
+  ...answers(200, 'The rule', RuleRecord),
+}
+
+const removeRuleSchema = {
+  operationId: 'removeAccessRule',
+  summary: 'Remove the rule of a folder',
+  description: 'Its files follow the next rule above. Counts with the response.',
+  tags,
+  params: AtPrefix,
+  errors: [...faults, ruleNotFound(example.prefix)],
+  ...answers(204, 'Removed'),
+}
+
+export function registerAccessRoutes(app: App, rules: AccessRules) {
+  const listed = { config: { access: 'admin', folders: 'none' } as const, schema: listRulesSchema }
+  for (const slash of ['', '/'])
+    app.get(`/api/access${slash}`, listed, async (request) => {
       const caller = callerOf(request)
       return { rules: (await rules.list()).filter(({ prefix }) => allowsPath(caller, prefix)) }
-    },
+    })
+  const config = { access: 'admin', folders: 'handler' } as const
+  app.put('/api/access/*', { config, schema: setRuleSchema }, async (request) => {
+    const caller = callerOf(request)
+    const prefix = readPrefix(caller, request.params['*'])
+    const rule = { prefix, ...request.body, by: caller.username, at: new Date().toISOString() }
+    await rules.set(rule)
+    request.log.info({ prefix, ...request.body, user: caller.username }, 'access rule set')
+    return rule
   })
-
-const setRule = (rules: AccessRules) =>
-  defineRoute({
-    method: 'PUT',
-    url: '/api/access/*',
-    config: { access: 'admin', folders: 'handler' },
-    schema: {
-      operationId: 'setAccessRule',
-      summary: 'Make a folder private or public',
-      description:
-        'Counts with the response, at every replica. A private file is 404 at `/static/` without credentials that may read it. Copies that caches hold of what was public are out of reach.',
-      tags,
-      params: AtPrefix,
-      body: NewRule,
-      errors: [...faults, tooManyRules()],
-      ...answers(200, 'The rule', RuleRecord),
-    },
-    handler: async (request) => {
-      const caller = callerOf(request)
-      const prefix = readPrefix(caller, request.params['*'])
-      const rule = { prefix, ...request.body, by: caller.username, at: new Date().toISOString() }
-      await rules.set(rule)
-      request.log.info({ prefix, ...request.body, user: caller.username }, 'access rule set')
-      return rule
-    },
+  app.delete('/api/access/*', { config, schema: removeRuleSchema }, async (request, reply) => {
+    const caller = callerOf(request)
+    const prefix = readPrefix(caller, request.params['*'])
+    await rules.remove(prefix)
+    request.log.info({ prefix, user: caller.username }, 'access rule removed')
+    return reply.code(204).send(undefined)
   })
-
-const removeRule = (rules: AccessRules) =>
-  defineRoute({
-    method: 'DELETE',
-    url: '/api/access/*',
-    config: { access: 'admin', folders: 'handler' },
-    schema: {
-      operationId: 'removeAccessRule',
-      summary: 'Remove the rule of a folder',
-      description: 'Its files follow the next rule above. Counts with the response.',
-      tags,
-      params: AtPrefix,
-      errors: [...faults, ruleNotFound(example.prefix)],
-      ...answers(204, 'Removed'),
-    },
-    handler: async (request, reply) => {
-      const caller = callerOf(request)
-      const prefix = readPrefix(caller, request.params['*'])
-      await rules.remove(prefix)
-      request.log.info({ prefix, user: caller.username }, 'access rule removed')
-      return reply.code(204).send(undefined)
-    },
-  })
+}
 
 // The root has no rule: STATIC_DEFAULT_ACCESS is its own.
 const readPrefix = (caller: Caller, text: string) =>

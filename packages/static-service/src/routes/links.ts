@@ -2,7 +2,6 @@ import { allowsPath, type Caller, callerOf, hasRole, type Rights } from '@domain
 import {
   type App,
   answers,
-  defineRoute,
   listPage,
   listSchema,
   pageQuery,
@@ -75,105 +74,80 @@ const NewLink = z
   })
   .meta({ id: 'NewLink', examples: [{ path: file.path, downloads: 3 }] })
 
-const LinkList = listSchema('LinkList', 'links', LinkRecord)
-
 const tags = ['access']
+
+const createLinkSchema = {
+  operationId: 'createLink',
+  summary: 'Create a link to a file or folder',
+  description:
+    'Everybody who has its URL reads what is there, private or not, until the link expires, is deleted or used up, or you may not read it any more.',
+  tags,
+  body: NewLink,
+  errors: [
+    ...[invalidPath('a segment is empty'), fileNotFound(file.path)],
+    ...[directoryNotFound('notes/old'), tooManyLinks()],
+  ],
+  ...answers(201, 'The link, its URL shown only now', CreatedLink),
+}
+
+const listLinksSchema = {
+  operationId: 'listLinks',
+  summary: 'List links',
+  description: 'Your own, newest first; admins see all. Without their URLs, which are not stored.',
+  tags,
+  querystring: z.strictObject({
+    ...pageQuery(50, 200),
+    path: z.string().optional().meta({ description: 'only links to this file or folder' }),
+  }),
+  ...answers(200, 'The links that have not expired', listSchema('LinkList', 'links', LinkRecord)),
+}
+
+const deleteLinkSchema = {
+  operationId: 'deleteLink',
+  summary: 'Delete a link',
+  description: 'Your own; an admin may delete any. It stops working at once, at every replica.',
+  tags,
+  params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
+  errors: [linkNotFound()],
+  ...answers(204, 'Deleted'),
+}
 
 /** Links to files and folders, and the documentation of what they lead to. */
 export function registerLinkRoutes(app: App, dependencies: Dependencies) {
-  app.route(createLink(dependencies))
-  app.route(listLinks(dependencies))
-  app.route(deleteLink(dependencies))
+  const { links, catalog, base = '' } = dependencies
+  const making = {
+    config: { access: 'editor', folders: 'handler' },
+    schema: createLinkSchema,
+  } as const
+  app.post('/api/links', making, async (request, reply) => {
+    const caller = callerOf(request)
+    const { expires_in: lifetimeS = 604_800, downloads = null, name = null } = request.body
+    const path = await requireReadable(catalog, caller, request.body.path)
+    const { link, token } = await links.create({
+      ...{ path, name, lifetimeS, maker: caller.id, by: caller.username },
+      downloadsLeft: downloads,
+    })
+    request.log.info({ link_id: link.id, path, user: caller.username }, 'link created')
+    reply.header('cache-control', 'no-store')
+    return reply.code(201).send({ ...describeLink(link), url: `${base}/l/${token}` })
+  })
+  const config = { access: 'viewer', folders: 'none' } as const
+  app.get('/api/links', { config, schema: listLinksSchema }, async (request) => {
+    const caller = callerOf(request)
+    const by = hasRole(caller, 'admin') ? undefined : caller.username
+    const found = await links.list({ by, path: request.query.path })
+    const seen = found.filter((link) => maySee(caller, link))
+    return listPage('links', seen, request.query, describeLink)
+  })
+  app.delete('/api/links/:id', { config, schema: deleteLinkSchema }, async (request, reply) => {
+    const caller = callerOf(request)
+    await links.remove(request.params.id, (link) => maySee(caller, link))
+    request.log.info({ link_id: request.params.id, user: caller.username }, 'link deleted')
+    return reply.code(204).send(undefined)
+  })
   documentLinks(app)
   recordUsedUp(app, dependencies)
 }
-
-const createLink = ({ links, catalog, base = '' }: Dependencies) =>
-  defineRoute({
-    method: 'POST',
-    url: '/api/links',
-    config: { access: 'editor', folders: 'handler' },
-    schema: {
-      operationId: 'createLink',
-      summary: 'Create a link to a file or folder',
-      description:
-        'Everybody who has its URL reads what is there, private or not, until the link expires, is deleted or used up, or you may not read it any more.',
-      tags,
-      body: NewLink,
-      errors: [
-        invalidPath('a segment is empty'),
-        fileNotFound(file.path),
-        directoryNotFound('notes/old'),
-        tooManyLinks(),
-      ],
-      ...answers(201, 'The link, its URL shown only now', CreatedLink),
-    },
-    handler: async (request, reply) => {
-      const caller = callerOf(request)
-      const {
-        path: written,
-        expires_in: lifetimeS = 604_800,
-        downloads,
-        name = null,
-      } = request.body
-      const path = await requireReadable(catalog, caller, written)
-      const { link, token } = await links.create({
-        ...{ path, name, lifetimeS, maker: caller.id, by: caller.username },
-        downloadsLeft: downloads ?? null,
-      })
-      request.log.info({ link_id: link.id, path, user: caller.username }, 'link created')
-      reply.header('cache-control', 'no-store')
-      return reply.code(201).send({ ...describeLink(link), url: `${base}/l/${token}` })
-    },
-  })
-
-const listLinks = ({ links }: Dependencies) =>
-  defineRoute({
-    method: 'GET',
-    url: '/api/links',
-    config: { access: 'viewer', folders: 'none' },
-    schema: {
-      operationId: 'listLinks',
-      summary: 'List links',
-      description:
-        'Your own, newest first; admins see all. Without their URLs, which are not stored.',
-      tags,
-      querystring: z.strictObject({
-        ...pageQuery(50, 200),
-        path: z.string().optional().meta({ description: 'only links to this file or folder' }),
-      }),
-      ...answers(200, 'The links that have not expired', LinkList),
-    },
-    handler: async (request) => {
-      const caller = callerOf(request)
-      const { path } = request.query
-      const by = hasRole(caller, 'admin') ? undefined : caller.username
-      const found = (await links.list({ by, path })).filter((link) => maySee(caller, link))
-      return listPage('links', found, request.query, describeLink)
-    },
-  })
-
-const deleteLink = ({ links }: Dependencies) =>
-  defineRoute({
-    method: 'DELETE',
-    url: '/api/links/:id',
-    config: { access: 'viewer', folders: 'none' },
-    schema: {
-      operationId: 'deleteLink',
-      summary: 'Delete a link',
-      description: 'Your own; an admin may delete any. It stops working at once, at every replica.',
-      tags,
-      params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
-      errors: [linkNotFound()],
-      ...answers(204, 'Deleted'),
-    },
-    handler: async (request, reply) => {
-      const caller = callerOf(request)
-      await links.remove(request.params.id, (link) => maySee(caller, link))
-      request.log.info({ link_id: request.params.id, user: caller.username }, 'link deleted')
-      return reply.code(204).send(undefined)
-    },
-  })
 
 const recordMs = 60_000
 
