@@ -36,22 +36,24 @@ const packages = readdirSync(new URL('packages/', import.meta.url)).map((name) =
   test: { name, root: `packages/${name}` },
 }))
 
-// Their files take a few seconds.
+// Files that take longer than others of their length, and projects whose files take a few seconds.
+const long = /(?:backup|console|fuzz|history-model|moving|shared-domain)\.test\.ts$/
 const short = ['auth', 'client', 'console', 'registrar-sandbox']
 
-/** Ends with short files: a long one would run alone. */
-class ShortLast extends BaseSequencer {
+/** Begins with long files and ends with short ones: a long one at the end would run alone. */
+class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]) {
     const sorted = await super.sort(files)
-    return sorted.toSorted((a, b) => rankOf(a.project.name) - rankOf(b.project.name))
+    return sorted.toSorted((a, b) => rankOf(a) - rankOf(b))
   }
 }
 
-const rankOf = (project: string) => short.indexOf(project)
+const rankOf = ({ moduleId, project }: TestSpecification) =>
+  long.test(moduleId) ? -2 : short.indexOf(project.name)
 
 export default defineConfig({
   test: {
-    sequence: { sequencer: ShortLast },
+    sequence: { sequencer: LongFirst },
     setupFiles: [join(import.meta.dirname, 'test/support/random-seed.ts')],
     // Long enough for a machine that is fifty times as slow: only a test that hangs reaches it.
     testTimeout: 1_200_000,
@@ -59,9 +61,9 @@ export default defineConfig({
     hookTimeout: 1_200_000,
     // vitest's default of one second is too short on a busy machine: only a condition that never holds reaches this.
     expect: { poll: { timeout: 600_000 } },
-    // Tests mostly wait for disks and child processes: four files at a time keep two cores busy.
-    maxWorkers: 4,
-    // The files of a project share four processes: a new one for each file takes 0.4 s of a core to load its modules.
+    // Tests mostly wait for disks and child processes: six files at a time keep two cores busy.
+    maxWorkers: 6,
+    // The files of a project share six processes: a new one for each file takes 0.4 s of a core to load its modules.
     isolate: false,
     projects: [
       ...packages,

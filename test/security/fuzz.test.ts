@@ -142,7 +142,7 @@ describe.each(settings)('generated requests to %s', (_title, { name, env, failin
       )
     const numRuns = cases(operations.length * (failing ? 20 : 75))
     const isEnough = () =>
-      done().length > operations.length * (failing ? 0.3 : 0.5) && (!failing || faultsMet > 10)
+      done().length > operations.length * (failing ? 0.3 : 0.4) && (!failing || faultsMet > 10)
     for (let { seed = 1 } = fc.readConfigureGlobal(), isOver = false; !isOver; seed += 1) {
       await fc.assert(property, { numRuns, seed, endOnFailure: true })
       isOver = isEnough()

@@ -263,7 +263,7 @@ test.each(['lose', 'hide'] as const)(
     await using replica = await start({ databaseUrl: proxy.url })
     await replica.sessionOf('admin')
     let commits = 0
-    proxy.onCommit = () => (++commits % 3 === 0 ? fault : undefined)
+    proxy.onCommit = () => (++commits % 7 === 0 ? fault : undefined)
 
     const answers = new Map<string, number>()
     for (let n = 0; n < 8; n++) {
