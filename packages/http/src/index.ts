@@ -9,6 +9,7 @@ export {
   type HeaderDoc,
 } from './define-route.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
+export { hasBody } from './limits/connections.ts'
 export { receiveBody } from './limits/request-bodies.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'

@@ -10,7 +10,7 @@ import type { Config } from './config.ts'
 import { sweepOrphans } from './maintenance/orphan-sweep.ts'
 import { warmPageCache } from './sqlite/warm-page-cache.ts'
 import type { Storage } from './storage.ts'
-import { UploadTable, uploadMigrations } from './uploads/upload-table.ts'
+import { uploadMigrations } from './uploads/migrations.ts'
 import { Uploads } from './uploads/uploads.ts'
 
 /** Catalog and contents below DATA_DIR, for one process. */
@@ -39,12 +39,12 @@ export async function openEmbeddedStorage(
   })
   const uploadLog = await open(`${uploadDatabaseFile(dataDir)}-wal`)
   // Flushed off the event loop, and only the commits that a response depends on.
-  const table = new UploadTable(uploadDatabase.unsynced, lifetimeMs, () => uploadLog.datasync())
-  await store.discardOthers(await table.restart())
-  const uploads = new Uploads({
-    ...{ table, store },
-    onError: (error) => log.error({ err: error }, 'expired uploads not removed'),
-  })
+  const sync = () => uploadLog.datasync()
+  const uploads = new Uploads(
+    { database: uploadDatabase.unsynced, sync, lifetimeMs, store },
+    (error) => log.error({ err: error }, 'expired uploads not removed'),
+  )
+  await store.discardOthers(await uploads.restart())
   const tidied = tidy({ store, catalog, log })
   const closing = new AbortController()
   const files = [databaseFile(dataDir), blobDatabaseFile(dataDir)]

@@ -9,7 +9,6 @@ import { growYoungGeneration } from './memory.ts'
 import type { S3Config } from './s3-settings.ts'
 import { sharedMigrations } from './shared-migrations.ts'
 import type { Storage } from './storage.ts'
-import { UploadTable } from './uploads/upload-table.ts'
 import { Uploads } from './uploads/uploads.ts'
 
 interface SharedConfig
@@ -41,11 +40,9 @@ export async function openSharedStorage(config: SharedConfig, log: Logger): Prom
     ...config.catalog,
     contents: store.commits,
   })
-  const uploads = new Uploads({
-    table: new UploadTable(postgres, lifetimeMs),
-    store,
-    onError: (error) => log.warn({ err: error }, 'expired uploads not removed, trying again later'),
-  })
+  const uploads = new Uploads({ database: postgres, lifetimeMs, store }, (error) =>
+    log.warn({ err: error }, 'expired uploads not removed, trying again later'),
+  )
   return {
     catalog,
     store,

@@ -169,5 +169,5 @@ const openOn = (socket: Remembering): Exchange[] => (socket[exchanges] ?? []).fi
 
 const isOpen = ({ request, response }: Exchange) => !request.complete || !response.writableFinished
 
-const hasBody = ({ headers }: IncomingMessage) =>
+export const hasBody = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0

@@ -24,7 +24,7 @@ export interface BlobStore {
   resume(id: string, saved: SavedBlob, epoch: number): ResumableBlob
 
   /** Removes what was saved of a content; does nothing to one that a file refers to. */
-  discard(id: string, saved: SavedBlob): Promise<void>
+  discard(id: string, saved: Pick<SavedBlob, 'state'>): Promise<void>
 
   /** A content, or one of its compressed forms, to read; undefined if it is not stored. */
   open(digest: string, coding?: ContentCoding): Promise<OpenBlob | undefined>

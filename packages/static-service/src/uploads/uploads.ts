@@ -1,43 +1,100 @@
 import { randomUUID } from 'node:crypto'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
+import { join, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
-import type { BlobStore } from '../blobs/blob-store.ts'
-import { BytesLost, offsetConflict, uploadEnded, uploadLocked, uploadNotFound } from '../errors.ts'
-import type { NewUpload, Upload, UploadTable } from './upload-table.ts'
-import { UploadWriter, type WriterDependencies } from './upload-writer.ts'
+import type { BlobStore, ResumableBlob, SavedBlob } from '../blobs/blob-store.ts'
+import { ContentHash } from '../blobs/hashing.ts'
+import type { StagedBlob } from '../blobs/staged-blob.ts'
+import * as errors from '../errors.ts'
+import { uploads } from './migrations.ts'
 
-interface Dependencies {
-  table: UploadTable
-  store: BlobStore
-  /** What failed in the background; it is tried again. */
-  onError: (error: unknown) => void
+/** A resumable upload: its row, without the tail of its bytes. Times are milliseconds since 1970. */
+export interface Upload extends Omit<SavedBlob, 'tail'> {
+  id: string
+  owner: string
+  path: string
+  metadata: string
+  /** Null: not yet known. */
+  length: number | null
+  /** JSON: the headers that told its end. Null: unfinished. */
+  outcome: string | null
+  /** The catalog was given the file, and has not refused it since: it may be stored. */
+  tried: 0 | 1
+  expiresAt: number
+  /** Writers that fell silent. */
+  epoch: number
 }
 
-/** Uploads that arrive in several requests (tus 1.0). */
+type UploadChange = Partial<SavedBlob & Pick<Upload, 'length' | 'outcome' | 'tried'>>
+
+export interface UploadDependencies {
+  database: Sql
+  /** What is committed survives a power cut, where it does not by itself. Leases need not. */
+  sync?: () => Promise<void>
+  /** After the last request. */
+  lifetimeMs: number
+  store: Pick<BlobStore, 'resume' | 'discard'>
+}
+
+interface WriterDependencies extends UploadDependencies {
+  /** Of what this process has received and recorded: without it a content is read again at its end. */
+  hashes: LRUCache<string, ContentHash>
+}
+
+const columns = sql`id, owner, path, metadata, length, size, state, outcome, tried, epoch, expires_at "expiresAt"`
+
+/**
+ * Uploads that arrive in several requests (tus 1.0). The writer of an upload has a lease in its row, so that any replica takes
+ * the next request.
+ */
 export class Uploads {
-  readonly #dependencies: WriterDependencies
+  readonly #dependencies: UploadDependencies
+  readonly #hashes = new LRUCache<string, ContentHash>({ max: 1000 })
   readonly #written = new Set<string>()
   readonly #timer: NodeJS.Timeout
-  #sweeping: Promise<void> = Promise.resolve()
+  #sweeping = Promise.resolve()
 
-  constructor({ table, store, onError }: Dependencies) {
-    this.#dependencies = { table, store, hashes: new LRUCache({ max: 1000 }) }
+  /** `onError`: expired uploads could not be removed. It is tried again. */
+  constructor(dependencies: UploadDependencies, onError: (error: unknown) => void) {
+    this.#dependencies = dependencies
     this.#timer = setInterval(() => {
-      this.#sweeping = this.#sweeping.then(() => this.#sweep()).catch(onError)
+      this.#sweeping = this.#sweeping.then(() => this.sweep()).catch(onError)
     }, 10_000).unref()
   }
 
   /** @throws {HttpError} `too_many_uploads`. */
-  create(upload: NewUpload): Promise<Upload> {
-    return this.#dependencies.table.create(randomUUID(), upload)
+  async create(upload: Pick<Upload, 'owner' | 'path' | 'metadata' | 'length'>): Promise<Upload> {
+    const { owner, path, metadata, length } = upload
+    const { database, lifetimeMs, sync } = this.#dependencies
+    const created = await database.transaction(async (transaction) => {
+      // Uploads that one user creates at once are counted one after another.
+      if (transaction.dialect === 'postgres')
+        await transaction.get(
+          sql`select pg_advisory_xact_lock(hashtext('uploads'), hashtext(${owner}))`,
+        )
+      return transaction.get<Upload>(sql`
+        insert into ${uploads} (id, owner, path, metadata, length, size, is_ended, expires_at, writer_until, epoch)
+        select ${randomUUID()}, ${owner}, ${path}, ${metadata}, ${length}, 0, 0, ${now} + ${lifetimeMs}, 0, 0
+        where (select count(*) from ${uploads} where owner = ${owner} and outcome is null and is_ended = 0
+          and expires_at > ${now}) < ${maxUnfinished} returning ${columns}`)
+    })
+    if (!created) throw errors.tooManyUploads(maxUnfinished)
+    await sync?.()
+    return created
   }
 
   /** @throws {HttpError} `upload_not_found`, also outside the caller's own or its folders, or `upload_ended`. */
   async find(id: string, caller: Caller): Promise<Upload> {
-    const upload = await this.#dependencies.table.find(id)
+    const { database, sync } = this.#dependencies
+    const upload = await database.get<Upload & { isEnded: unknown; writerUntil: number }>(
+      sql`select ${columns}, expires_at <= ${now} "isEnded", writer_until "writerUntil"
+        from ${uploads} where id = ${id}`,
+    )
     if (upload?.owner !== caller.username || !allowsPath(caller, upload.path))
-      throw uploadNotFound()
-    if (upload.isEnded) throw uploadEnded()
+      throw errors.uploadNotFound()
+    if (upload.isEnded) throw errors.uploadEnded()
+    // Its writer may have committed the row just now.
+    if (upload.writerUntil > 0) await sync?.()
     return upload
   }
 
@@ -52,17 +109,21 @@ export class Uploads {
   ): Promise<Upload> {
     await this.find(id, caller)
     // Also where a lease ended because this process stood still: both would write to the same bytes.
-    if (this.#written.has(id)) throw uploadLocked()
+    if (this.#written.has(id)) throw errors.uploadLocked()
     this.#written.add(id)
     try {
-      const upload = await this.#dependencies.table.acquire(id)
-      if (!upload) throw uploadLocked()
+      const { database, lifetimeMs } = this.#dependencies
+      const upload = await database.get<Upload & SavedBlob>(
+        sql`update ${uploads} set ${heard(lifetimeMs)}, epoch = epoch + case when writer_until = 0 then 0 else 1 end
+          where id = ${id} and expires_at > ${now} and writer_until <= ${now} returning ${columns}, tail`,
+      )
+      if (!upload) throw errors.uploadLocked()
       // Ended before the response: the client may send its next request at once.
-      await using writer = new UploadWriter(upload, this.#dependencies)
+      await using writer = new UploadWriter(upload, { ...this.#dependencies, hashes: this.#hashes })
       await work(writer).catch(async (error) => {
-        if (!(error instanceof BytesLost)) throw error
+        if (!(error instanceof errors.BytesLost)) throw error
         await writer.record({ size: 0, state: null, tail: null, tried: 0 })
-        throw offsetConflict(0) // A client asks after a conflict, and continues there.
+        throw errors.offsetConflict(0) // A client asks after a conflict, and continues there.
       })
       return writer.upload
     } finally {
@@ -70,13 +131,123 @@ export class Uploads {
     }
   }
 
+  /** Ends what has expired, removes its bytes, and forgets what ended a day ago. */
+  async sweep(): Promise<void> {
+    const { database, store } = this.#dependencies
+    await database.run(
+      sql`delete from ${uploads} where is_ended = 1 and expires_at <= ${now} - 86400000`,
+    )
+    const expired = await database.all<Upload>(sql`update ${uploads} set is_ended = 1, tail = null
+      where is_ended = 0 and expires_at <= ${now} and writer_until <= ${now} returning ${columns}`)
+    for (const upload of expired) await store.discard(upload.id, upload)
+  }
+
+  /** For the only process at its start: no writer is left of the one before. Returns the ids that have saved bytes. */
+  async restart(): Promise<Set<string>> {
+    const rows = await this.#dependencies.database.all<Upload>(
+      sql`update ${uploads} set writer_until = 0 where is_ended = 0 returning ${columns}`,
+    )
+    return new Set(rows.filter(({ outcome }) => outcome === null).map(({ id }) => id))
+  }
+
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.#sweeping
   }
+}
 
-  async #sweep() {
-    const { table, store } = this.#dependencies
-    for (const upload of await table.expire()) await store.discard(upload.id, upload)
+/** The only writer of an upload. One that could not renew its lease can lose it to another one; then it records nothing. */
+export class UploadWriter implements AsyncDisposable {
+  readonly #dependencies: WriterDependencies
+  readonly #blob: ResumableBlob
+  readonly #timer = setInterval(() => void this.record({}).catch(() => undefined), 2000).unref()
+  /** As it is recorded. */
+  upload: Upload
+  #hash: ContentHash | undefined
+  #unsaved = 0
+  #saving: Promise<void> | undefined
+
+  constructor(upload: Upload & SavedBlob, dependencies: WriterDependencies) {
+    const { store, hashes } = dependencies
+    this.upload = upload
+    this.#dependencies = dependencies
+    this.#blob = store.resume(upload.id, upload, upload.epoch)
+    const hash = upload.size === 0 ? new ContentHash() : hashes.get(upload.id)
+    hashes.delete(upload.id) // Until what it takes is recorded.
+    if (hash?.size === upload.size) this.#hash = hash
+  }
+
+  /**
+   * Records a change durably, and prolongs the lease; the upload expires so many milliseconds later.
+   * @throws {HttpError} `upload_locked` where another writer has the upload.
+   */
+  async record(change: UploadChange, expiresInMs = this.#dependencies.lifetimeMs): Promise<void> {
+    const columns = Object.entries(change).map(([column, value]) =>
+      sql([`${column} = `, ''], value),
+    )
+    const isRecorded = await this.#assign(join([...columns, heard(expiresInMs)]))
+    if (columns.length > 0) await this.#dependencies.sync?.()
+    if (!isRecorded) throw errors.uploadLocked()
+    this.upload = { ...this.upload, ...change }
+  }
+
+  /** Appends bytes. With `isSaved`, they are durable and recorded as they arrive, all but the last 8 MiB. */
+  async write(chunk: Buffer, isSaved: boolean): Promise<void> {
+    if (isSaved && this.#unsaved >= saveBytes) {
+      await this.#saving
+      this.#unsaved = 0
+      this.#saving = this.#blob.save(false).then((saved) => this.record(saved))
+      this.#saving.catch(() => undefined) // Thrown where it is awaited.
+    }
+    this.#unsaved += chunk.length
+    this.#hash?.update(chunk)
+    await this.#blob.write(chunk)
+  }
+
+  /** Records all bytes, which are durable then. */
+  async save(): Promise<void> {
+    if (this.#unsaved === 0) return
+    const [saved] = await Promise.all([this.#blob.save(true), this.#saving])
+    await this.record(saved)
+  }
+
+  /** The whole content, for the catalog. May be repeated. */
+  async stage(): Promise<StagedBlob> {
+    const staged = await this.#blob.stage(this.#hash)
+    this.#hash = staged.hash
+    return staged
+  }
+
+  /** Ends the upload and removes its bytes: as a file, which is told until it expires, or without an outcome. */
+  async end(outcome?: string): Promise<void> {
+    await (outcome ? this.record({ outcome, tail: null }) : this.record({ tail: null }, 0))
+    this.#hash = undefined
+    // What this leaves is found by a sweep, or by the next start.
+    await this.#dependencies.store.discard(this.upload.id, this.upload).catch(() => undefined)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { id, size } = this.upload
+    clearInterval(this.#timer)
+    await this.#blob[Symbol.asyncDispose]()
+    if (this.#hash?.size === size) this.#dependencies.hashes.set(id, this.#hash)
+    // A lease that cannot be released expires.
+    await this.#assign(sql`writer_until = 0`).catch(() => undefined)
+  }
+
+  // Returns the number of rows: none, where another writer has the upload.
+  #assign(assignments: Statement): Promise<number> {
+    const { id, epoch } = this.upload
+    return this.#dependencies.database.run(sql`update ${uploads} set ${assignments}
+      where id = ${id} and epoch = ${epoch} and writer_until > 0`)
   }
 }
+
+/** Of a writer: it has its lease for ten seconds, and the upload its time, from now on. */
+const heard = (expiresInMs: number): Statement =>
+  sql`writer_until = ${now} + 10000, expires_at = ${now} + ${expiresInMs}`
+
+// So many are made durable while as many arrive.
+const saveBytes = 4_194_304
+
+const maxUnfinished = 100

@@ -13,13 +13,13 @@ import type { BlobStore, ResumableBlob, SavedBlob, StoredEntry } from '../blob-s
 import type { ContentHash } from '../hashing.ts'
 import type { VerifiedContents } from '../integrity.ts'
 import { StagedBlob, type StoredBlob } from '../staged-blob.ts'
-import { StagingMemory } from '../staging-file.ts'
+import { StagingFile, StagingMemory } from '../staging-file.ts'
 import { blobDatabaseName } from './blob-database.ts'
 import { DurableDirectories, listFiles, listShards, openDirectories } from './data-directories.ts'
 import { DiskSpace, type RoomOptions } from './disk-space.ts'
 import { BlobLeases, Garbage } from './garbage.ts'
 import { LargeBlobs } from './large-blobs.ts'
-import { ResumableFile } from './resumable-file.ts'
+import { resumableFile } from './resumable-file.ts'
 import { SmallBlobs } from './small-blobs.ts'
 
 export interface FolderBlobStoreOptions extends RoomOptions {
@@ -100,8 +100,8 @@ export class FolderBlobStore implements BlobStore {
   }
 
   resume(id: string, { size }: SavedBlob): ResumableBlob {
-    return new ResumableFile(this.#uploadFile(id), size, {
-      memory: this.#memory,
+    const options = { file: this.#uploadFile(id), memory: this.#memory, resumeAt: size }
+    return resumableFile(new StagingFile(options), {
       newTmpFile: () => this.#newTmpFile(),
       demandSpace: () => this.#space.demandForFile(),
       stage: (file, arrived) => this.#stage(file, arrived),

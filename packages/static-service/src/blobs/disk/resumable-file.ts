@@ -4,14 +4,13 @@ import { fsyncDirectory } from '@domains-and-files/persistence'
 import { BytesLost } from '../../errors.ts'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import { openFile } from '../blob-reader.ts'
-import type { ResumableBlob, SavedBlob } from '../blob-store.ts'
+import type { ResumableBlob } from '../blob-store.ts'
 import type { ContentHash } from '../hashing.ts'
 import { hashBlob } from '../integrity.ts'
 import type { StagedBlob } from '../staged-blob.ts'
-import { StagingFile, type StagingMemory } from '../staging-file.ts'
+import type { StagingFile } from '../staging-file.ts'
 
 interface Dependencies {
-  memory: StagingMemory
   newTmpFile: () => string
   /** @throws {HttpError} `insufficient_storage` where only the room of the databases is left. */
   demandSpace: () => Promise<void>
@@ -19,46 +18,37 @@ interface Dependencies {
 }
 
 /** A content that arrives in several requests: a file of `uploads`, of which so many bytes are saved. */
-export class ResumableFile implements ResumableBlob {
-  readonly #dependencies: Dependencies
-  readonly #file: StagingFile
-  #isListed: boolean
+export function resumableFile(
+  staging: StagingFile,
+  { newTmpFile, demandSpace, stage }: Dependencies,
+): ResumableBlob {
+  const { file, size: savedSize } = staging
+  return {
+    write: (chunk) => staging.write(chunk),
 
-  constructor(file: string, size: number, dependencies: Dependencies) {
-    this.#dependencies = dependencies
-    this.#file = new StagingFile({ file, memory: dependencies.memory, resumeAt: size })
-    this.#isListed = size > 0
-  }
+    // It stays for hours, so it leaves the databases their room.
+    async save() {
+      await demandSpace()
+      await staging.flush()
+      if (savedSize === 0) await fsyncDirectory(dirname(file))
+      return { size: staging.size, state: null, tail: null }
+    },
 
-  write(chunk: Buffer): Promise<void> {
-    return this.#file.write(chunk)
-  }
+    // A second link becomes the content: after a crash before the catalog's commit the bytes are still here. From now on
+    // nothing is written to the file.
+    async stage(hash) {
+      await staging.settle() // Creates that of an empty upload.
+      await using blob = await openFile(file, () => undefined)
+      if (blob?.size !== staging.size) throw new BytesLost()
+      const arrived = hash ?? (await hashBlob(blob))
+      const tmpFile = newTmpFile()
+      await link(file, tmpFile).catch(throwStorageFailure)
+      return stage(tmpFile, arrived)
+    },
 
-  // It stays for hours, so it leaves the databases their room.
-  async save(): Promise<SavedBlob> {
-    const { size, file } = this.#file
-    await this.#dependencies.demandSpace()
-    await this.#file.flush()
-    if (!this.#isListed) await fsyncDirectory(dirname(file))
-    this.#isListed = true
-    return { size, state: null, tail: null }
-  }
-
-  // A second link becomes the content: after a crash before the catalog's commit the bytes are still here. From now on
-  // nothing is written to the file.
-  async stage(hash: ContentHash | undefined): Promise<StagedBlob> {
-    const { newTmpFile, stage } = this.#dependencies
-    const { file, size } = this.#file
-    await using blob = await openFile(file, () => undefined)
-    if (blob?.size !== size) throw new BytesLost()
-    const arrived = hash ?? (await hashBlob(blob))
-    const tmpFile = newTmpFile()
-    await link(file, tmpFile).catch(throwStorageFailure)
-    return stage(tmpFile, arrived)
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#file.close()
-    this.#file.release()
+    async [Symbol.asyncDispose]() {
+      await staging.close()
+      staging.release()
+    },
   }
 }

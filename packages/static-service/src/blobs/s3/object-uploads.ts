@@ -95,6 +95,7 @@ export class ObjectUploads {
     { tail, size, number }: { tail: Buffer | null; size: number; number: number },
   ): Promise<StoredObject> {
     const { bucket } = this.#dependencies
+    await this.renew({ key, uploadId })
     // By an earlier attempt.
     const found = await bucket.head(key)
     if (found?.size === size) return { key, size, etag: found.etag }

@@ -38,8 +38,9 @@ export class ResumableObject implements ResumableBlob {
   #saved: SavedBlob
   #object: SavedParts | undefined
   #part: StagingFile
-  #isBegun = false
-  #sending: Promise<void> = Promise.resolve()
+  /** The bytes that no part has yet are in its file. */
+  readonly #begun: Promise<void>
+  #sending: Promise<void> | undefined
 
   constructor(saved: SavedBlob, epoch: number, dependencies: Dependencies) {
     this.#saved = saved
@@ -47,10 +48,12 @@ export class ResumableObject implements ResumableBlob {
     this.#epoch = epoch
     this.#dependencies = dependencies
     this.#part = this.#newPart()
+    this.#begun = this.#part.write(saved.tail ?? Buffer.alloc(0))
+    this.#begun.catch(() => undefined) // Thrown where it is awaited.
   }
 
   async write(chunk: Buffer): Promise<void> {
-    await this.#begin()
+    await this.#begun
     for (let at = 0; at < chunk.length; ) {
       const piece = chunk.subarray(at, at + this.#partBytes - this.#part.size)
       await this.#part.write(piece)
@@ -65,7 +68,7 @@ export class ResumableObject implements ResumableBlob {
   }
 
   async save(isLast: boolean): Promise<Partial<SavedBlob>> {
-    await this.#begin()
+    await this.#begun
     await this.#sending
     const object = this.#object
     const { file, size } = this.#part
@@ -82,6 +85,7 @@ export class ResumableObject implements ResumableBlob {
   }
 
   async stage(hash: ContentHash | undefined): Promise<StagedBlob> {
+    await this.#begun
     const { uploads, stage } = this.#dependencies
     const { size, tail } = this.#saved
     const number = this.#nextNumber
@@ -92,15 +96,8 @@ export class ResumableObject implements ResumableBlob {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#sending.catch(() => undefined)
+    await Promise.allSettled([this.#begun, this.#sending])
     await this.#part.remove()
-  }
-
-  // The bytes that no part has yet.
-  async #begin() {
-    if (this.#isBegun) return
-    this.#isBegun = true
-    if (this.#saved.tail) await this.#part.write(this.#saved.tail)
   }
 
   async #send(part: StagingFile) {

@@ -102,7 +102,7 @@ export class S3BlobStore implements BlobStore {
     })
   }
 
-  async discard(_id: string, { state }: SavedBlob): Promise<void> {
+  async discard(_id: string, { state }: Pick<SavedBlob, 'state'>): Promise<void> {
     if (state === null) return
     const { key }: SavedParts = JSON.parse(state)
     await this.#uploads.discard(key)

@@ -1,18 +1,15 @@
 import { createHash } from 'node:crypto'
-import { callerOf } from '@domains-and-files/auth'
-import { type App, HttpError, methodNotAllowed } from '@domains-and-files/http'
+import { type Caller, callerOf } from '@domains-and-files/auth'
+import { type App, HttpError, hasBody, methodNotAllowed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import * as errors from '../../errors.ts'
 import { encodePath } from '../../files/file-path.ts'
-import type { Upload } from '../../uploads/upload-table.ts'
-import type { UploadWriter } from '../../uploads/upload-writer.ts'
-import type { Uploads } from '../../uploads/uploads.ts'
+import type { Upload, Uploads, UploadWriter } from '../../uploads/uploads.ts'
 import { requirePath } from '../callers.ts'
 import { registerRawBodies } from '../files/put-file.ts'
 import { conditionsOf, readBody, refuseContentCoding, storeFiles } from '../files/store-files.ts'
 import type { UploadDependencies } from '../files/uploads.ts'
-import { offsetStream, readConditions, readTarget, readTusHeaders } from './tus-headers.ts'
-import { tusSchemas } from './tus-schemas.ts'
+import * as tus from './tus-schemas.ts'
 
 interface Dependencies extends UploadDependencies {
   uploads: Uploads
@@ -24,12 +21,16 @@ interface Dependencies extends UploadDependencies {
  */
 export async function registerResumableRoutes(app: App, dependencies: Dependencies) {
   await registerRawBodies(app, (scope) => {
-    scope.addHook('onRequest', async ({ method, headers }) => {
-      // Another one is ignored, also where it is malformed: the framework would refuse it.
-      const [type = ''] = headers['content-type']?.split(';', 1) ?? []
-      if (type.trim().toLowerCase() !== offsetStream) delete headers['content-type']
-      if (method !== 'OPTIONS' && headers['tus-resumable'] !== '1.0.0')
-        throw errors.tusVersionNotSupported()
+    scope.addHook('onRequest', async ({ method, headers, raw }) => {
+      const type = headers['content-type'] ?? ''
+      // Ignored from here on, also where it is malformed: the framework would refuse it.
+      delete headers['content-type']
+      if (method === 'OPTIONS') return
+      if (headers['tus-resumable'] !== '1.0.0') throw errors.tusVersionNotSupported()
+      if (method !== 'PATCH' && !hasBody(raw)) return
+      refuseContentCoding(headers)
+      if (!/^application\/offset\+octet-stream\s*(?:;|$)/i.test(type))
+        throw errors.notOffsetStream()
     })
     scope.addHook('onSend', async (_request, reply) => {
       reply.header('tus-resumable', '1.0.0').header('cache-control', 'no-store')
@@ -40,13 +41,17 @@ export async function registerResumableRoutes(app: App, dependencies: Dependenci
 
 function addRoutes(app: App, dependencies: Dependencies) {
   const { maxBytes } = dependencies.limits
-  const { create: schema, ofUpload } = tusSchemas(maxBytes)
+  const { create: schema, ofUpload } = tus.schemas(maxBytes)
   const abilities = {
     'tus-version': '1.0.0',
     'tus-max-size': String(maxBytes),
     'tus-extension':
       'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
     'tus-checksum-algorithm': 'sha1,sha256',
+  }
+  const exchangeOf = (request: FastifyRequest, reply: FastifyReply): Exchange => {
+    const [caller, sent] = [callerOf(request), tus.readHeaders(request.headers)]
+    return { ...dependencies, request, reply, caller, sent }
   }
   const [url, ...urls] = ['/api/uploads/:id', '/api/uploads', '/api/uploads/'] as const
   for (const each of [url, ...urls])
@@ -55,15 +60,15 @@ function addRoutes(app: App, dependencies: Dependencies) {
     )
   for (const each of urls)
     app.post(each, { config, schema }, (request, reply) =>
-      create({ ...dependencies, request, reply, id: '' }, request.query.folder),
+      create(exchangeOf(request, reply), request.query.folder),
     )
   for (const [method, schema] of Object.entries(ofUpload)) {
-    const handler = (request: FastifyRequest & { params: Id }, reply: FastifyReply) => {
+    const handler = (request: FastifyRequest & { params: { id: string } }, reply: FastifyReply) => {
       const { 'x-http-method-override': override = method } = request.headers
       const named = method === 'POST' ? String(override).toUpperCase() : method
       const handle = handlers[named]
       if (!handle) throw methodNotAllowed(named, Object.keys(handlers).join(', '))
-      return handle({ ...dependencies, request, reply, ...request.params })
+      return handle(exchangeOf(request, reply), request.params.id)
     }
     app.route({ method, url, config, schema, handler })
   }
@@ -71,34 +76,26 @@ function addRoutes(app: App, dependencies: Dependencies) {
 
 const config = { access: 'editor', folders: 'handler' } as const
 
-type Id = { id: string }
-
-interface Exchange extends Dependencies, Id {
+interface Exchange extends Dependencies {
   request: FastifyRequest
   reply: FastifyReply
+  caller: Caller
+  sent: tus.TusHeaders
 }
 
-type Handler = (exchange: Exchange) => Promise<unknown>
-
 async function create(exchange: Exchange, folder: string | undefined) {
-  const { request, reply, uploads, limits } = exchange
-  const { headers } = request
-  if (headers['upload-concat'] !== undefined) throw errors.concatenationNotSupported()
-  const sent = readTusHeaders(headers)
+  const { request, reply, uploads, limits, caller, sent } = exchange
+  if (request.headers['upload-concat'] !== undefined) throw errors.concatenationNotSupported()
   const { 'upload-length': length = null, 'upload-metadata': metadata } = sent
   if ((length === null) === (sent['upload-defer-length'] === undefined))
     throw errors.malformedTus('Send either Upload-Length or Upload-Defer-Length: 1')
-  const caller = callerOf(request)
-  const path = requirePath(caller, readTarget(metadata, folder))
-  const conditions = readConditions(metadata)
-  const hasBody = headers['transfer-encoding'] !== undefined || contentLengthOf(request) > 0
-  if (hasBody) demandOffsetStream(request)
+  const path = requirePath(caller, tus.readTarget(metadata, folder))
   limits.checkSize(length ?? 0)
-  await limits.checkTarget(path, conditions)
-  if (length !== null) await limits.checkQuota(path, length)
+  await limits.checkTarget(path, tus.readConditions(metadata))
+  await limits.checkQuota(path, length ?? 0, length ?? limits.maxBytes)
   const created = await uploads.create({ owner: caller.username, path, metadata, length })
   reply.code(201).header('location', `/api/uploads/${created.id}`)
-  if (!hasBody && length !== 0) return reply.headers(progressOf(created)).send()
+  if (!hasBody(request.raw) && length !== 0) return reply.headers(progressOf(created)).send()
   const upload = await uploads.write(created.id, caller, (writer) =>
     receive(exchange, writer, 0).catch(async (error) => {
       // Only a whole upload is worth another attempt: the client has no URL yet.
@@ -109,82 +106,80 @@ async function create(exchange: Exchange, folder: string | undefined) {
   return reply.headers(progressOf(upload)).send()
 }
 
-const describe: Handler = async ({ request, reply, uploads, id }) => {
-  const upload = await uploads.find(id, callerOf(request))
-  const { length, metadata, outcome } = upload
-  // A whole upload without a byte has none that could be withheld.
-  const isOpen = length === null || (length === 0 && !outcome)
-  return reply
-    .headers(progressOf(upload))
-    .headers(isOpen ? { 'upload-defer-length': '1' } : { 'upload-length': String(length) })
-    .headers(metadata ? { 'upload-metadata': metadata } : {})
-    .send()
-}
+const handlers: Record<string, (exchange: Exchange, id: string) => Promise<unknown>> = {
+  async HEAD({ reply, uploads, caller }, id) {
+    const upload = await uploads.find(id, caller)
+    const { length, metadata, outcome } = upload
+    // A whole upload without a byte has none that could be withheld.
+    const isOpen = length === null || (length === 0 && !outcome)
+    reply.headers(isOpen ? { 'upload-defer-length': '1' } : { 'upload-length': String(length) })
+    if (metadata) reply.header('upload-metadata', metadata)
+    return reply.headers(progressOf(upload)).send()
+  },
 
-const append: Handler = async (exchange) => {
-  const { request, reply, uploads, id } = exchange
-  demandOffsetStream(request)
-  const { 'upload-offset': offset } = readTusHeaders(request.headers)
-  if (offset === undefined) throw errors.malformedTus('Send Upload-Offset')
-  const upload = await uploads.write(id, callerOf(request), (writer) =>
-    receive(exchange, writer, offset),
-  )
-  return reply.code(204).headers(progressOf(upload)).send()
-}
+  async PATCH(exchange, id) {
+    const { reply, uploads, caller, sent } = exchange
+    const { 'upload-offset': offset } = sent
+    if (offset === undefined) throw errors.malformedTus('Send Upload-Offset')
+    const upload = await uploads.write(id, caller, (writer) => receive(exchange, writer, offset))
+    return reply.code(204).headers(progressOf(upload)).send()
+  },
 
-const remove: Handler = async ({ request, reply, uploads, id }) => {
-  await uploads.write(id, callerOf(request), (writer) => writer.end())
-  return reply.code(204).send()
+  async DELETE({ reply, uploads, caller }, id) {
+    await uploads.write(id, caller, (writer) => writer.end())
+    return reply.code(204).send()
+  },
 }
-
-const handlers: Record<string, Handler> = { HEAD: describe, PATCH: append, DELETE: remove }
 
 // Receives the bytes of a request, and stores the file when they are all there. What a whole upload has may come again: an end
 // that was refused, or met no response, is tried again.
 async function receive(exchange: Exchange, writer: UploadWriter, offset: number) {
-  const { request, limits } = exchange
+  const { request, limits, sent } = exchange
   const { upload } = writer
   const { size, outcome } = upload
-  const { 'upload-length': sent, 'upload-checksum': checksum } = readTusHeaders(request.headers)
+  const { 'upload-length': length = upload.length, 'upload-checksum': checksum } = sent
   const conflict = errors.offsetConflict(knownOffset(upload))
   if (isWhole(upload) ? offset > size : offset !== size) throw conflict
-  const length = lengthOf(upload, sent)
+  if (length !== (upload.length ?? length) || (length ?? size) < size)
+    throw errors.malformedTus('Upload-Length cannot be changed, nor be less than what was sent')
   const demandRoom = (end: number) => {
     if (length !== null && end > length) throw errors.uploadLengthExceeded(length)
     limits.checkSize(length ?? end)
   }
-  demandRoom(offset + contentLengthOf(request))
+  demandRoom(offset + Number(request.headers['content-length'] ?? 0))
   if (length !== upload.length) await writer.record({ length })
   const [algorithm, digest] = checksum?.split(' ') ?? []
-  const hash = algorithm === undefined ? undefined : createHash(algorithm)
-  async function* appended(chunks: AsyncIterable<Buffer>) {
+  const hash = algorithm ? createHash(algorithm) : undefined
+  await readBody(request.raw, async (chunks) => {
     let end = offset
-    for await (const chunk of chunks) {
-      const skipped = Math.min(Math.max(0, size - end), chunk.length)
-      end += chunk.length
-      demandRoom(end)
-      hash?.update(chunk)
-      yield chunk.subarray(skipped)
+    try {
+      for await (const chunk of chunks) {
+        end += chunk.length
+        demandRoom(end)
+        hash?.update(chunk)
+        if (!isWhole(upload)) await writer.write(chunk, !hash)
+      }
+    } catch (error) {
+      if (!hash) await writer.save()
+      throw error
     }
     if (end < size) throw conflict
     if (hash && hash.digest('base64') !== digest) throw errors.checksumMismatch()
-  }
-  await readBody(request.raw, async (chunks) => {
-    if (!outcome) return writer.receive(appended(chunks), hash !== undefined)
-    for await (const _ of appended(chunks)); // The file is stored.
+    await writer.save()
   })
-  if (!outcome && isWhole(writer.upload)) await publish(exchange, writer, upload.tried === 1)
+  if (!outcome && isWhole(writer.upload)) await publish(exchange, writer)
 }
 
-async function publish(exchange: Exchange, writer: UploadWriter, mayBeStored: boolean) {
-  const { path, owner, metadata } = writer.upload
+async function publish(exchange: Exchange, writer: UploadWriter) {
+  const { path, owner, metadata, tried } = writer.upload
   const { request, catalog, describe } = exchange
+  await writer.record({ tried: 1 })
   await using draft = await writer.stage()
-  const row = mayBeStored ? await catalog.find(path) : undefined
+  const row = tried ? await catalog.find(path) : undefined
   const isStored = row?.digest === draft.hash?.digest && row?.uploadedBy === owner
   // A retry may come under another condition than the one that failed.
   const isChanged = request.headers['if-match'] !== undefined
-  const conditions = isChanged ? conditionsOf(request.headers) : readConditions(metadata)
+  const conditions = isChanged ? conditionsOf(request.headers) : tus.readConditions(metadata)
   const { stored } = isStored
     ? { stored: await describe([row]) }
     : await storeFiles(request, [{ path, draft }], exchange, conditions).catch(async (error) => {
@@ -202,12 +197,6 @@ async function publish(exchange: Exchange, writer: UploadWriter, mayBeStored: bo
   await writer.end(JSON.stringify(outcome))
 }
 
-function lengthOf({ size, length }: Upload, sent = length): number | null {
-  if (sent !== (length ?? sent) || (sent !== null && sent < size))
-    throw errors.malformedTus('Upload-Length cannot be changed, nor be less than what was sent')
-  return sent
-}
-
 const isWhole = ({ size, length }: Upload) => size === length
 
 // The last byte is withheld until the file is stored: a client takes the whole length for success.
@@ -219,10 +208,3 @@ const progressOf = (upload: Upload) => ({
   'upload-expires': new Date(upload.expiresAt).toUTCString(),
   ...JSON.parse(upload.outcome ?? '{}'),
 })
-
-const contentLengthOf = ({ headers }: FastifyRequest) => Number(headers['content-length'] ?? 0)
-
-function demandOffsetStream({ headers }: FastifyRequest) {
-  refuseContentCoding(headers)
-  if (headers['content-type'] === undefined) throw errors.notOffsetStream()
-}

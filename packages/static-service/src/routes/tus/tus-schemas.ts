@@ -1,8 +1,74 @@
+import { isUtf8 } from 'node:buffer'
+import type { IncomingHttpHeaders } from 'node:http'
 import { answers, type HeaderDoc } from '@domains-and-files/http'
 import { z } from 'zod'
 import * as errors from '../../errors.ts'
+import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
+import type { Conditions } from '../../rfc9110/entity-tags.ts'
+import { conditionsOf } from '../files/store-files.ts'
 import { file, uploadErrors } from '../openapi-examples.ts'
-import { offsetStream } from './tus-headers.ts'
+
+const Bytes = z
+  .string()
+  .regex(/^\d{1,15}$/, 'must be a number of bytes')
+  .transform(Number)
+  .optional()
+
+// https://tus.io/protocols/resumable-upload
+const TusHeaders = z.object({
+  'upload-offset': Bytes,
+  'upload-length': Bytes,
+  'upload-defer-length': z.literal('1', 'can only be 1').optional(),
+  'upload-metadata': z.string().default(''),
+  'upload-checksum': z
+    .string()
+    .regex(/^sha(?:1|256) [A-Za-z0-9+/]+={0,2}$/, 'must be sha1 or sha256, a space, and base64')
+    .optional(),
+})
+
+export type TusHeaders = z.output<typeof TusHeaders>
+
+/** The request headers of tus 1.0.0, those with numbers of bytes as such. @throws {HttpError} `malformed_request`. */
+export function readHeaders(headers: IncomingHttpHeaders): TusHeaders {
+  const { data, error } = TusHeaders.safeParse(headers)
+  if (data) return data
+  throw errors.malformedTus(
+    error.issues.map(({ path, message }) => `${path.join('.')} ${message}`).join('; '),
+  )
+}
+
+/**
+ * The path that an upload goes to, by its metadata and the directory in the query.
+ * @throws {HttpError} `malformed_request`, `invalid_path` and `reserved_path`.
+ */
+export function readTarget(metadata: string, folder = ''): string {
+  const { path, filename } = readMetadata(metadata)
+  if (path !== undefined) return readWrittenPath(path)
+  if (filename === undefined)
+    throw errors.malformedTus('Upload-Metadata must have a path, or a filename')
+  return readPath(join(readDirectory(folder), filename))
+}
+
+/** The conditions of an upload. @throws {HttpError} `malformed_request`. */
+export function readConditions(metadata: string): Conditions {
+  const { overwrite = 'true', if_match: ifMatch } = readMetadata(metadata)
+  if (overwrite !== 'true' && overwrite !== 'false')
+    throw errors.malformedTus('overwrite in Upload-Metadata must be true or false')
+  const ifNoneMatch = overwrite === 'false' ? '*' : undefined
+  return conditionsOf({ 'if-match': ifMatch, 'if-none-match': ifNoneMatch })
+}
+
+function readMetadata(header: string): Partial<Record<string, string>> {
+  const values = new Map<string, string>()
+  for (const pair of header.split(',')) {
+    const [, key, value = ''] = /^(\S+)(?: +([A-Za-z0-9+/]*={0,2}))?$/.exec(pair.trim()) ?? []
+    const bytes = Buffer.from(value, 'base64')
+    if (key === undefined || values.has(key) || !isUtf8(bytes))
+      throw errors.malformedTus('Upload-Metadata must be distinct keys, each with UTF-8 in base64')
+    values.set(key, bytes.toString())
+  }
+  return Object.fromEntries(values)
+}
 
 // The OpenAPI document of /api/uploads/, in short: clients know the protocol.
 
@@ -30,7 +96,7 @@ const folder = z
 const hidden = { hide: true, params }
 
 /** Of the creation, and of the methods of an upload. */
-export function tusSchemas(maxBytes: number) {
+export function schemas(maxBytes: number) {
   const shared = {
     tags: ['files'],
     requestHeaders,
@@ -70,7 +136,7 @@ export function tusSchemas(maxBytes: number) {
           'The request that completes the file stores it, and responds with its `Content-Location`, `ETag` and `Repr-Digest`. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.',
         ...shared,
         params,
-        consumes: [offsetStream],
+        consumes: ['application/offset+octet-stream'],
         body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
         ...answers(204, 'The bytes are durable', z.undefined(), headers),
       },

@@ -1,0 +1,154 @@
+import { SqliteSql } from '@domains-and-files/persistence'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import type { ResumableBlob } from '../../src/blobs/blob-store.ts'
+import { uploadMigrations } from '../../src/uploads/migrations.ts'
+import { Uploads, type UploadWriter } from '../../src/uploads/uploads.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const saved = { size: 5, state: null, tail: null }
+const upload = { owner: 'alice', path: 'a', metadata: '', length: 10 }
+const alice = { id: 'user-alice', username: 'alice', role: 'editor' as const }
+const nothing = async () => {}
+
+/** Two processes that share a database, and renew no lease by themselves. */
+async function openReplicas(sync?: () => Promise<void>) {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const clock = { now: 1_800_000_000_000 }
+  const database = new SqliteSql({
+    file: ':memory:',
+    migrations: { uploads: uploadMigrations },
+    now: () => clock.now,
+  })
+  onTestFinished(() => database.close())
+  const discarded: string[] = []
+  const store = {
+    resume: (): ResumableBlob => ({
+      write: nothing,
+      save: async () => saved,
+      stage: () => Promise.reject(new Error('it has no bytes')),
+      [Symbol.asyncDispose]: nothing,
+    }),
+    discard: async (id: string) => void discarded.push(id),
+  }
+  const open = () =>
+    new Uploads({ database, lifetimeMs: hourMs, store, ...(sync && { sync }) }, (error) => {
+      throw error
+    })
+  const replicas: [Uploads, Uploads] = [open(), open()]
+  const { id } = await replicas[0].create(upload)
+  return { clock, discarded, replicas, id }
+}
+
+/** A writer until `end` is called. */
+async function beginWriting(replica: Uploads, id: string) {
+  const begun = Promise.withResolvers<UploadWriter>()
+  const ended = Promise.withResolvers<void>()
+  const writing = replica.write(id, alice, (writer) => {
+    begun.resolve(writer)
+    return ended.promise
+  })
+  writing.catch(begun.reject)
+  const end = async () => {
+    ended.resolve()
+    await writing
+  }
+  return { writer: await begun.promise, end }
+}
+
+const isLocked = { code: 'upload_locked' }
+
+test('a second writer takes over once the first has been silent for ten seconds', async () => {
+  const { clock, replicas, id } = await openReplicas()
+  const [one, other] = replicas
+  const first = await beginWriting(one, id)
+
+  clock.now += 6000
+  await first.writer.record({})
+  clock.now += 9999
+  await expect(other.write(id, alice, nothing)).rejects.toMatchObject(isLocked)
+  clock.now += 1
+  const second = await beginWriting(other, id)
+
+  await expect(first.writer.record(saved)).rejects.toMatchObject(isLocked)
+  await expect(first.writer.record({})).rejects.toMatchObject(isLocked)
+  await first.end()
+  await second.writer.record(saved)
+  await second.end()
+  await expect(second.writer.record({})).rejects.toMatchObject(isLocked)
+  const third = await beginWriting(one, id)
+  expect(third.writer.upload).toMatchObject({ size: 5, epoch: 1 })
+  await third.end()
+})
+
+test('an upload expires after its last request, is known for a day, and is then forgotten', async () => {
+  const { clock, discarded, replicas, id } = await openReplicas()
+  const [uploads] = replicas
+  const hasEnded = { code: 'upload_ended' }
+  clock.now += hourMs - 1
+  await uploads.write(id, alice, (writer) => writer.record(saved))
+
+  clock.now += hourMs - 1
+  await uploads.sweep()
+  expect([await uploads.find(id, alice), discarded]).toMatchObject([{ size: 5 }, []])
+  clock.now += 1
+  await expect(uploads.find(id, alice)).rejects.toMatchObject(hasEnded)
+  await uploads.sweep()
+  expect(discarded).toEqual([id])
+  clock.now += dayMs - 1
+  await uploads.sweep()
+  await expect(uploads.write(id, alice, nothing)).rejects.toMatchObject(hasEnded)
+  clock.now += 1
+  await uploads.sweep()
+  await expect(uploads.find(id, alice)).rejects.toMatchObject({ code: 'upload_not_found' })
+})
+
+test('an upload does not expire while its writer is heard of', async () => {
+  const { clock, discarded, replicas, id } = await openReplicas()
+  const [uploads] = replicas
+  const { writer, end } = await beginWriting(uploads, id)
+  clock.now += hourMs - 5000
+  await writer.record({})
+
+  clock.now += 5000
+  await uploads.sweep()
+  await writer.record(saved)
+  await end()
+
+  expect(discarded).toEqual([])
+})
+
+test('what a response tells is flushed before, and leases are not', async () => {
+  let flushes = 0
+  const { replicas, id } = await openReplicas(async () => {
+    flushes += 1
+  })
+  const [uploads] = replicas
+  const countOf = async (work: Promise<unknown>) => {
+    const before = flushes
+    await work
+    return flushes - before
+  }
+
+  const created = flushes
+  let counts = {}
+  await uploads.write(id, alice, async (writer) => {
+    counts = {
+      acquire: flushes - created,
+      renew: await countOf(writer.record({})),
+      record: await countOf(writer.record(saved)),
+      findWhileWritten: await countOf(uploads.find(id, alice)),
+    }
+  })
+  const afterwards = {
+    release: flushes - created - 2,
+    find: await countOf(uploads.find(id, alice)),
+    end: await countOf(uploads.write(id, alice, (writer) => writer.end())),
+  }
+
+  expect({ created, ...counts, ...afterwards }).toEqual({
+    ...{ created: 1, acquire: 0, renew: 0, record: 1, findWhileWritten: 1 },
+    ...{ release: 0, find: 0, end: 1 },
+  })
+})
