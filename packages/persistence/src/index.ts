@@ -38,6 +38,7 @@ export {
   bytes,
   type Dialect,
   dialect,
+  eachRow,
   forUpdate,
   forUpdateSkipLocked,
   identity,

@@ -7,9 +7,10 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '../node_modules/.c
 enableCompileCache()
 // Concurrent uploads fsync concurrently. libuv reads the size at its first use.
 process.env.UV_THREADPOOL_SIZE ??= '16'
-const { keepYoungGenerationSmall } = await import('./memory.ts')
+const { growYoungGeneration, keepYoungGenerationSmall } = await import('./memory.ts')
 keepYoungGenerationSmall()
 const { startService } = await import('@domains-and-files/http')
 const { readConfig } = await import('./config.ts')
 const { createService } = await import('./service.ts')
 await startService({ name: 'static-service', readConfig, createService })
+growYoungGeneration()

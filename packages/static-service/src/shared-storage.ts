@@ -5,7 +5,6 @@ import { registerS3Metrics, S3BlobStore } from './blobs/s3/s3-blob-store.ts'
 import { schemaName } from './catalog/migrations.ts'
 import { openPostgresCatalog } from './catalog/postgres/postgres-catalog.ts'
 import type { Config } from './config.ts'
-import { growYoungGeneration } from './memory.ts'
 import type { S3Config } from './s3-settings.ts'
 import { sharedMigrations } from './shared-migrations.ts'
 import type { Storage } from './storage.ts'
@@ -21,7 +20,6 @@ interface SharedConfig
 export async function openSharedStorage(config: SharedConfig, log: Logger): Promise<Storage> {
   const { database, s3, dataDir, maxUploadBytes } = config
   const { uploadLifetimeMs: lifetimeMs } = config
-  const memory = growYoungGeneration()
   const postgres = await Postgres.open({
     ...database,
     schema: schemaName,
@@ -58,7 +56,6 @@ export async function openSharedStorage(config: SharedConfig, log: Logger): Prom
       await catalog.close()
       await store.close()
       await postgres.close()
-      memory[Symbol.dispose]()
     },
   }
 }

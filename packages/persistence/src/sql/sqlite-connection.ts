@@ -88,7 +88,10 @@ export class OpenTransaction implements SqlTransaction {
 
   async run(statement: Statement): Promise<number> {
     const rendered = render(statement, target)
-    return this.#connection.prepare(rendered).run(...rendered.values).changes
+    const prepared = this.#connection.prepare(rendered)
+    let changes = 0
+    for (const values of rendered.rows ?? [rendered.values]) changes += prepared.run(values).changes
+    return changes
   }
 }
 

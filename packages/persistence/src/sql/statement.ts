@@ -18,6 +18,8 @@ export interface Target {
 export interface Rendered {
   text: string
   values: unknown[]
+  /** The values of each run: see `eachRow`. */
+  rows?: readonly unknown[][]
 }
 
 /** Part of a statement: itself a statement, or text that depends on the target. */
@@ -54,6 +56,19 @@ class Name extends Fragment {
 
   writeTo(rendered: Rendered, { dialect, schema }: Target): void {
     rendered.text += dialect === 'postgres' ? `${schema}.${this.#name}` : this.#name
+  }
+}
+
+class EachRow extends Fragment {
+  readonly #rows: readonly unknown[][]
+
+  constructor(rows: readonly unknown[][]) {
+    super()
+    this.#rows = rows
+  }
+
+  writeTo(rendered: Rendered): void {
+    rendered.rows = this.#rows
   }
 }
 
@@ -109,6 +124,12 @@ export const list = (values: readonly unknown[]): Statement =>
 
 /** Different text in each dialect: only where the two have nothing in common. A function is called where its dialect is used. */
 export const dialect = (statements: ByDialectStatements): Fragment => new ByDialect(statements)
+
+/**
+ * Without text: SQLite runs the statement once for each row, whose values are those of the `?` in its text. It binds no others.
+ * Not for PostgreSQL, where each run is a round trip.
+ */
+export const eachRow = (rows: readonly unknown[][]): Fragment => new EachRow(rows)
 
 const nothing = sql``
 

@@ -1,37 +1,59 @@
-import { dialect, join, type Statement, sql } from '@domains-and-files/persistence'
+import {
+  dialect,
+  eachRow,
+  join,
+  name,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
 
 // Sets of values in one bound value: statements keep their text, and stay prepared, whatever the number of rows.
 
-type ColumnType = 'text' | 'bigint'
+type Columns = Record<string, 'text' | 'bigint'>
 
 const text = (written: string): Statement => sql([written])
 
-/**
- * Objects as a table named `record` with these columns. Few, as most requests write them, are bound value by value in SQLite,
- * which takes half the time of JSON.
- */
-export function recordsOf(columns: Record<string, ColumnType>) {
+/** Objects as a table named `record` with these columns. */
+export function recordsOf(columns: Columns) {
   const names = Object.keys(columns)
   const read = text(names.map((key) => `value ->> '${key}' ${key}`).join(', '))
   const types = text(names.map((key) => `${key} ${columns[key]}`).join(', '))
-  const named = text(names.map((key, at) => `column${at + 1} ${key}`).join(', '))
-  const row = ['(', ...names.slice(1).map(() => ', '), ')']
   return (rows: readonly object[]): Statement => {
-    const json = () => JSON.stringify(rows)
-    const values = () =>
-      join(rows.map((each) => sql(row, ...names.map((key) => Reflect.get(each, key)))))
+    const json = JSON.stringify(rows)
     return sql`${dialect({
-      sqlite: () =>
-        rows.length > 0 && rows.length <= maxBound
-          ? sql`(select ${named} from (values ${values()})) record`
-          : sql`(select ${read} from jsonb_each(${json()})) record`,
-      postgres: () => sql`json_to_recordset(${json()}) as record (${types})`,
+      sqlite: sql`(select ${read} from jsonb_each(${json})) record`,
+      postgres: sql`json_to_recordset(${json}) as record (${types})`,
     })}`
   }
 }
 
-/** Each number of rows is a statement of its own. */
-const maxBound = 4
+/** Inserts objects with these columns. `onConflict`: text after the values. */
+export function insertInto(table: string, columns: Columns, onConflict = '') {
+  const names = Object.keys(columns)
+  const records = recordsOf(columns)
+  const marks = text(`values (${names.map(() => '?').join(', ')})`)
+  const valuesOf = (row: object) => names.map((key) => Reflect.get(row, key))
+  return async (transaction: SqlTransaction, rows: readonly object[]): Promise<void> => {
+    for (const some of pieces(rows)) {
+      const values = dialect({
+        sqlite: () => sql`${marks}${eachRow(some.map(valuesOf))}`,
+        postgres: () => sql`select ${text(names.join(', '))} from ${records(some)}`,
+      })
+      await transaction.run(
+        sql`insert into ${name(table)} (${text(names.join(', '))}) ${values} ${text(onConflict)}`,
+      )
+    }
+  }
+}
+
+/** A statement has a time limit; each new file adds about a hundred entries to the search index. */
+const pieceSize = 1000
+
+/** At most a thousand of them. */
+export function* pieces<Row>(rows: readonly Row[]): Generator<Row[]> {
+  for (let from = 0; from < rows.length; from += pieceSize) yield rows.slice(from, from + pieceSize)
+}
 
 /** Condition: equals one of these values. */
 export const among = (values: readonly (string | number)[]): Statement =>

@@ -87,7 +87,7 @@ export class WorkerRpc<Known extends Methods> {
 }
 
 /** An error that crosses threads keeps its code, not its class; that of a failing database is the code of its cause. */
-function codeOf(error: unknown): unknown {
+export function codeOf(error: unknown): unknown {
   if (!(error instanceof Error)) return undefined
   if ('code' in error) return error.code
   const isUnavailable = error instanceof DatabaseUnavailableError
@@ -123,6 +123,10 @@ export const toPlain = (error: unknown): PlainError => ({
   error: error instanceof Error ? error : new Error(String(error)),
   fields: { ...Object(error), code: codeOf(error) },
 })
+
+/** What a command ended with, for another thread. */
+export const plainOutcome = <Of extends object>(outcome: Of | { error: unknown }) =>
+  'error' in outcome ? { error: toPlain(outcome.error) } : outcome
 
 /** The error that `toPlain` was given, but for its class. */
 export function fromPlain(plain: unknown): Error {

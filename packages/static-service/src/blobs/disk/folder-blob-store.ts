@@ -94,6 +94,7 @@ export class FolderBlobStore implements BlobStore {
       isFlushed: true,
       memory: this.#memory,
       storeSmall: (digest, bytes) => this.#storeSmall(digest, bytes),
+      leaseSmall: (digest) => this.#storeSmall(digest),
       storeFile: (file, blob) => this.#storeFile(file, blob),
       onEnd: () => this.#staged.delete(file),
     })
@@ -118,10 +119,11 @@ export class FolderBlobStore implements BlobStore {
       if (!ids.has(id)) await this.discard(id)
   }
 
-  #storeSmall(digest: string, bytes: Uint8Array): Promise<() => void> {
+  // Without bytes: its file brings them.
+  #storeSmall(digest: string, bytes?: Uint8Array): Promise<() => void> {
     return this.#leaseStored(digest, async () => {
       await this.#space.demandForRow()
-      return this.small.store(digest, 'identity', bytes)
+      if (bytes) await this.small.store(digest, 'identity', bytes)
     })
   }
 

@@ -1,11 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SqliteSql } from '@domains-and-files/persistence'
 import { GroupCommit } from '../../sqlite/group-commit.ts'
-import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
+import { fromPlain, WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
 import { blobDatabaseFile, createBlobDatabase, openBlobDatabase } from './blob-database.ts'
-import type { BlobCommand, BlobWorkerMethods } from './blob-worker.ts'
+import type { BlobWorkerMethods } from './blob-worker.ts'
+import type { BlobCommand } from './blob-writer.ts'
 
 /**
  * Blobs of up to 32 KiB, and compressed forms of that size, in a SQLite database of their own. Reads are look-ups by
@@ -14,7 +15,7 @@ import type { BlobCommand, BlobWorkerMethods } from './blob-worker.ts'
 export class SmallBlobs implements VerifiedContents {
   readonly #sql: SqliteSql
   readonly #worker: WorkerRpc<BlobWorkerMethods>
-  readonly #commits: GroupCommit<BlobCommand, PromiseSettledResult<boolean>>
+  readonly #commits
   readonly #read
   readonly #size
   readonly #digests
@@ -29,9 +30,12 @@ export class SmallBlobs implements VerifiedContents {
     const { database } = this.#sql
     database.pragma('query_only = 1') // From here on only the worker writes.
     this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), file)
-    this.#commits = new GroupCommit((commands) => this.#commit(commands), {
-      isOutage: () => true, // Of other failures each command has its own.
-    })
+    this.#commits = new GroupCommit(
+      (commands: BlobCommand[]) => this.#worker.ask('commit', commands),
+      {
+        isOutage: () => true, // Of other failures each command has its own.
+      },
+    )
     const ofKey = 'where digest = ? and coding = ?'
     const one = <Value>(query: string) =>
       database.prepare<[Buffer, number], Value>(`${query} ${ofKey}`).pluck()
@@ -142,23 +146,9 @@ export class SmallBlobs implements VerifiedContents {
   }
 
   async #submit(command: BlobCommand): Promise<boolean> {
-    const end = await this.#commits.submit(command)
-    if (end.status === 'rejected') throw end.reason
-    return end.value
-  }
-
-  // If the group fails, each command is tried alone: on a full disk, removals still work where stores do not. Rejects while
-  // another process holds the lock, or after it took the files away: each command would wait as long.
-  async #commit(commands: BlobCommand[]): Promise<PromiseSettledResult<boolean>[]> {
-    const commit = (group: BlobCommand[]) => this.#worker.ask('commit', group)
-    const [whole] = await Promise.allSettled([commit(commands)])
-    if (whole.status === 'fulfilled')
-      return whole.value.map((value) => ({ status: 'fulfilled', value }))
-    if (/^(?:SQLITE_BUSY|DATABASE_UNAVAILABLE$)/.test(String(whole.reason.code))) throw whole.reason
-    if (commands.length === 1) return [whole]
-    return Promise.allSettled(
-      commands.map((each) => commit([each]).then(([done]) => done === true)),
-    )
+    const outcome = await this.#commits.submit(command)
+    if ('error' in outcome) throw fromPlain(outcome.error)
+    return outcome.value
   }
 }
 

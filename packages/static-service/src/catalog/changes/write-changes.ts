@@ -1,9 +1,9 @@
-import { dialect, name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { nameOf, parentOf } from '../../files/path-segments.ts'
-import { insertPast } from '../history/past-rows.ts'
+import { pastTypes } from '../history/past-rows.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
 import { fold, searchIndexOf } from '../listing/search-index.ts'
-import { among, recordsOf, stateTypes } from '../records.ts'
+import { among, insertInto, pieces, stateTypes } from '../records.ts'
 import type { Target } from './apply-command.ts'
 import { appendFileEvents } from './file-events.ts'
 import type { Group } from './load-files.ts'
@@ -47,46 +47,48 @@ function lostSpan({ entry, files, past }: FileChange) {
 // A file that moved has a new row. Rows are ended first, since another may get their path.
 async function writeFiles(transaction: SqlTransaction, files: TrackedRows<StoredFile>) {
   const index = searchIndexOf(transaction.dialect)
-  const [ended, made, replaced]: [StoredFile[], StoredFile[], StoredFile[]] = [[], [], []]
+  const [ended, unindexed, stored]: [StoredFile[], StoredFile[], StoredFile[]] = [[], [], []]
   for (const { before, after } of files.changes()) {
-    if (before && after?.id === before.id) {
-      replaced.push(after)
-      if (after.category !== before.category) {
-        await index.remove(transaction, [before])
-        await index.add(transaction, [after])
-      }
-    } else {
-      if (before) ended.push(before)
-      if (after) made.push(after)
-    }
+    const isSame = before?.id === after?.id
+    if (before && !isSame) ended.push(before)
+    if (after) stored.push(after)
+    if (before && after && isSame && after.category !== before.category) {
+      await index.remove(transaction, [before])
+      unindexed.push(after)
+    } else if (after && !isSame) unindexed.push(after)
   }
   for (const some of pieces(ended)) {
     const ids = some.map(({ id }) => id)
     await transaction.run(sql`delete from ${name('files')} where id ${among(ids)}`)
     await index.remove(transaction, some)
   }
-  for (const some of pieces(replaced)) {
-    await transaction.run(sql`update ${name('files')} as file set digest = record.digest, size = record.size,
-        content_type = record.content_type, category = record.category, uploaded_by = record.uploaded_by,
-        created_at = record.created_at, updated_at = record.updated_at, change_id = record.change_id
-      from ${fileRecords(some)} where file.id = record.id`)
-  }
-  for (const some of pieces(made)) {
-    await transaction.run(sql`insert into ${name('files')} (${fileColumns}, folded)
-      select ${fileColumns}, ${keptFolded} from ${fileRecords(some)}`)
-    await index.add(transaction, some)
-  }
+  await storeFiles(transaction, stored.map(transaction.dialect === 'sqlite' ? unfolded : folded))
+  await index.add(transaction, unindexed)
 }
 
-const fileTypes = { ...stateTypes, id: 'bigint', directory: 'text', name: 'text' } as const
+const stateColumns = Object.keys(stateTypes).filter((each) => each !== 'path')
 
-const fileColumns = sql([Object.keys(fileTypes).join(', ')])
+const setAll = (columns: string[]) =>
+  `do update set ${columns.map((each) => `${each} = excluded.${each}`).join(', ')}`
+
+const storeFiles = insertInto(
+  'files',
+  { ...stateTypes, id: 'bigint', directory: 'text', name: 'text', folded: 'text' },
+  `on conflict (id) ${setAll(stateColumns)}`,
+)
+
+const folded = (file: StoredFile) => ({
+  ...recordOf(file),
+  ...{ id: file.id, name: file.name },
+  ...{ directory: parentOf(file.path), folded: fold(file.path) },
+})
 
 // See `foldedPath`.
-const keptFolded = dialect({
-  sqlite: sql`iif(folded = upper(path), '', folded)`,
-  postgres: sql`folded`,
-})
+function unfolded(file: StoredFile) {
+  const record = folded(file)
+  const upper = file.path.replace(/[a-z]+/g, (letters) => letters.toUpperCase())
+  return record.folded === upper ? { ...record, folded: '' } : record
+}
 
 const recordOf = (file: StoredFile) => ({
   path: file.path,
@@ -100,72 +102,56 @@ const recordOf = (file: StoredFile) => ({
   change_id: file.changeId,
 })
 
-const foldedRecords = recordsOf({ ...fileTypes, folded: 'text' })
-
-const fileRecords = (files: StoredFile[]) =>
-  foldedRecords(
-    files.map((file) => ({
-      ...recordOf(file),
-      ...{ id: file.id, name: file.name },
-      ...{ directory: parentOf(file.path), folded: fold(file.path) },
-    })),
-  )
-
-const directoryRecords = recordsOf({
-  path: 'text',
-  parent: 'text',
-  name: 'text',
-  children: 'bigint',
-  files: 'bigint',
-  bytes: 'bigint',
-})
+const storeDirectories = insertInto(
+  'directories',
+  {
+    ...{ path: 'text', parent: 'text', name: 'text' },
+    ...{ children: 'bigint', file_count: 'bigint', total_size: 'bigint' },
+  },
+  `on conflict (path) ${setAll(['children', 'file_count', 'total_size'])}`,
+)
 
 async function writeDirectories(transaction: SqlTransaction, { directories }: LoadedFiles) {
   const { removed, stored } = split(directories)
   for (const some of pieces(removed)) {
     await transaction.run(sql`delete from ${name('directories')} where path ${among(some)}`)
   }
-  for (const some of pieces(stored)) {
-    const rows = some.map((row) => ({
-      ...row,
-      parent: row.path === '' ? null : parentOf(row.path),
-      name: nameOf(row.path),
-    }))
-    await transaction.run(sql`insert into ${name('directories')}
-        (path, parent, name, children, file_count, total_size)
-      select path, parent, name, children, files, bytes from ${directoryRecords(rows)} where true
-      on conflict (path) do update set children = excluded.children, file_count = excluded.file_count,
-        total_size = excluded.total_size`)
-  }
+  const rows = stored.map(({ path, children, files, bytes }) => ({
+    ...{ path, parent: path === '' ? null : parentOf(path), name: nameOf(path) },
+    ...{ children, file_count: files, total_size: bytes },
+  }))
+  await storeDirectories(transaction, rows)
 }
 
-const blobRecords = recordsOf({ digest: 'text', size: 'bigint', refs: 'bigint', past: 'bigint' })
+const storeBlobs = insertInto(
+  'blobs',
+  { digest: 'text', size: 'bigint', refs: 'bigint', past: 'bigint' },
+  `on conflict (digest) ${setAll(['refs', 'past'])}`,
+)
 
 async function writeBlobs(transaction: SqlTransaction, { blobs }: LoadedFiles) {
   const { removed, stored } = split(blobs)
   for (const some of pieces(removed)) {
     await transaction.run(sql`delete from ${name('blobs')} where digest ${among(some)}`)
   }
-  for (const some of pieces(stored)) {
-    await transaction.run(sql`insert into ${name('blobs')} (digest, size, refs, past)
-      select digest, size, refs, past
-      from ${blobRecords(some)} where true
-      on conflict (digest) do update set refs = excluded.refs, past = excluded.past`)
-  }
+  await storeBlobs(transaction, stored)
 }
 
-const categoryRecords = recordsOf({ category: 'text', files: 'bigint', bytes: 'bigint' })
+const storeCategories = insertInto(
+  'categories',
+  { category: 'text', file_count: 'bigint', total_size: 'bigint' },
+  `on conflict (category) ${setAll(['file_count', 'total_size'])}`,
+)
 
 async function writeCategories(transaction: SqlTransaction, { categories }: LoadedFiles) {
   const { removed, stored } = split(categories)
   if (removed.length > 0) {
     await transaction.run(sql`delete from ${name('categories')} where category ${among(removed)}`)
   }
-  if (stored.length === 0) return
-  await transaction.run(sql`insert into ${name('categories')} (category, file_count, total_size)
-    select category, files, bytes
-    from ${categoryRecords(stored)} where true
-    on conflict (category) do update set file_count = excluded.file_count, total_size = excluded.total_size`)
+  const rows = stored.map(({ category, files, bytes }) => ({
+    ...{ category, file_count: files, total_size: bytes },
+  }))
+  await storeCategories(transaction, rows)
 }
 
 // A slice adds to the entry of its change.
@@ -174,53 +160,37 @@ async function recordChanges(transaction: SqlTransaction, changes: FileChange[])
     ...rest,
     ...{ changed_by: by, request_id: requestId, paths: JSON.stringify(paths) },
   }))
-  const columns = sql([Object.keys(entryTypes).join(', ')])
-  await transaction.run(sql`insert into ${name('changes')} as entry (${columns})
-    select ${columns} from ${entryRecords(entries)} where true
-    on conflict (id) do update set added = entry.added + excluded.added,
-      replaced = entry.replaced + excluded.replaced, removed = entry.removed + excluded.removed,
-      bytes = entry.bytes + excluded.bytes`)
+  await storeEntries(transaction, entries)
   const files = changes.flatMap(({ entry: { id }, files }) =>
     files.map(({ key, before, after }) => ({
       ...{ change_id: id, path: key, before_change: before?.changeId ?? null },
       ...{ before: stateOf(before), after: stateOf(after) },
     })),
   )
-  for (const some of pieces(files)) {
-    await transaction.run(sql`insert into ${name('changed_files')} (change_id, path, before_change, before, after)
-      select change_id, path, before_change, before, after from ${changedRecords(some)}`)
-  }
+  await storeChanged(transaction, files)
   const past = changes.flatMap(({ entry: { id, at }, past }) =>
     past.map((file) => ({ ...recordOf(file), ended_by: id, ended_at: at })),
   )
-  for (const some of pieces(past)) await insertPast(transaction, some)
+  await storePast(transaction, past)
 }
 
-const entryTypes = {
-  id: 'bigint',
-  at: 'text',
-  changed_by: 'text',
-  token: 'text',
-  request_id: 'text',
-  action: 'text',
-  prefix: 'text',
-  version: 'text',
-  added: 'bigint',
-  replaced: 'bigint',
-  removed: 'bigint',
-  bytes: 'bigint',
-  paths: 'text',
-} as const
+const storeEntries = insertInto(
+  'changes',
+  {
+    ...{ id: 'bigint', at: 'text', changed_by: 'text', token: 'text', request_id: 'text' },
+    ...{ action: 'text', prefix: 'text', version: 'text', added: 'bigint', replaced: 'bigint' },
+    ...{ removed: 'bigint', bytes: 'bigint', paths: 'text' },
+  },
+  `on conflict (id) do update set added = changes.added + excluded.added,
+    replaced = changes.replaced + excluded.replaced, removed = changes.removed + excluded.removed,
+    bytes = changes.bytes + excluded.bytes`,
+)
 
-const entryRecords = recordsOf(entryTypes)
-
-const changedRecords = recordsOf({
-  change_id: 'bigint',
-  path: 'text',
-  before_change: 'bigint',
-  before: 'text',
-  after: 'text',
+const storeChanged = insertInto('changed_files', {
+  ...{ change_id: 'bigint', path: 'text', before_change: 'bigint', before: 'text', after: 'text' },
 })
+
+const storePast = insertInto('past_files', pastTypes, 'on conflict do nothing')
 
 function stateOf(row: StoredFile | undefined): string | null {
   if (!row) return null
@@ -235,11 +205,4 @@ function split<Row>(rows: TrackedRows<Row>): { removed: string[]; stored: Row[] 
     removed: changes.flatMap(({ key, after }) => (after === undefined ? [key] : [])),
     stored: changes.flatMap(({ after }) => (after === undefined ? [] : [after])),
   }
-}
-
-// A statement has a time limit; each new file adds about a hundred entries to the search index.
-const pieceSize = 1000
-
-function* pieces<Row>(rows: Row[]): Generator<Row[]> {
-  for (let from = 0; from < rows.length; from += pieceSize) yield rows.slice(from, from + pieceSize)
 }

@@ -1,8 +1,8 @@
-import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { name, sql } from '@domains-and-files/persistence'
 import type { Group } from '../changes/load-files.ts'
 import { among, recordsOf, stateTypes } from '../records.ts'
 
-const pastTypes = {
+export const pastTypes = {
   ...stateTypes,
   ended_by: 'bigint',
   ended_at: 'text',
@@ -20,22 +20,17 @@ export type PastRecord = Record<keyof typeof pastTypes, string | number> & {
 /** The path of the row of a content that is kept for a caller: its change is 0, and no moment shows it. */
 export const keptPath = (digest: string, callerId: string) => `${digest}/${callerId}`
 
-/** Adds rows whose references are counted elsewhere; returns those that did not exist. */
-export function insertPast(transaction: SqlTransaction, rows: PastRecord[]) {
-  const columns = sql([Object.keys(pastTypes).join(', ')])
-  return transaction.all<{
-    digest: string
-    size: number
-  }>(sql`insert into ${name('past_files')} (${columns})
-    select ${columns} from ${pastRecords(rows)} where true on conflict do nothing returning digest, size`)
-}
-
 /** Adds rows with their references. */
 export async function addPast(
   { transaction, references }: Pick<Group, 'transaction' | 'references'>,
   rows: PastRecord[],
 ): Promise<void> {
-  const added = await insertPast(transaction, rows)
+  const columns = sql([Object.keys(pastTypes).join(', ')])
+  const added = await transaction.all<{
+    digest: string
+    size: number
+  }>(sql`insert into ${name('past_files')} (${columns})
+    select ${columns} from ${pastRecords(rows)} where true on conflict do nothing returning digest, size`)
   const counts = new Map<string, { digest: string; size: number; past: number }>()
   for (const { digest, size } of added) {
     counts.set(digest, { digest, size, past: (counts.get(digest)?.past ?? 0) + 1 })

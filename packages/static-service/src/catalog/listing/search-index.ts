@@ -6,7 +6,7 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import { foldedPath } from '../migrations.ts'
-import { among, recordsOf } from '../records.ts'
+import { among, insertInto } from '../records.ts'
 
 /**
  * Search indexes over paths: by runs of three bytes, and shorter ones for terms of one or two bytes. A run of UTF-8 bytes
@@ -64,19 +64,17 @@ const letters = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(0x1
 export const searchIndexOf = (dialect: Dialect): SearchIndex =>
   dialect === 'sqlite' ? fts5 : arrays
 
-const bodyRecords = recordsOf({ id: 'bigint', body: 'text' })
+const storeBodies = insertInto('trigrams', { rowid: 'bigint', body: 'text' })
 
 // SQLite's full-text index. Its tokenizer keeps every letter beyond ASCII as it is; ASCII is left for the categories. Its
 // prefixes serve runs of one and two bytes.
 const fts5: SearchIndex = {
   async add(transaction, files) {
     const rows = files.map(({ id, path, category }) => ({
-      id,
+      rowid: id,
       body: `${bodyOf(fold(path))} ${category}`,
     }))
-    await transaction.run(
-      sql`insert into trigrams (rowid, body) select id, body from ${bodyRecords(rows)}`,
-    )
+    await storeBodies(transaction, rows)
   },
 
   async remove(transaction, files) {
