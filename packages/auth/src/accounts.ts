@@ -40,3 +40,5 @@ export function openAccounts(options: AccountsOptions) {
   }
   return { users, database, lastLogins, find, trusts, apiTokens, findCaller }
 }
+
+export type Accounts = ReturnType<typeof openAccounts>

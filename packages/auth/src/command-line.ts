@@ -131,7 +131,7 @@ export const limitsIn = ({ role, domains, folders, writes, networks, record }: O
 })
 
 /** The limits of a user or token, for a list. */
-export const describeLimits = ({ domains, folders, writes }: Limits) => [
+export const limitsText = ({ domains, folders, writes }: Limits) => [
   domains?.join(',') ?? 'all domains',
   folders?.join(',') ?? 'all folders',
   ...(writes ? ['proposes'] : []),

@@ -149,8 +149,11 @@ export const shownLimits = {
   domains: names,
   folders: names,
   writes: Writes.nullable(),
-  records: z.array(RecordLimit).nullable().meta({ description: 'null: not limited' }),
 }
+export const shownRecords = z
+  .array(RecordLimit)
+  .nullable()
+  .meta({ description: 'null: not limited' })
 
 /** Whether the limits name this RRset; `name` is relative to its domain, `@` for the domain itself. */
 export const namesRrset = (limits: readonly RecordLimit[], name: string, type: string) =>

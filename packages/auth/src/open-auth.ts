@@ -7,10 +7,15 @@ import {
   type Sql,
   SqliteSql,
 } from '@domains-and-files/persistence'
+import type { Authenticate } from './access-control.ts'
 import { openAccounts } from './accounts.ts'
 import { tokenPrefixOf } from './api-tokens/token-format.ts'
+import type { LoginLimit } from './login/login-limit.ts'
 import { createHashQueue } from './login/password.ts'
+import type { SingleSignOn } from './oidc/single-sign-on.ts'
+import type { OneTime } from './one-time.ts'
 import { resolveJwtSecret } from './sessions/jwt-secret.ts'
+import type { SessionTokens } from './sessions/session-tokens.ts'
 import type { AuthConfig } from './settings.ts'
 import { accountTables, loginTables } from './tables.ts'
 import { FileUsers } from './users/file-users.ts'
@@ -84,6 +89,20 @@ export async function openAuth(
 
 /** What the plugin `auth` needs of a service, opened before the app is built. */
 export type Auth = Awaited<ReturnType<typeof openAuth>>
+
+/** What the routes of this package work with. */
+export interface AuthContext extends Auth {
+  sessions: SessionTokens
+  limit: LoginLimit
+  oneTime: OneTime
+  /** Loads it. Undefined: not configured. */
+  sso: (() => Promise<SingleSignOn>) | undefined
+  authenticate: Authenticate
+  /** Verifies a password against a PHC string. */
+  verify: (phc: string, password: string) => Promise<boolean>
+  /** Milliseconds since 1970. */
+  now: () => number
+}
 
 /** Opens the API tokens of a data directory, which commands and a running service share. */
 export function openAuthFile(dataDir: string, migrations: Migrations = {}): SqliteSql {

@@ -3,9 +3,8 @@ import jwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
 import { enforceAccess } from './access-control.ts'
-import { limitKindOf } from './api-tokens/token-format.ts'
 import { registerTokenRoutes } from './api-tokens/token-routes.ts'
-import type { AuthContext } from './auth-context.ts'
+
 import { registerAccountRoutes } from './login/account-routes.ts'
 import { registerLoginRoutes } from './login/login.ts'
 import { defaultLoginLimits, LoginLimit, type LoginLimits } from './login/login-limit.ts'
@@ -13,7 +12,7 @@ import { verifyPassword } from './login/password.ts'
 import { registerOidcRoutes } from './oidc/oidc-routes.ts'
 import type { SingleSignOn } from './oidc/single-sign-on.ts'
 import { OneTime } from './one-time.ts'
-import type { Auth } from './open-auth.ts'
+import type { Auth, AuthContext } from './open-auth.ts'
 import { jwtOptions, SessionTokens } from './sessions/session-tokens.ts'
 import type { OidcConfig } from './settings.ts'
 import { registerTokenExchange } from './trusts/token-exchange.ts'
@@ -34,14 +33,11 @@ export interface AuthOptions extends Auth {
  */
 export const auth = fastifyPlugin(
   async (app: FastifyInstance, options: AuthOptions) => {
-    const { secret, previousSecret, audience, tokenTtl, users, apiTokens } = options
+    const { secret, audience, tokenTtl, database, oidc } = options
     const { loginLimits = defaultLoginLimits, verify = verifyPassword, now = Date.now } = options
     await app.register(jwt, jwtOptions(secret, audience))
-    const { database, lastLogins, trusts, oidc } = options
     const oneTime = await OneTime.open(database, now)
-    const sessions = new SessionTokens(app.jwt, {
-      ...{ secret, previousSecret, audience, ttl: tokenTtl, now, database, users, oneTime, trusts },
-    })
+    const sessions = new SessionTokens(app.jwt, { ...options, ttl: tokenTtl, now, oneTime })
     const limit = new LoginLimit(
       options.loginDatabase,
       loginLimits,
@@ -52,13 +48,10 @@ export const auth = fastifyPlugin(
           'login locked',
         ),
     )
-    const authenticate = enforceAccess(app, { sessions, apiTokens, audience })
+    const authenticate = enforceAccess(app, { ...options, sessions })
     const openSingleSignOn = async (config: OidcConfig) => {
       const { SingleSignOn } = await import('./oidc/single-sign-on.ts')
-      return new SingleSignOn({
-        ...{ jwt: app.jwt, config, audience, users, lastLogins, now, log: app.log, oneTime },
-        limitKind: limitKindOf(audience),
-      })
+      return new SingleSignOn({ ...options, jwt: app.jwt, config, now, log: app.log, oneTime })
     }
     // At the first login: its library takes 20 MB.
     let opened: Promise<SingleSignOn> | undefined

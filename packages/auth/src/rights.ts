@@ -53,7 +53,10 @@ export interface Rights extends ReturnType<typeof limitsOf> {
 
 /** An authenticated caller, with the rights that its user and its API token have now. */
 export interface Caller extends Rights {
-  /** Identifies it in what is stored for it; see `callerIdOf`. */
+  /**
+   * Identifies it in what is stored for it: `token:` of its API token, `trust:` of its trust, else `user:`. Another user of
+   * the same name has another one, unless users.json was written by hand, without ids.
+   */
   id: string
   username: string
   /** Absent: never. */
@@ -64,28 +67,16 @@ export interface Caller extends Rights {
   token?: { id: string; name: string; mayReplace?: boolean }
 }
 
-interface Named {
+interface Account extends Limits {
   username: string
+  role: Role
   /** Distinguishes a user from an earlier one of that name. */
   id?: string | undefined
 }
 
-interface Account extends Named, Limits {
-  role: Role
-}
-
-/**
- * The id of a caller: of its API token, else of its user. Another user of the same name has another id, unless users.json
- * was written by hand, without ids.
- */
-export const callerIdOf = (user: Named, tokenId?: string): string =>
-  tokenId === undefined
-    ? `user:${user.username}${user.id === undefined ? '' : ` ${user.id}`}`
-    : `token:${tokenId}`
-
 /** A user as a caller: with the rights of the user, and no others. */
 export const callerOfUser = (user: Account): Caller => ({
-  id: callerIdOf(user),
+  id: `user:${user.username}${user.id === undefined ? '' : ` ${user.id}`}`,
   username: user.username,
   role: user.role,
   ...limitsOf(user),

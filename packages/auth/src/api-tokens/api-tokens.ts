@@ -5,7 +5,6 @@ import { z } from 'zod'
 import { isInNetworks, Network, RecordLimit, wantedLimits } from '../limits.ts'
 import {
   type Caller,
-  callerIdOf,
   findEscalation,
   hasRole,
   intersectRights,
@@ -49,23 +48,20 @@ export const NewToken = z.strictObject({
 })
 export type NewToken = z.infer<typeof NewToken>
 
-interface Definition extends Omit<NewToken, 'expires_in'> {
+/** An API token without its secret. Instants are RFC 3339. */
+export interface ApiToken extends Omit<NewToken, 'expires_in'> {
   id: string
   /** The last four characters of the token. */
   hint: string
   owner: string
-  /** RFC 3339, as the other instants. */
   created_at: string
-}
-
-/** An API token without its secret. */
-export interface ApiToken extends Definition {
   expires_at: string | null
   last_used_at: string | null
 }
 
 interface Row {
   owner_id: string | null
+  /** JSON of an `ApiToken` with its digest. */
   definition: string
   expires_at: number | null
   last_used_at: number | null
@@ -141,18 +137,13 @@ export class ApiTokens {
       refuse('Only an admin can create a token that never expires')
     const text = createToken(this.prefix)
     const at = this.#options.now()
-    const ownerId = (await this.#options.find(owner.username))?.id ?? null
     const expiresAt = lifetime === 0 ? null : at + lifetime * 1000
-    const definition = {
-      id: randomUUID(),
-      ...limits,
-      digest: digestOf(text),
-      hint: text.slice(-4),
-      owner: owner.username,
+    const token = {
+      ...{ id: randomUUID(), ...limits, hint: text.slice(-4), owner: owner.username },
       created_at: new Date(at).toISOString(),
+      ...{ expires_at: instantOf(expiresAt), last_used_at: null },
     }
-    await this.#insert(definition, { at, ownerId, expiresAt })
-    const token = { ...definition, expires_at: instantOf(expiresAt), last_used_at: null }
+    await this.#insert({ ...token, digest: digestOf(text) }, { at, expiresAt })
     return { text, token }
   }
 
@@ -184,8 +175,12 @@ export class ApiTokens {
     await Promise.all(this.#touching)
   }
 
-  async #insert(token: Definition & { digest: string }, { at, ownerId, expiresAt }: Insertion) {
+  async #insert(
+    token: ApiToken & { digest: string },
+    { at, expiresAt }: { at: number; expiresAt: number | null },
+  ) {
     const { owner } = token
+    const ownerId = (await this.#options.find(owner))?.id ?? null
     const isDead = sql`expires_at <= ${at} or owner_id is distinct from ${ownerId}`
     try {
       await this.#options.database.transaction(async (transaction) => {
@@ -215,7 +210,7 @@ export class ApiTokens {
     if (row.expires_at !== null && row.expires_at <= this.#options.now()) return 'expired'
     const { id, name: tokenName } = token
     return {
-      id: callerIdOf(owner, id),
+      id: `token:${id}`,
       username: owner.username,
       ...intersectRights(owner, rightsOfGrant(token)),
       ...(row.expires_at !== null && { expiresAt: new Date(row.expires_at) }),
@@ -236,12 +231,6 @@ export class ApiTokens {
       .finally(() => this.#touching.delete(touched))
     this.#touching.add(touched)
   }
-}
-
-interface Insertion {
-  at: number
-  ownerId: string | null
-  expiresAt: number | null
 }
 
 const tokenOf = (row: Row): ApiToken & { digest: string } => ({

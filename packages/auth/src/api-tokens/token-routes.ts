@@ -1,8 +1,8 @@
 import { type App, answers, listPage, listSchema, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
-import type { AuthContext } from '../auth-context.ts'
-import { shownLimits } from '../limits.ts'
+import { shownLimits, shownRecords } from '../limits.ts'
+import type { AuthContext } from '../open-auth.ts'
 import { describeLimits, mayManageTokens, refuse } from '../rights.ts'
 import {
   type ApiToken,
@@ -39,6 +39,7 @@ const TokenRecord = z
     owner: z.string(),
     role: tokenLimits.role.unwrap().nullable().meta({ description: 'null: only `records`' }),
     ...shownLimits,
+    records: shownRecords,
     networks: z.array(z.string()).nullable().meta({ description: 'null: from everywhere' }),
     replace: z.boolean().meta({
       description:

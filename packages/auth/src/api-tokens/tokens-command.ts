@@ -1,8 +1,8 @@
 import {
   type Call,
   type CommandLine,
-  describeLimits,
   limitsIn,
+  limitsText,
   openStores,
   type Program,
   readRequest,
@@ -134,7 +134,7 @@ async function listTokens({ apiTokens }: Stores, { options }: Call): Promise<str
 const describe = (token: ApiToken): string[] => [
   ...[token.id, token.owner, `${token.name} (…${token.hint})`],
   token.records ? describeRecordLimits(token.records) : (token.role ?? 'viewer'),
-  ...describeLimits(token),
+  ...limitsText(token),
   token.networks?.join(',') ?? 'all networks',
   `expires ${token.expires_at ?? 'never'}`,
   `last used ${token.last_used_at ?? 'never'}`,

@@ -4,7 +4,6 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { callerOf, requireLogin } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
-import type { AuthContext } from '../auth-context.ts'
 import {
   credentialsInvalid,
   loginRequired,
@@ -13,6 +12,7 @@ import {
   tooBusy,
   tooManyLogins,
 } from '../errors.ts'
+import type { AuthContext } from '../open-auth.ts'
 import { replaceUser, type User, Username, updateUsers, withPassword } from '../users/user.ts'
 import { verifyLogin } from './login.ts'
 import { hashPassword, maxPasswordLength, requireStrongPassword, weakPassword } from './password.ts'

@@ -7,10 +7,10 @@ import {
 } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { AuthContext } from '../auth-context.ts'
 import { codeInvalid, loginFailed, notBegun, providerAway } from '../errors.ts'
 import { isLoopback } from '../issuer-url.ts'
 import { describeLogin, LoggedIn } from '../login/login.ts'
+import type { AuthContext } from '../open-auth.ts'
 
 /** Logins begun, callbacks and wrong codes, a minute, of one client network: each callback is a request to the provider. */
 const maxAttempts = 300

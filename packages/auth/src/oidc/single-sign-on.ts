@@ -3,25 +3,21 @@ import type { Logger } from '@domains-and-files/http'
 import type { FastifyInstance } from 'fastify'
 import * as client from 'openid-client'
 import { z } from 'zod'
-import { digestOf } from '../api-tokens/token-format.ts'
+import type { Accounts } from '../accounts.ts'
+import { digestOf, limitKindOf } from '../api-tokens/token-format.ts'
 import { loginFailed, notAllowed, notBegun, providerAway } from '../errors.ts'
 import { isLoopback } from '../issuer-url.ts'
 import type { OneTime } from '../one-time.ts'
 import { Role } from '../rights.ts'
 import type { OidcConfig } from '../settings.ts'
-import type { LastLogins } from '../users/last-logins.ts'
-import type { User, Users } from '../users/user.ts'
+import type { User } from '../users/user.ts'
 import { rightsOfGroups } from './group-rights.ts'
 import { bindUser, type Identity } from './oidc-users.ts'
 
-interface Dependencies {
+interface Dependencies extends Pick<Accounts, 'users' | 'lastLogins'> {
   jwt: FastifyInstance['jwt']
   config: OidcConfig
   audience: string
-  /** What this service limits its callers to. */
-  limitKind: 'domains' | 'folders'
-  users: Users
-  lastLogins: LastLogins
   oneTime: OneTime
   /** Milliseconds since 1970. */
   now: () => number
@@ -136,8 +132,9 @@ export class SingleSignOn {
   }
 
   async #createCode(identity: Identity, challenge: string): Promise<string> {
-    const { config, limitKind, users, oneTime, now, log } = this.#options
-    const rights = rightsOfGroups(identity.groups, { roles: config.roles, kind: limitKind })
+    const { config, audience, users, oneTime, now, log } = this.#options
+    const kind = limitKindOf(audience)
+    const rights = rightsOfGroups(identity.groups, { roles: config.roles, kind })
     if (!rights) {
       log.info({ subject: identity.subject }, 'login refused: in no group of OIDC_ROLES')
       throw notAllowed('You are in no group that may use this service: ask the operator')

@@ -22,7 +22,7 @@ interface SecretOptions {
  * @throws {StartRefusedError} when it is the public example; in production also when it is missing or short.
  */
 export async function resolveJwtSecret(options: SecretOptions): Promise<string> {
-  const { secret, production, dataDir, warn = printLine } = options
+  const { secret, production, dataDir, warn = console.error } = options
   if (!secret && !production) return storedSecret(join(dataDir, 'jwt.secret'))
   if (!secret)
     throw new StartRefusedError(
@@ -55,8 +55,4 @@ async function storedSecret(file: string): Promise<string> {
   throw new StartRefusedError(
     `The secret in ${file} is too short: delete the file to have a new one generated.`,
   )
-}
-
-function printLine(message: string) {
-  process.stderr.write(`${message}\n`)
 }

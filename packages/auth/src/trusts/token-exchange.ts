@@ -9,8 +9,8 @@ import {
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { digestOf } from '../api-tokens/token-format.ts'
-import type { AuthContext } from '../auth-context.ts'
 import { issuerAway, TokenRefusedError } from '../errors.ts'
+import type { AuthContext } from '../open-auth.ts'
 import type { Trust } from './trusts.ts'
 import type { IssuerKeys, WorkloadToken } from './workload-token.ts'
 

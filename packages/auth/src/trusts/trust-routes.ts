@@ -1,8 +1,8 @@
 import { type App, answers, listPage, listSchema, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
-import type { AuthContext } from '../auth-context.ts'
-import { shownLimits } from '../limits.ts'
+import { shownLimits, shownRecords } from '../limits.ts'
+import type { AuthContext } from '../open-auth.ts'
 import { type Caller, findExcess, refuse } from '../rights.ts'
 import { NewTrust, type Trust, trustExists, trustNotFound } from './trusts.ts'
 
@@ -26,7 +26,7 @@ const TrustRecord = z
     claims: z.record(z.string(), z.string()),
     domains: shownLimits.domains,
     folders: shownLimits.folders,
-    records: shownLimits.records,
+    records: shownRecords,
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'Trust', examples: [example] })

@@ -94,13 +94,9 @@ function readLeniently(file: string, before: Content | undefined): Content {
 function parseLeniently(json: unknown): { users: User[]; fault: z.ZodError | undefined } {
   const fault = UserList.safeParse(json, { error: describeIssue }).error
   const { users: entries } = Entries.catch({ users: [] }).parse(json)
-  const counts = new Map<string, number>()
-  for (const entry of entries) {
-    const username = Named.safeParse(entry).data?.username ?? ''
-    counts.set(username, (counts.get(username) ?? 0) + 1)
-  }
+  const named = Map.groupBy(entries, (entry) => Named.safeParse(entry).data?.username)
   const users = entries.flatMap((entry) => User.safeParse(entry).data ?? [])
-  return { users: users.filter(({ username }) => counts.get(username) === 1), fault }
+  return { users: users.filter(({ username }) => named.get(username)?.length === 1), fault }
 }
 
 const Entries = z.object({ users: z.array(z.unknown()) })

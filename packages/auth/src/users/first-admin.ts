@@ -18,7 +18,7 @@ interface FirstAdminOptions {
  * @throws {StartRefusedError} in production without settings, or when only one of the two settings is given.
  */
 export async function ensureFirstAdmin(store: Users, options: FirstAdminOptions): Promise<void> {
-  const { username, password, production, print = printLine } = options
+  const { username, password, production, print = console.error } = options
   if ((await store.list()).length > 0) return
   if (!username !== !password) {
     throw new StartRefusedError(
@@ -49,8 +49,4 @@ async function addFirst(store: Users, admin: { username: string; password: strin
     return isCreated ? [{ ...admin, role: 'admin' satisfies Role, id: randomUUID() }] : users
   })
   return isCreated
-}
-
-function printLine(message: string) {
-  process.stderr.write(`${message}\n`)
 }

@@ -3,8 +3,8 @@ import { type App, answers, HttpError, listPage, pageQuery } from '@domains-and-
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
-import type { AuthContext } from '../auth-context.ts'
 import { hashPassword, requireStrongPassword, weakPassword } from '../login/password.ts'
+import type { AuthContext } from '../open-auth.ts'
 import { type Caller, describeLimits, findExcess, limitsOf, refuse } from '../rights.ts'
 import type { LastLogins } from './last-logins.ts'
 import {

@@ -20,9 +20,7 @@ export const UserRecord = z
   .object({
     username: z.string(),
     role: Role,
-    domains: shownLimits.domains,
-    folders: shownLimits.folders,
-    writes: shownLimits.writes,
+    ...shownLimits,
     source: Source,
     created_at: z.iso.datetime().nullable().meta({ description: 'null: not known' }),
     last_login_at: z.iso

@@ -4,8 +4,8 @@ import { z } from 'zod'
 import {
   type Call,
   type CommandLine,
-  describeLimits,
   limitsIn,
+  limitsText,
   type Options,
   openStores,
   type Program,
@@ -145,7 +145,7 @@ function describe(user: User): string[] {
   const { oidc, password } = user
   if (oidc) return [oidc.is_barred ? '(removed)' : 'by single sign-on']
   return [
-    ...describeLimits(user),
+    ...limitsText(user),
     ...(password === undefined ? ['(invited)'] : []),
     ...(password && needsRehash(password) ? ['(weak hash: change the password)'] : []),
   ]
