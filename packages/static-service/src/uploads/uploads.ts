@@ -41,6 +41,8 @@ interface WriterDependencies extends UploadDependencies {
   hashes: LRUCache<string, ContentHash>
 }
 
+type Work = (writer: UploadWriter) => Promise<void>
+
 const columns = sql`id, owner, path, metadata, length, size, state, outcome, tried, epoch, expires_at "expiresAt"`
 
 /**
@@ -48,15 +50,14 @@ const columns = sql`id, owner, path, metadata, length, size, state, outcome, tri
  * the next request.
  */
 export class Uploads {
-  readonly #dependencies: UploadDependencies
-  readonly #hashes = new LRUCache<string, ContentHash>({ max: 1000 })
+  readonly #dependencies: WriterDependencies
   readonly #written = new Set<string>()
   readonly #timer: NodeJS.Timeout
   #sweeping = Promise.resolve()
 
   /** `onError`: expired uploads could not be removed. It is tried again. */
   constructor(dependencies: UploadDependencies, onError: (error: unknown) => void) {
-    this.#dependencies = dependencies
+    this.#dependencies = { ...dependencies, hashes: new LRUCache({ max: 1000 }) }
     this.#timer = setInterval(() => {
       this.#sweeping = this.#sweeping.then(() => this.sweep()).catch(onError)
     }, 10_000).unref()
@@ -102,11 +103,7 @@ export class Uploads {
    * Runs `work` as the only writer of an upload, which begins again where its bytes are lost. Returns the upload as it is then.
    * @throws {HttpError} `upload_locked` while another one is heard of, and as `find`.
    */
-  async write(
-    id: string,
-    caller: Caller,
-    work: (writer: UploadWriter) => Promise<void>,
-  ): Promise<Upload> {
+  async write(id: string, caller: Caller, work: Work): Promise<Upload> {
     await this.find(id, caller)
     // Also where a lease ended because this process stood still: both would write to the same bytes.
     if (this.#written.has(id)) throw errors.uploadLocked()
@@ -119,7 +116,7 @@ export class Uploads {
       )
       if (!upload) throw errors.uploadLocked()
       // Ended before the response: the client may send its next request at once.
-      await using writer = new UploadWriter(upload, { ...this.#dependencies, hashes: this.#hashes })
+      await using writer = new UploadWriter(upload, this.#dependencies)
       await work(writer).catch(async (error) => {
         if (!(error instanceof errors.BytesLost)) throw error
         await writer.record({ size: 0, state: null, tail: null, tried: 0 })
@@ -160,6 +157,8 @@ export class Uploads {
 export class UploadWriter implements AsyncDisposable {
   readonly #dependencies: WriterDependencies
   readonly #blob: ResumableBlob
+  /** Its row, unless another writer has the upload. */
+  readonly #row: Statement
   readonly #timer = setInterval(() => void this.record({}).catch(() => undefined), 2000).unref()
   /** As it is recorded. */
   upload: Upload
@@ -171,10 +170,12 @@ export class UploadWriter implements AsyncDisposable {
     const { store, hashes } = dependencies
     this.upload = upload
     this.#dependencies = dependencies
-    this.#blob = store.resume(upload.id, upload, upload.epoch)
-    const hash = upload.size === 0 ? new ContentHash() : hashes.get(upload.id)
-    hashes.delete(upload.id) // Until what it takes is recorded.
-    if (hash?.size === upload.size) this.#hash = hash
+    const { id, size, epoch } = upload
+    this.#row = sql`id = ${id} and epoch = ${epoch} and writer_until > 0`
+    this.#blob = store.resume(id, upload, epoch)
+    const hash = size === 0 ? new ContentHash() : hashes.get(id)
+    hashes.delete(id) // Until what it takes is recorded.
+    if (hash?.size === size) this.#hash = hash
   }
 
   /**
@@ -182,12 +183,12 @@ export class UploadWriter implements AsyncDisposable {
    * @throws {HttpError} `upload_locked` where another writer has the upload.
    */
   async record(change: UploadChange, expiresInMs = this.#dependencies.lifetimeMs): Promise<void> {
-    const columns = Object.entries(change).map(([column, value]) =>
-      sql([`${column} = `, ''], value),
-    )
-    const isRecorded = await this.#assign(join([...columns, heard(expiresInMs)]))
-    if (columns.length > 0) await this.#dependencies.sync?.()
-    if (!isRecorded) throw errors.uploadLocked()
+    const { database, sync } = this.#dependencies
+    const changes = Object.entries(change).map(([name, value]) => sql([`${name} = `, ''], value))
+    const recorded = await database.run(sql`update ${uploads}
+      set ${join([...changes, heard(expiresInMs)])} where ${this.#row}`)
+    if (changes.length > 0) await sync?.()
+    if (recorded === 0) throw errors.uploadLocked()
     this.upload = { ...this.upload, ...change }
   }
 
@@ -227,24 +228,18 @@ export class UploadWriter implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    const { database, hashes } = this.#dependencies
     const { id, size } = this.upload
     clearInterval(this.#timer)
     await this.#blob[Symbol.asyncDispose]()
-    if (this.#hash?.size === size) this.#dependencies.hashes.set(id, this.#hash)
-    // A lease that cannot be released expires.
-    await this.#assign(sql`writer_until = 0`).catch(() => undefined)
-  }
-
-  // Returns the number of rows: none, where another writer has the upload.
-  #assign(assignments: Statement): Promise<number> {
-    const { id, epoch } = this.upload
-    return this.#dependencies.database.run(sql`update ${uploads} set ${assignments}
-      where id = ${id} and epoch = ${epoch} and writer_until > 0`)
+    if (this.#hash?.size === size) hashes.set(id, this.#hash)
+    const release = sql`update ${uploads} set writer_until = 0 where ${this.#row}`
+    await database.run(release).catch(() => undefined) // A lease that cannot be released expires.
   }
 }
 
 /** Of a writer: it has its lease for ten seconds, and the upload its time, from now on. */
-const heard = (expiresInMs: number): Statement =>
+const heard = (expiresInMs: number) =>
   sql`writer_until = ${now} + 10000, expires_at = ${now} + ${expiresInMs}`
 
 // So many are made durable while as many arrive.

@@ -178,8 +178,8 @@ async function publish(exchange: Exchange, writer: UploadWriter) {
   const row = tried ? await catalog.find(path) : undefined
   const isStored = row?.digest === draft.hash?.digest && row?.uploadedBy === owner
   // A retry may come under another condition than the one that failed.
-  const isChanged = request.headers['if-match'] !== undefined
-  const conditions = isChanged ? conditionsOf(request.headers) : tus.readConditions(metadata)
+  const { headers } = request
+  const conditions = 'if-match' in headers ? conditionsOf(headers) : tus.readConditions(metadata)
   const { stored } = isStored
     ? { stored: await describe([row]) }
     : await storeFiles(request, [{ path, draft }], exchange, conditions).catch(async (error) => {

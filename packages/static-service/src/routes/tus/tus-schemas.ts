@@ -8,11 +8,12 @@ import type { Conditions } from '../../rfc9110/entity-tags.ts'
 import { conditionsOf } from '../files/store-files.ts'
 import { file, uploadErrors } from '../openapi-examples.ts'
 
-const Bytes = z
-  .string()
-  .regex(/^\d{1,15}$/, 'must be a number of bytes')
-  .transform(Number)
-  .optional()
+const Bytes = z.optional(
+  z
+    .string()
+    .regex(/^\d{1,15}$/, 'must be a number')
+    .transform(Number),
+)
 
 // https://tus.io/protocols/resumable-upload
 const TusHeaders = z.object({
@@ -89,11 +90,7 @@ const headers: Record<string, HeaderDoc> = {
 
 const params = z.object({ id: z.string().meta({ examples: ['5f0c1a52'] }) })
 
-const folder = z
-  .optional(z.string())
-  .meta({ description: 'Directory of `filename`', examples: ['notes'] })
-
-const hidden = { hide: true, params }
+const folder = z.string().meta({ description: 'Directory of `filename`', examples: ['notes'] })
 
 /** Of the creation, and of the methods of an upload. */
 export function schemas(maxBytes: number) {
@@ -123,12 +120,12 @@ export function schemas(maxBytes: number) {
       description:
         'tus 1.0.0, for any of its clients. The file takes the path in `Upload-Metadata`, or its `filename` in the directory of the query. A body of `application/offset+octet-stream` is the first bytes.',
       ...shared,
-      querystring: z.strictObject({ folder }),
+      querystring: z.strictObject({ folder: folder.optional() }),
       ...answers(201, 'Created; with all bytes, the file is stored', z.undefined(), headers),
     },
     ofUpload: {
-      HEAD: hidden,
-      POST: hidden, // With its method in a header.
+      HEAD: { hide: true, params },
+      POST: { hide: true, params }, // With its method in a header.
       PATCH: {
         operationId: 'appendToUpload',
         summary: 'Append bytes to an upload',
