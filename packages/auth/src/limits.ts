@@ -34,23 +34,25 @@ export function intersect(kind: Kind, one?: string[], other?: string[]): string[
 export const findOutside = (kind: Kind, list: string[] | undefined, wanted: string[] = []) =>
   list && wanted.find((entry) => !list.some((each) => covers[kind](each, entry)))
 
+/** A list of what `read` returns; for a text that it does not understand, undefined, `message` is the fault. */
+const listOf = (kind: string, read: (text: string) => string | undefined, message: string) => {
+  const entry = z.string('must be a string').transform((text, context) => {
+    const found = read(text)
+    if (found !== undefined) return found
+    context.addIssue({ code: 'custom', message })
+    return z.NEVER
+  })
+  return z.array(entry, `must be a list of ${kind}s`).min(1, `must name at least one ${kind}`)
+}
+
 /** Names of domains, and `*.` patterns for all domains below a name, as lower-case A-labels. */
-export const Domains = z
-  .array(z.string('must be a string').transform(readDomain), 'must be a list of domains')
-  .min(1, 'must name at least one domain')
+export const Domains = listOf('domain', canonicalDomain, 'must be a domain, or one after *.')
 
 /** Whether a list names a domain in any spelling of its name: exactly, or by a pattern above it. */
 export function includesDomain(domains: readonly string[], domain: string): boolean {
   const name = canonicalDomain(domain)
   if (!name || name.startsWith('*')) return false
   return domains.some((pattern) => covers.domains(pattern, name))
-}
-
-function readDomain(text: string, context: z.RefinementCtx) {
-  const domain = canonicalDomain(text)
-  if (domain) return domain
-  context.addIssue({ code: 'custom', message: 'must be a domain, or one after *.' })
-  return z.NEVER
 }
 
 /** The lower-case A-labels of a domain or of a `*.` pattern; undefined if it is neither. */
@@ -72,9 +74,7 @@ const domainPattern =
  * Folders of the static service as `docs/`: normalised to NFC, none inside another. One leading slash is dropped, a missing
  * trailing one is added.
  */
-export const Folders = z
-  .array(z.string('must be a string').transform(readFolder), 'must be a list of folders')
-  .min(1, 'must name at least one folder')
+export const Folders = listOf('folder', canonicalFolder, 'must be a folder such as docs/')
   .max(10, 'must name at most 10 folders')
   .transform((folders) => [...new Set(folders)].filter(isOutermost))
 
@@ -85,12 +85,11 @@ export const includesPath = (folders: readonly string[], path: string) =>
 const isOutermost = (folder: string, _at: number, folders: string[]) =>
   !folders.some((other) => other !== folder && folder.startsWith(other))
 
-function readFolder(text: string, context: z.RefinementCtx) {
+function canonicalFolder(text: string): string | undefined {
   const path = text.normalize('NFC').replace(/^\//, '').replace(/\/$/, '')
   const isPath = path.isWellFormed() && Buffer.byteLength(path) < maxFolderBytes
-  if (isPath && path.split('/').every((segment) => folderSegment.test(segment))) return `${path}/`
-  context.addIssue({ code: 'custom', message: 'must be a folder such as docs/' })
-  return z.NEVER
+  const isFolder = isPath && path.split('/').every((segment) => folderSegment.test(segment))
+  return isFolder ? `${path}/` : undefined
 }
 
 // As paths of the static service: none of its segments is `.` or `..`, or has a control character.

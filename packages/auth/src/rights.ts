@@ -29,7 +29,11 @@ export interface Limits {
 }
 
 /** The limits that there are: of a user, a token or a request. */
-export const limitsOf = ({ domains, folders, writes }: Limits) => ({
+export const limitsOf = ({
+  domains,
+  folders,
+  writes,
+}: { [Limit in keyof Limits]: Limits[Limit] | null }) => ({
   ...(domains && { domains }),
   ...(folders && { folders }),
   ...(writes && { writes }),

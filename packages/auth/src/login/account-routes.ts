@@ -105,40 +105,41 @@ async function changePassword(
 ) {
   const { username, session } = requireLogin(await context.authenticate(request))
   await requireStrongPassword(password, username)
-  const login = { username, password: current, address: request.ip }
-  const user = await verifyLogin(context, login)
-  const hash = await context.hashes(() => hashPassword(password))
-  await updateUsers(context.users, (all) => {
-    const found = all.find((each) => each.username === user.username)
-    // Somebody changed it meanwhile, so what was verified is outdated.
-    if (!found || found.password !== user.password) throw credentialsInvalid()
-    return replaceUser(all, withPassword(found, hash, session))
-  })
+  const verified = await verifyLogin(context, { username, password: current, address: request.ip })
+  // Somebody may change it meanwhile: then what was verified is outdated.
+  const isRight = (user: User) => user.password === verified.password
+  await storePassword(context, { username, password, session }, isRight)
   request.log.info({ username }, 'password changed')
 }
 
 // An unknown user, an expired invitation and a wrong code get the same response, and count as failed logins.
 async function acceptInvite(
-  { users, limit, hashes, now, isPasswordLoginOn }: AuthContext,
-  {
-    username,
-    invite,
-    password,
-    address,
-  }: Record<'username' | 'invite' | 'password' | 'address', string>,
+  context: AuthContext,
+  { invite, address, ...wanted }: Record<'username' | 'invite' | 'password' | 'address', string>,
 ) {
+  const { users, limit, now, isPasswordLoginOn } = context
   if (!isPasswordLoginOn) throw passwordLoginOff()
+  const { username, password } = wanted
   await requireStrongPassword(password, username)
   const invited = await users.find(username)
   const isRight = (user: User | undefined) => isInviteOf(user, invite, now())
   const attempt = { username, isUser: invited !== undefined, address }
   if (!(await limit.run(attempt, async () => isRight(invited)))) throw credentialsInvalid()
-  const hash = await hashes(() => hashPassword(password))
+  // Of two requests with one code the second is too late.
+  await storePassword(context, wanted, isRight)
+}
+
+/** Stores the password of a user, if `isRight` is still true of it. @throws {HttpError} 401 */
+async function storePassword(
+  { users, hashes }: AuthContext,
+  wanted: { username: string; password: string; session?: string | undefined },
+  isRight: (user: User) => boolean,
+) {
+  const hash = await hashes(() => hashPassword(wanted.password))
   await updateUsers(users, (all) => {
-    const user = all.find((each) => each.username === username)
-    // Of two requests with one code the second is too late.
+    const user = all.find((each) => each.username === wanted.username)
     if (!user || !isRight(user)) throw credentialsInvalid()
-    return replaceUser(all, withPassword(user, hash))
+    return replaceUser(all, withPassword(user, hash, wanted.session))
   })
 }
 

@@ -5,6 +5,7 @@ import {
   bar,
   isActive,
   oidcPrefix,
+  replaceUser,
   type User,
   Username,
   type Users,
@@ -53,9 +54,9 @@ export async function bindUser(users: Users, identity: Identity, role: Role): Pr
 
 /** Bars a name, also one that has not logged in yet. */
 export function barName(users: User[], username: string): User[] {
-  const known = users.some((user) => user.username === username)
-  const all: User[] = known ? users : [...users, { username, role: 'viewer', oidc: {} }]
-  return all.map((user) => (user.username === username ? bar(user) : user))
+  const known = users.find((user) => user.username === username)
+  const user: User = known ?? { username, role: 'viewer', oidc: {} }
+  return known ? replaceUser(users, bar(user)) : [...users, bar(user)]
 }
 
 /** Lets a name log in again: the account that it is bound to or, with `rebind`, the next one that has it. */

@@ -73,11 +73,10 @@ export class Trusts {
     return added
   }
 
-  /** All, or those of an issuer; oldest first. */
-  async list(issuer?: string): Promise<Trust[]> {
-    const ofIssuer = issuer === undefined ? sql`` : sql`where issuer = ${issuer}`
+  /** Oldest first. */
+  async list(): Promise<Trust[]> {
     const rows = await this.#database.all<{ definition: string }>(
-      sql`select definition from ${table} ${ofIssuer} order by created_at, id`,
+      sql`select definition from ${table} order by created_at, id`,
     )
     return rows.map(trustOf)
   }

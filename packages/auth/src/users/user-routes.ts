@@ -8,13 +8,13 @@ import type { AuthContext } from '../open-auth.ts'
 import { type Caller, describeLimits, findExcess, limitsOf, refuse } from '../rights.ts'
 import type { LastLogins } from './last-logins.ts'
 import {
-  bar,
   isActive,
   listUsers,
   replaceUser,
   sourceOf,
   type User,
   updateUsers,
+  withoutUser,
   withPassword,
 } from './user.ts'
 import {
@@ -107,13 +107,9 @@ export function registerUserRoutes(app: App, context: AuthContext) {
   app.delete(`${path}/:username`, { config, schema: deleteUserSchema }, async (request, reply) => {
     const caller = callerOf(request)
     const username = request.params.username.normalize('NFC')
-    await updateUsers(users, (all) => {
-      const removed = expectUser(all, caller, username)
-      const after = removed.oidc
-        ? replaceUser(all, bar(removed))
-        : all.filter((user) => user !== removed)
-      return keepAdmin(caller, after)
-    })
+    await updateUsers(users, (all) =>
+      keepAdmin(caller, withoutUser(all, expectUser(all, caller, username))),
+    )
     request.log.info({ username }, 'user removed')
     return reply.code(204).send(undefined)
   })

@@ -70,18 +70,11 @@ export const UserChange = z
 
 /** The user with other rights: null gives up a limit, undefined keeps it. */
 export function changeRights(
-  { domains, folders, writes, ...user }: User,
+  { role, domains, folders, writes, ...user }: User,
   change: z.infer<typeof UserChange>,
 ): User {
-  const limits = limitsOf({
-    domains: changeLimit(domains, change.domains),
-    folders: changeLimit(folders, change.folders),
-    writes: changeLimit(writes, change.writes),
-  })
-  return { ...user, role: change.role ?? user.role, ...limits }
+  const limits = limitsOf({ ...limitsOf({ domains, folders, writes }), ...change })
+  return { ...user, role: change.role ?? role, ...limits }
 }
-
-const changeLimit = <Limit>(before: Limit | undefined, wanted: Limit | null | undefined) =>
-  wanted === undefined ? before : (wanted ?? undefined)
 
 export const AtUser = z.strictObject({ username: z.string().meta({ examples: ['alice'] }) })

@@ -51,6 +51,10 @@ export const bar = (user: User): User => ({
   id: randomUUID(),
 })
 
+/** The users without this one; one of single sign-on stays, barred. */
+export const withoutUser = (all: User[], removed: User): User[] =>
+  removed.oidc ? replaceUser(all, bar(removed)) : all.filter((user) => user !== removed)
+
 const UserFields = z.strictObject({
   username: Username,
   role: Role,

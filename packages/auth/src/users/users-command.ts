@@ -26,6 +26,7 @@ import {
   type User,
   Username,
   type Users,
+  withoutUser,
   withPassword,
 } from './user.ts'
 import { changeRights, NewUser, UserChange } from './user-schema.ts'
@@ -157,14 +158,9 @@ async function removeUser(store: Users, { words: [name], options }: Call): Promi
     await store.update((users) => barName(users, username))
     return `Removed ${username}; its tokens are revoked, and it cannot log in until \`users allow ${username}\`\n`
   }
-  await store.update((users) => {
-    const user = expectUser(users, username, store)
-    return keepAdmin(
-      users,
-      users.filter((other) => other !== user),
-      options,
-    )
-  })
+  await store.update((users) =>
+    keepAdmin(users, withoutUser(users, expectUser(users, username, store)), options),
+  )
   return `Removed ${username}; their tokens are revoked\n`
 }
 
