@@ -86,7 +86,7 @@ export const uploadFlows: Flows = {
     await other.button('Cancel small 7.bin').click()
     await other.text('cancelled').waitFor()
     line.cut()
-    await other.text('interrupted, trying again').waitFor()
+    await other.text(/^interrupted, trying again: The files service at .+ did not answer/).waitFor()
     line.mend()
     await other.text('29 files uploaded').waitFor()
 

@@ -102,7 +102,7 @@ const order = ['failed', 'exists', 'sending', 'paused', 'waiting', 'cancelled', 
 
 /** @param {Upload} upload */
 function row(upload) {
-  const { file, path, state, sent, error, isInterrupted } = upload
+  const { file, path, state, sent, error } = upload
   const percent = Math.round((100 * sent) / (file.size || 1))
   const hasBar = state === 'sending' || state === 'paused'
   return html`
@@ -119,7 +119,7 @@ function row(upload) {
         ${state === 'failed' || state === 'cancelled' ? iconButton('refresh', `Retry ${path}`, () => uploads.retry(upload)) : nothing}
         ${state === 'done' ? html`<span class="upload-done">${icon('check')}</span>` : nothing}
       </span>
-      ${state === 'sending' && isInterrupted ? html`<p class="muted">interrupted, trying again</p>` : nothing}
+      ${state === 'sending' && error ? html`<p class="muted">interrupted, trying again: ${explain(error).message}</p>` : nothing}
       ${state === 'failed' ? html`<p class="fault">${explain(error).message} ${explain(error).advice}</p>` : nothing}
     </li>`
 }

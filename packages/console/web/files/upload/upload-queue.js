@@ -13,7 +13,8 @@ import { discard, isResumable, send } from './upload-request.js'
 /**
  * @typedef {'waiting' | 'sending' | 'paused' | 'done' | 'exists' | 'failed' | 'skipped' | 'cancelled'} UploadState
  * @typedef {{ id: number, file: File, path: string, state: UploadState, sent: number, choice?: Choice,
- *   isInterrupted?: boolean, isAlone: boolean, error?: unknown, abort?: AbortController }} Upload `choice`: about the name that exists
+ *   isAlone: boolean, error?: unknown, abort?: AbortController }} Upload `choice`: about the name that exists; `error`: why it
+ *   failed, or while it is sending, why it is tried again
  */
 
 // Two of the browser's six connections stay free for listings.
@@ -135,10 +136,10 @@ class UploadQueue extends EventTarget {
       this.#changed()
     }
     setAll(() => ({ state: 'sending', abort }))
-    const onWait = () => setAll(() => ({ isInterrupted: true }))
+    const onWait = (/** @type {unknown} */ error) => setAll(() => ({ error }))
     const bytes = group.reduce((sum, { file }) => sum + file.size, 0) || 1
     const onProgress = (/** @type {number} */ sent) =>
-      setAll(({ file }) => ({ sent: file.size * Math.min(1, sent / bytes), isInterrupted: false }))
+      setAll(({ file }) => ({ sent: file.size * Math.min(1, sent / bytes), error: undefined }))
     try {
       await send({ files: group, signal, onProgress, onWait })
       setAll(({ file }) => ({ state: 'done', sent: file.size }))

@@ -9,8 +9,8 @@ import { ApiError, config, explain, unreachable, urlOf } from '../../api/transpo
 
 /**
  * Uploads a large file part by part, or small ones together, all or none. What passes by itself is tried again by itself.
- * @param {Sending & { files: ChosenFile[], onWait: () => void }} upload all with the choice to replace, or all without: then
- *   files that exist are refused with `precondition_failed`; `onWait`: interrupted
+ * @param {Sending & { files: ChosenFile[], onWait: (error: ApiError) => void }} upload all with the choice to replace, or all without: then
+ *   files that exist are refused with `precondition_failed`; `onWait`: interrupted by this, and tried again after a pause
  * @returns {Promise<unknown>}
  * @throws {ApiError}
  */
@@ -20,7 +20,7 @@ export const send = ({ files, onWait, ...sending }) => {
   const sent = isLarge ? sendRest({ ...first, ...sending }) : sendTogether(files, sending)
   return sent.catch(async (error) => {
     if (!isPassing(error)) throw error
-    onWait()
+    onWait(error)
     await pause(sending.signal)
     return send({ files, onWait, ...sending })
   })
