@@ -5,7 +5,6 @@ import Fastify, {
   type FastifyInstance,
   type RawServerDefault,
 } from 'fastify'
-import type { ZodTypeProvider } from './define-route.ts'
 import {
   answerSocketError,
   type ConnectionLimits,
@@ -33,6 +32,7 @@ import { parseJsonBodies } from './requests/json-body.ts'
 import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
 import { checkRequestHeads, parserOptions, requestIdOf } from './requests/request-head.ts'
 import { validateRequests, zodCompilers } from './requests/validation.ts'
+import type { ZodTypeProvider } from './route-schema.ts'
 import type { TrustProxy } from './settings/server-settings.ts'
 
 export type App = FastifyInstance<

@@ -1,13 +1,6 @@
 export type { Histogram } from '@prometheus-io/client'
 export { type Clock, delay, steadyNow, systemClock, type Timer } from './clock.ts'
 export { type App, type AppOptions, createApp } from './create-app.ts'
-export {
-  type Access,
-  answers,
-  defineRoute,
-  eachAnswer,
-  type HeaderDoc,
-} from './define-route.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
 export { hasBody } from './limits/connections.ts'
 export { receiveBody } from './limits/request-bodies.ts'
@@ -55,6 +48,12 @@ export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
 export type { RawBody, RawResponse, RawRoute } from './requests/raw-route.ts'
 export { clientAddressReader, forwardingCheck } from './requests/request-head.ts'
 export { describeIssue, toFaults, uncheckedJson } from './requests/validation.ts'
+export {
+  type Access,
+  answers,
+  eachAnswer,
+  type HeaderDoc,
+} from './route-schema.ts'
 export { followSecret, InvalidEnvironment, readEnv } from './settings/read-env.ts'
 export type { TrustProxy } from './settings/server-settings.ts'
 export {

@@ -1,6 +1,5 @@
 import type { RouteOptions } from 'fastify'
 import { z } from 'zod'
-import type { HeaderDoc, ResponseDoc } from '../define-route.ts'
 import {
   HttpError,
   malformedBody,
@@ -8,6 +7,7 @@ import {
   problemOf,
   validationFailed,
 } from '../problem-details.ts'
+import type { HeaderDoc, ResponseDoc } from '../route-schema.ts'
 import type { JsonSchema, JsonSchemas } from './json-schemas.ts'
 
 export type DocumentedRoute = Pick<RouteOptions, 'method' | 'url' | 'schema' | 'config'>

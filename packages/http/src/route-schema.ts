@@ -1,12 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type {
-  ContextConfigDefault,
-  FastifySchema,
-  FastifyTypeProvider,
-  RawServerDefault,
-  RouteGenericInterface,
-  RouteOptions,
-} from 'fastify'
+import type { FastifyTypeProvider } from 'fastify'
 import { z } from 'zod'
 import type { Fault } from './problem-details.ts'
 
@@ -82,22 +74,6 @@ export interface ZodTypeProvider extends FastifyTypeProvider {
   validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
   serializer: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
 }
-
-/**
- * An endpoint as one object: method, URL, access, schema and handler, whose request is typed by the zod schemas.
- * Register it with `app.route`.
- */
-export const defineRoute = <const Schema extends FastifySchema>(
-  route: RouteOptions<
-    RawServerDefault,
-    IncomingMessage,
-    ServerResponse,
-    RouteGenericInterface,
-    ContextConfigDefault,
-    Schema,
-    ZodTypeProvider
-  >,
-) => route
 
 /** The success of a route, for its schema; without a body by default. */
 export const answers = <const Status extends number, Body extends z.ZodType = z.ZodUndefined>(
