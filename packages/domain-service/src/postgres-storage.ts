@@ -20,8 +20,7 @@ import { AwaitedChanges } from './ledger/replicas/awaited-changes.ts'
 import { changesChannel, type Lease, Leases, ZoneVersions } from './ledger/replicas/leases.ts'
 import { migrations, schema } from './ledger/schema.ts'
 import type { Storage, Surroundings } from './storage.ts'
-import { openSharedQueue } from './zones/shared-domain.ts'
-import type { WriteQueue } from './zones/write-queue.ts'
+import { WriteQueue } from './zones/write-queue.ts'
 
 type Database = NonNullable<Config['database']>
 
@@ -71,7 +70,7 @@ export async function openPostgresStorage(
     },
     versions,
     openQueue: (options) => {
-      queue = openSharedQueue({ ...options, leases, awaited, timeoutMs, isListening })
+      queue = new WriteQueue({ ...options, replicas: { leases, awaited, timeoutMs, isListening } })
       return queue
     },
     isActive: () => tasks.isActive,

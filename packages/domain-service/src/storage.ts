@@ -11,7 +11,8 @@ import { GivenZones } from './ledger/given-zones.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { databaseName, migrations } from './ledger/schema.ts'
 import type { Versions } from './registrar/response-cache.ts'
-import { openLocalQueue, type WriteQueue, type WriteQueueOptions } from './zones/write-queue.ts'
+import type { WriteQueueOptions } from './zones/domain-writes.ts'
+import { WriteQueue } from './zones/write-queue.ts'
 
 /** Where the service keeps its state, alone or together with other replicas. */
 export interface Storage {
@@ -73,7 +74,7 @@ export async function openEmbeddedStorage({ config, log, clock }: Surroundings):
       givenZones,
       quota: await LocalCallQuota.open({ limits, store, clock }),
       domainList: { store: new DomainListStore(counter, accountName) },
-      openQueue: openLocalQueue,
+      openQueue: (options) => new WriteQueue(options),
       isActive: () => true,
       startTasks: (run) => run(),
       close: async () => {

@@ -24,6 +24,13 @@ import { decompress, getZones } from './zone-snapshots.ts'
 const changes = name('changes')
 const sendsTable = name('sends')
 
+/** Changes that a batch has taken and not sent. */
+export const isUnsent = sql`${isPending} and status = 'sending' and (send_id is null or exists
+  (select 1 from ${sendsTable} where sends.id = send_id and state in ('refused', 'unsent')))`
+
+/** Changes that `ready` gives at once. */
+export const maxReady = 1_000
+
 /** What the ledger knows: the history, the queue of changes, the sends without a final outcome. */
 export class ChangeHistory {
   protected readonly sql: Sql & { readonly isAvailable: boolean }
@@ -35,11 +42,15 @@ export class ChangeHistory {
     this.isAwaited = isAwaited
   }
 
-  /** Domains with asynchronous changes that a batch can take, the oldest change first. */
+  /**
+   * Domains with asynchronous changes that a batch can take, the oldest change first; also with those that a batch of the
+   * only process has taken, since a failing disk may have kept it from putting them back.
+   */
   async queuedDomains(): Promise<string[]> {
     const rows = await this.sql.all<{ domain: string }>(sql`
       select domain from ${changes}
-      where ${isPending} and status = 'queued' and is_async = 1 and is_held = 0 and not_before <= ${now}
+      where ${isPending} and is_async = 1 and is_held = 0 and not_before <= ${now}
+        and (status = 'queued' or (claim_fence is null and ${isUnsent}))
       group by domain order by min(id)`)
     return rows.map(({ domain }) => domain)
   }
@@ -53,26 +64,16 @@ export class ChangeHistory {
     return { queued: (row?.total ?? 0) - held, held }
   }
 
-  /** The first hundred asynchronous changes of a domain that a batch can take, oldest first. */
-  queued(domain: string): Promise<QueuedChange[]> {
-    return this.#waiting(domain, { limit: 100, which: sql`is_async = 1 and not_before <= ${now}` })
-  }
-
   /**
-   * What a batch of a domain can take now, oldest first: asynchronous changes, and those that somebody waits for. These
-   * do not overtake asynchronous ones that have failed and wait.
+   * What a batch of a domain can take now, oldest first, without those that are `known`: asynchronous changes, and those
+   * that somebody waits for. These do not overtake asynchronous ones that have failed and wait.
    */
-  ready(domain: string): Promise<QueuedChange[]> {
-    const isSomebodyWaiting = sql`exists (select 1 from ${changes} as awaited where awaited.domain = ${domain}
-      and awaited.status in ('queued', 'sending') and awaited.status = 'queued' and awaited.is_async = 0 and awaited.awaited_until > ${leaseNow})`
-    const which = sql`${this.isAwaited} and (not_before <= ${now} or ${isSomebodyWaiting})`
-    return this.#waiting(domain, { limit: 1_000, which })
-  }
-
-  async #waiting(domain: string, { limit, which }: { limit: number; which: Statement }) {
+  async ready(domain: string, known: number[] = []): Promise<QueuedChange[]> {
+    const isQueued = sql`${isPending} and status = 'queued' and domain = ${domain} and ${this.isAwaited}`
     const rows = await this.sql.all<{ id: number; is_async: number; request: string }>(sql`
-      select id, is_async, request from ${changes}
-      where ${isPending} and status = 'queued' and is_held = 0 and domain = ${domain} and ${which} order by id limit ${limit}`)
+      select id, is_async, request from ${changes} where ${isQueued} and is_held = 0 and id not in (${list([0, ...known])})
+        and (not_before <= ${now} or exists (select 1 from ${changes} where ${isQueued} and is_async = 0))
+      order by id limit ${maxReady}`)
     return rows.map(({ id, is_async, request }) => ({
       id,
       isAsync: is_async === 1,

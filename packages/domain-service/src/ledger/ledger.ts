@@ -15,11 +15,12 @@ import type {
   ChangeEffect,
   ChangeOutcome,
   ChangeRequest,
+  QueuedChange,
   SendIntent,
   SendOutcome,
   StoredChange,
 } from './change.ts'
-import { ChangeHistory } from './change-history.ts'
+import { ChangeHistory, isUnsent } from './change-history.ts'
 import { endChanges, endUnsent, insertChange, type UnsentEnd } from './changes.ts'
 import { findKnown } from './known-zone-reads.ts'
 import { KnownZones, recordOwnSend } from './known-zones.ts'
@@ -37,16 +38,11 @@ import { isPending, isVisible, readChange } from './stored-change.ts'
 
 export type * from './change.ts'
 export { changeStatuses, lateMs } from './change.ts'
+export { maxReady } from './change-history.ts'
 
 const changes = name('changes')
-const sendsTable = name('sends')
-
-/** How long an asynchronous change that has failed waits before a batch of any replica may take it again. */
-const pauseMs = 4_000
-
-/** Changes that a batch has taken and not sent. */
-const isUnsent = sql`${isPending} and status = 'sending' and (send_id is null or exists
-  (select 1 from ${sendsTable} where sends.id = send_id and state in ('refused', 'unsent')))`
+/** How long an asynchronous change that has failed waits before a batch may take it again: 5 s, then twice as long each time. */
+const pauseMs = sql`case when attempts >= 6 then 300000 else 5000 * (1 << attempts) end`
 
 interface LedgerOptions {
   sql: Sql & { readonly isAvailable: boolean; readonly unsynced?: Sql }
@@ -61,6 +57,8 @@ interface LedgerOptions {
  */
 export class Ledger extends ChangeHistory {
   readonly #replicas: LedgerOptions['replicas']
+  /** For what a power cut may undo, since nothing was sent yet. */
+  readonly #unsynced: Sql
   /** The changes that wait for an approval. */
   readonly proposals: Proposals
   /** What every read is compared with. */
@@ -71,6 +69,7 @@ export class Ledger extends ChangeHistory {
   constructor({ sql: database, replicas }: LedgerOptions) {
     super(database, replicas ? sql`(is_async = 1 or awaited_until > ${leaseNow})` : sql`1 = 1`)
     this.#replicas = replicas
+    this.#unsynced = database.unsynced ?? database
     this.proposals = new Proposals(database)
     this.knownZones = new KnownZones(database, database.unsynced)
     this.#isAbandoned = replicas
@@ -89,7 +88,8 @@ export class Ledger extends ChangeHistory {
     request: ChangeRequest,
     options: { isAsync: boolean; effect?: ChangeEffect },
   ): Promise<{ id: number; isNew: boolean; change: StoredChange }> {
-    return this.sql.transaction(async (transaction) => {
+    const database = options.isAsync ? this.sql : this.#unsynced
+    return database.transaction(async (transaction) => {
       const accepted = await insertChange(transaction, request, options)
       if (accepted.isNew) await notify(transaction, request.domain)
       return { ...accepted, change: await readChange(transaction, accepted.id) }
@@ -100,7 +100,7 @@ export class Ledger extends ChangeHistory {
   async claim(ids: number[]): Promise<number[]> {
     if (ids.length === 0) return []
     return beforeSending(() =>
-      this.sql.transaction(async (transaction) => {
+      this.#unsynced.transaction(async (transaction) => {
         const domain = await domainOf(transaction, ids[0])
         const fence = await this.#lock(transaction, domain)
         const rows = await transaction.all<{ id: number }>(sql`
@@ -148,7 +148,7 @@ export class Ledger extends ChangeHistory {
       if (this.#replicas && !this.#replicas.leases.current(domain)) return
       await this.#lock(transaction, domain)
       await transaction.run(sql`update ${changes} set status = 'queued', ended_at = null, sent_at = null,
-          problem = null, not_before = ${now} + ${this.#replicas ? pauseMs : 0}
+          problem = null, attempts = attempts + 1, not_before = ${now} + ${pauseMs}
         where id = ${id} and (status = 'queued' or ${isUnsent})`)
     })
   }
@@ -158,18 +158,15 @@ export class Ledger extends ChangeHistory {
    * ended only by the holder of its domain's lease.
    */
   async endUnsent(
-    { id, request }: { id: number | undefined; request: ChangeRequest },
+    { id, request: { domain } }: Pick<QueuedChange, 'id' | 'request'>,
     end: UnsentEnd,
-  ): Promise<number> {
-    return this.sql.transaction(async (transaction) => {
-      const { domain } = request
-      const row = id ?? (await insertChange(transaction, request, { isAsync: false })).id
+  ): Promise<void> {
+    await this.sql.transaction(async (transaction) => {
       const isHeld = !this.#replicas || this.#replicas.leases.current(domain) !== undefined
       if (isHeld) await this.#lock(transaction, domain)
       const from = isHeld ? (['queued', 'sending'] as const) : (['queued'] as const)
-      if (!(await endUnsent(transaction, row, end, from))) throw leaseLost(domain)
+      if (!(await endUnsent(transaction, id, end, from))) throw leaseLost(domain)
       await notify(transaction, domain)
-      return row
     })
   }
 
@@ -223,7 +220,7 @@ export class Ledger extends ChangeHistory {
     await this.sql.transaction(async (transaction) => {
       if (this.#replicas) await this.#recoverClaimed(transaction)
       // A process without leases, or a restored backup, has left these.
-      await transaction.run(sql`update ${changes} set ${this.#putBack} where claim_fence is null and ${isUnsent}
+      await transaction.run(sql`update ${changes} set ${putBack(this.#isAbandoned)} where claim_fence is null and ${isUnsent}
         and not exists (select 1 from ${leases} where name = changes.domain)`)
       await transaction.run(sql`update ${changes}
         set status = 'cancelled', ended_at = ${now}, idempotency_key = null, request = null
@@ -237,21 +234,21 @@ export class Ledger extends ChangeHistory {
         where until <= ${leaseNow} and exists (select 1 from ${changes} where domain = name
           and ${isPending} and status = 'sending')
         for update skip locked)
-      update ${changes} set ${this.#putBack} from free
+      update ${changes} set ${putBack(this.#isAbandoned)} from free
       where domain = free.name and coalesce(claim_fence, 0) <= free.fence and ${isUnsent}`)
   }
 
-  /** Puts back what earlier holders of a domain's lease took and did not send. The caller holds it. */
-  async takeOver({ name: domain, fence }: { name: string; fence: number }): Promise<void> {
-    await this.sql.run(sql`update ${changes} set ${this.#putBack}
-      where domain = ${domain} and coalesce(claim_fence, 0) < ${fence} and ${isUnsent}`)
-  }
-
-  get #putBack(): Statement {
-    const isAbandoned = this.#isAbandoned
-    return sql`status = case when ${isAbandoned} then 'cancelled' else 'queued' end,
-      ended_at = case when ${isAbandoned} then ${now} end,
-      idempotency_key = case when ${isAbandoned} then null else idempotency_key end`
+  /**
+   * Puts back what earlier holders of a domain's lease took and did not send, or earlier batches of the only process. The
+   * caller holds the lease, and runs no batch.
+   */
+  async takeOver(domain: string): Promise<void> {
+    const lease = this.#replicas?.leases.current(domain)
+    if (this.#replicas && !lease) throw leaseLost(domain)
+    const isEarlier = lease ? sql`coalesce(claim_fence, 0) < ${lease.fence}` : sql`1 = 1`
+    const isAbandoned = lease ? this.#isAbandoned : sql`1 = 0`
+    await this.#unsynced.run(sql`update ${changes} set ${putBack(isAbandoned)}
+      where domain = ${domain} and ${isEarlier} and ${isUnsent}`)
   }
 
   /** Deletes changes that ended before this moment, and zones that nothing refers to. */
@@ -271,6 +268,11 @@ export class Ledger extends ChangeHistory {
     return (await this.#replicas.leases.lock(transaction, domain)).fence
   }
 }
+
+const putBack = (isAbandoned: Statement) =>
+  sql`status = case when ${isAbandoned} then 'cancelled' else 'queued' end,
+    ended_at = case when ${isAbandoned} then ${now} end,
+    idempotency_key = case when ${isAbandoned} then null else idempotency_key end`
 
 const cancelAll = (transaction: SqlTransaction, which: Statement) =>
   transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null,

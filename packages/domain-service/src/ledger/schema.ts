@@ -210,6 +210,8 @@ const comparedLists = sql`
 
 const changedLists = sql`alter table ${name('domain_list_passes')} add column has_changed ${int8} not null default 0`
 
+const attempts = sql`alter table ${name('changes')} add column attempts integer not null default 0`
+
 /**
  * The tables of this service, the same in both databases; append only. Times are milliseconds since 1970 by the database's
  * clock.
@@ -225,6 +227,7 @@ export const migrations: Migrations = {
     leanIndexes,
     comparedLists,
     changedLists,
+    attempts,
   ],
   ...eventMigrations,
 }

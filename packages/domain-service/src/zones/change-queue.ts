@@ -1,15 +1,13 @@
-import { type Clock, HttpError, type Logger, type Timer } from '@domains-and-files/http'
+import type { Clock, Logger, Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import { changeNotFound, changeNotQueued } from '../errors.ts'
-import type { ChangeRequest, Ledger, QueuedChange, StoredChange } from '../ledger/ledger.ts'
+import type { Ledger, StoredChange } from '../ledger/ledger.ts'
 import { toChangeRequest, type ZoneWrite } from './zone-write.ts'
 
 interface Options {
   ledger: Ledger
-  /** Stores a change. */
-  enqueue: (request: ChangeRequest) => Promise<StoredChange>
-  /** Carries a change out. Rejects with a 5xx where the change stays queued. */
-  write: (domain: Domain, change: QueuedChange) => Promise<unknown>
+  /** Carries out what is queued for a domain and can be carried out now. */
+  carryOut: (domain: Domain) => Promise<void>
   /** False while another process carries out the changes. */
   isActive?: (() => boolean) | undefined
   clock: Clock
@@ -19,17 +17,15 @@ interface Options {
 const maxActive = 8
 /** Changes that arrive within this time share a batch: registrar quota is scarcer than latency. */
 const debounceMs = 500
-const firstRetryMs = 5_000
-const longestRetryMs = 300_000
+/** How often changes are looked at that have failed and wait: the ledger knows until when. */
+const retryMs = 5_000
 
 /** Asynchronous changes: stored in the ledger, carried out at the registrar's pace, however long that takes. */
 export class ChangeQueue {
   readonly #options: Options
   readonly #active = new Set<string>()
-  /** Domains that wait after a failure that may pass. */
-  readonly #waiting = new Map<string, Timer>()
-  readonly #failures = new Map<string, number>()
   #debounce: Timer | undefined
+  #retry: Timer | undefined
   #isClosed = false
 
   constructor(options: Options) {
@@ -38,8 +34,9 @@ export class ChangeQueue {
 
   /** Accepts a change; resolves once it is stored. */
   async add(domain: Domain, write: ZoneWrite): Promise<StoredChange> {
-    const { clock, enqueue } = this.#options
-    const change = await enqueue(toChangeRequest(domain, write, 'async'))
+    const { clock, ledger } = this.#options
+    const request = toChangeRequest(domain, write, 'async')
+    const { change } = await ledger.accept(request, { isAsync: true })
     this.#debounce ??= clock.setTimer(() => {
       this.#debounce = undefined
       this.wake()
@@ -60,75 +57,48 @@ export class ChangeQueue {
   wake() {
     this.#startNext().catch((error: unknown) => {
       this.#options.log.error({ err: error }, 'queued changes not read')
+      this.#retryLater()
     })
   }
 
   close() {
     this.#isClosed = true
     this.#debounce?.cancel()
-    for (const timer of this.#waiting.values()) timer.cancel()
+    this.#retry?.cancel()
   }
 
   async #startNext(): Promise<void> {
-    if (this.#options.isActive?.() === false) return
-    for (const name of await this.#options.ledger.queuedDomains()) {
+    const { ledger, isActive } = this.#options
+    if (isActive?.() === false) return
+    for (const name of await ledger.queuedDomains()) {
       if (this.#isClosed || this.#active.size >= maxActive) return
       const domain = readDomain(name)
-      const isBusy = this.#active.has(name) || this.#waiting.has(name)
-      if (isBusy || typeof domain === 'string') continue
+      if (this.#active.has(name) || typeof domain === 'string') continue
       this.#active.add(name)
       void this.#carryOut(domain)
     }
+    if ((await ledger.countQueued()).queued > 0) this.#retryLater()
   }
 
   async #carryOut(domain: Domain): Promise<void> {
-    const { ledger, write } = this.#options
+    const { carryOut, log } = this.#options
     try {
-      const changes = await ledger.queued(domain.name)
-      const ends = await Promise.allSettled(changes.map((each) => write(domain, each)))
-      const delayed = changes.filter((_, at) => isDelayed(ends[at]))
-      if (delayed.length > 0) this.#retryLater(domain.name, delayed)
-      else this.#failures.delete(domain.name)
+      await carryOut(domain)
+      this.#active.delete(domain.name)
+      if (!this.#isClosed) this.wake()
     } catch (error) {
-      this.#options.log.error({ err: error, domain: domain.name }, 'queued changes not carried out')
-      this.#retryLater(domain.name, [])
+      this.#active.delete(domain.name)
+      if (this.#isClosed) return
+      log.warn({ err: error, domain: domain.name }, 'queued changes not carried out')
+      this.#retryLater()
     }
-    this.#active.delete(domain.name)
-    if (!this.#isClosed) this.wake()
   }
 
-  #retryLater(name: string, delayed: QueuedChange[]) {
+  #retryLater() {
     if (this.#isClosed) return
-    const failures = (this.#failures.get(name) ?? 0) + 1
-    this.#failures.set(name, failures)
-    const wait = Math.min(longestRetryMs, firstRetryMs * 2 ** (failures - 1))
-    const retry = async () => {
-      this.#waiting.delete(name)
-      await this.#requeue(delayed)
+    this.#retry ??= this.#options.clock.setTimer(() => {
+      this.#retry = undefined
       this.wake()
-    }
-    this.#waiting.set(
-      name,
-      this.#options.clock.setTimer(() => void retry(), wait),
-    )
-  }
-
-  // A failing disk may have kept the batch from putting its changes back into the queue.
-  async #requeue(changes: QueuedChange[]): Promise<void> {
-    const { ledger, log } = this.#options
-    try {
-      for (const { id } of changes) {
-        if ((await ledger.find(id))?.status === 'sending') await ledger.requeue(id)
-      }
-    } catch (error) {
-      log.error({ err: error }, 'queued changes not read')
-    }
+    }, retryMs)
   }
 }
-
-const isDelayed = (end: PromiseSettledResult<unknown> | undefined) =>
-  end?.status === 'rejected' && mayPass(end.reason)
-
-// What is stored as unconfirmed is not queued any more.
-const mayPass = (error: unknown) =>
-  !(error instanceof HttpError) || (error.status >= 500 && error.code !== 'write_not_confirmed')

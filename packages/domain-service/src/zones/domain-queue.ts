@@ -1,29 +1,27 @@
 import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises'
 import { allowsDomain, hasRole } from '@domains-and-files/auth'
-import { delay } from '@domains-and-files/http'
+import { delay, HttpError } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
-import { changeNotQueued, rightsEnded, serviceStopping } from '../errors.ts'
+import { changeNotQueued, rightsEnded } from '../errors.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { BatchRecorder } from './batch/batch-recorder.ts'
 import { BatchCalls } from './batch/current-zone.ts'
 import { type BatchDependencies, WriteBatch } from './batch/write-batch.ts'
-import type { BatchEnd, QueuedWrite } from './zone-write.ts'
+import { type BatchEnd, isDatabaseAway, type QueuedWrite } from './zone-write.ts'
 
 interface Options {
   registrar: RegistrarClient
   batch: BatchDependencies
   onBatch: (end: BatchEnd) => void
-  /** Called when nothing waits any more. */
-  onIdle: () => void
   /**
-   * Adds the writes that the ledger has queued. Returns the order up to which it has added all: later ones wait, so that
-   * they overtake none.
+   * Adds the writes that the ledger has queued. Returns the id up to which it has added all: later ones wait, so that they
+   * overtake none.
    */
   pull: () => Promise<number>
   /** Whether other processes queue writes, too. */
   isShared: boolean
   /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
-  checkLease?: () => void
+  checkLease: () => void
 }
 
 /** The calls of a batch: read, write, read-back. */
@@ -36,16 +34,13 @@ const maxDebounceMs = 250
 // Writes of other processes take longer to arrive. Less than the age of a read that a write may be based on.
 const maxSharedDebounceMs = 450
 
-/** The writes that wait for one domain, carried out in batches, one at a time. */
+/** The writes that the next batch of a domain carries out. They take effect in the order in which they were accepted. */
 export class DomainQueue {
   readonly #domain: Domain
   readonly #options: Options
   readonly #recorder: BatchRecorder
-  /** By their order. */
+  /** By their ids. */
   #writes: QueuedWrite[] = []
-  #checks: PromiseWithResolvers<void>[] = []
-  #running: Promise<void> | undefined
-  #isClosing = false
 
   constructor(domain: Domain, options: Options) {
     this.#domain = domain
@@ -53,76 +48,44 @@ export class DomainQueue {
     this.#recorder = new BatchRecorder(options.batch)
   }
 
-  get waiting(): number {
-    return this.#writes.length
+  get isEmpty(): boolean {
+    return this.#writes.length === 0
   }
 
   add(write: QueuedWrite) {
     const last = this.#writes.at(-1)
     this.#writes.push(write)
-    if (last && last.order > write.order) this.#writes.sort((one, other) => one.order - other.order)
-    this.#start()
+    if (last && last.id > write.id) this.#writes.sort((one, other) => one.id - other.id)
   }
 
-  /** Resolves when the zone was read and its open sends were resolved. */
-  check(): Promise<void> {
-    const check = Promise.withResolvers<void>()
-    this.#checks.push(check)
-    this.#start()
-    return check.promise
-  }
-
-  /** Gives up what no client waits for: asynchronous changes stay queued in the ledger. */
-  giveUp(error: unknown) {
-    for (const check of this.#checks.splice(0)) check.reject(error)
-    const given = this.#writes.filter(({ isAsync }) => isAsync)
-    this.#writes = this.#writes.filter(({ isAsync }) => !isAsync)
-    for (const write of given) write.reject(error)
-  }
-
-  /** Resolves when no batch runs any more. */
-  get idle(): Promise<void> {
-    return this.#running ?? Promise.resolve()
-  }
-
-  /** Carries out what somebody waits for. */
-  async close(): Promise<void> {
-    this.#isClosing = true
-    await this.#running
-  }
-
-  #start() {
-    this.#running ??= this.#run()
-  }
-
-  async #run() {
-    while (this.#writes.length > 0 || this.#checks.length > 0) {
-      const isAwaited = this.#writes.some(({ isAsync }) => !isAsync)
-      if (this.#isClosing && !isAwaited) this.#rejectAll(serviceStopping())
-      else await this.#runBatch(isAwaited).catch((error: unknown) => this.#fail(error))
+  /**
+   * Carries out one batch; without writes it only reads the zone, resolves its open sends and repairs a late write.
+   * @returns false where no calls were free: what somebody waits for was refused, the rest goes on waiting.
+   * @throws where the zone could not be read, or the ledger not be written.
+   */
+  async run(): Promise<boolean> {
+    try {
+      return await this.#run()
+    } catch (error) {
+      // A fault of ours must not end the process, nor leave anyone waiting.
+      if (!(error instanceof HttpError || isDatabaseAway(error)))
+        this.#options.batch.log.error({ err: error, domain: this.#domain.name }, 'batch failed')
+      for (const write of this.#writes.splice(0)) await this.#recorder.fail(write, error)
+      throw error
     }
-    this.#running = undefined
-    this.#options.onIdle()
   }
 
-  async #runBatch(isAwaited: boolean) {
-    const calls = await this.#reserve(isAwaited)
-    if (!calls) return
+  async #run(): Promise<boolean> {
+    const calls = await this.#reserve()
+    if (!calls) return false
     using _calls = calls
     const batch = new WriteBatch(this.#options.batch, calls, this.#domain.name)
-    try {
-      await batch.read()
-    } catch (error) {
-      for (const check of this.#checks.splice(0)) check.reject(error)
-      await batch.fail(this.#writes.splice(0), error)
-      return
-    }
+    await batch.read()
     const taken = await this.#take(await this.#gather())
     const writes = (await Promise.all(taken.map((write) => this.#recheck(write)))).flat()
-    const checks = this.#checks.splice(0)
     await batch.run(writes)
-    for (const check of checks) check.resolve()
     this.#options.onBatch(batch)
+    return true
   }
 
   // Requests that arrived during the read join the batch, and so do those close behind them: registrar quota is scarcer
@@ -141,26 +104,18 @@ export class DomainQueue {
     return pulledTo
   }
 
-  async #reserve(isAwaited: boolean): Promise<BatchCalls | undefined> {
+  async #reserve(): Promise<BatchCalls | undefined> {
     const { registrar, batch, checkLease } = this.#options
     const options = { registrar, clock: batch.clock, domain: this.#domain, checkLease }
+    const awaited = this.#writes.filter(({ isAsync }) => !isAsync)
+    const callers = [...new Set(awaited.map(({ request }) => request.callerId ?? request.by))]
+    const priority = this.isEmpty ? ('background' as const) : ('queued' as const)
+    const background = { priority, maxWaitMs: maxBackgroundWaitMs }
     try {
-      if (isAwaited) {
-        const awaited = this.#writes.filter(({ isAsync }) => !isAsync)
-        const callers = [...new Set(awaited.map(({ request }) => request.callerId ?? request.by))]
-        return await BatchCalls.reserve(options, batchCalls, { callers })
-      }
-      const priority = this.#writes.length > 0 ? 'queued' : 'background'
-      return await BatchCalls.reserve(options, batchCalls, {
-        priority,
-        maxWaitMs: maxBackgroundWaitMs,
-      })
+      const reserve = awaited.length > 0 ? { callers } : background
+      return await BatchCalls.reserve(options, batchCalls, reserve)
     } catch (error) {
-      if (!isAwaited) {
-        await delay(batch.clock, maxBackgroundWaitMs / 4)
-        return undefined
-      }
-      const awaited = this.#writes.filter(({ isAsync }) => !isAsync)
+      if (awaited.length === 0) await delay(batch.clock, maxBackgroundWaitMs / 4)
       this.#writes = this.#writes.filter(({ isAsync }) => isAsync)
       for (const write of awaited) await this.#recorder.fail(write, error)
       return undefined
@@ -168,20 +123,17 @@ export class DomainQueue {
   }
 
   async #take(upTo: number): Promise<QueuedWrite[]> {
-    const later = this.#writes.findIndex(({ order }) => order > upTo)
-    const writes = this.#writes.splice(0, later < 0 ? this.#writes.length : later)
-    const ids = writes.flatMap(({ id }) => id ?? [])
-    if (ids.length === 0) return writes
+    const later = this.#writes.findIndex(({ id }) => id > upTo)
+    const writes = this.#writes.slice(0, later < 0 ? this.#writes.length : later)
     try {
-      const claimed = new Set(await this.#options.batch.ledger.claim(ids))
-      const isLost = ({ id }: QueuedWrite) => id !== undefined && !claimed.has(id)
-      for (const write of writes.filter(isLost)) {
-        write.reject(changeNotQueued(write.id ?? 0, 'no longer queued'))
-      }
-      return writes.filter((write) => !isLost(write))
+      const claimed = new Set(await this.#options.batch.ledger.claim(writes.map(({ id }) => id)))
+      this.#writes = this.#writes.slice(writes.length)
+      for (const write of writes)
+        if (!claimed.has(write.id)) write.reject(changeNotQueued(write.id, 'no longer queued'))
+      return writes.filter(({ id }) => claimed.has(id))
     } catch (error) {
-      for (const write of writes) if (write.id !== undefined) write.reject(error)
-      return writes.filter(({ id }) => id === undefined)
+      for (const write of this.#writes.splice(0)) write.reject(error)
+      throw error
     }
   }
 
@@ -200,18 +152,5 @@ export class DomainQueue {
       await this.#recorder.fail(write, error)
       return []
     }
-  }
-
-  // A fault of ours must not end the process, nor leave anyone waiting.
-  async #fail(error: unknown) {
-    const { batch } = this.#options
-    batch.log.error({ err: error, domain: this.#domain.name }, 'batch failed')
-    for (const check of this.#checks.splice(0)) check.reject(error)
-    for (const write of this.#writes.splice(0)) await this.#recorder.fail(write, error)
-  }
-
-  #rejectAll(error: Error) {
-    for (const check of this.#checks.splice(0)) check.reject(error)
-    for (const write of this.#writes.splice(0)) write.reject(error)
   }
 }

@@ -8,6 +8,7 @@ import { changeCancelled, writeNotConfirmed } from '../errors.ts'
 import type {
   ChangeRequest,
   Ledger,
+  QueuedChange,
   Snapshot,
   StoredChange,
   StoredProblem,
@@ -45,15 +46,8 @@ export interface WriteResult {
   verified: boolean
 }
 
-/** A write that waits for its batch. */
-export interface QueuedWrite {
-  request: ChangeRequest
-  /** Its place among the writes of its domain: they take effect in the order in which they were accepted. */
-  order: number
-  /** The ledger's id: set for an asynchronous change, and once an intent is recorded. */
-  id: number | undefined
-  /** Nobody waits for an asynchronous change: it stays queued through the registrar's outages. */
-  isAsync: boolean
+/** A change that waits for its batch. An asynchronous one stays queued through the registrar's outages. */
+export interface QueuedWrite extends QueuedChange {
   resolve: (result: WriteResult) => void
   reject: (error: unknown) => void
 }

@@ -1,7 +1,7 @@
 import { HttpError } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
 import type { Zone } from '../dns/record.ts'
-import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
+import type { ChangeRequest } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { type Cached, ResponseCache, type Versions } from '../registrar/response-cache.ts'
 import { Approvals } from './approvals.ts'
@@ -9,7 +9,8 @@ import { readCurrent } from './batch/current-zone.ts'
 import { evaluateWrite, resultOf } from './batch/evaluate-write.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
 import { ChangeQueue } from './change-queue.ts'
-import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
+import type { WriteQueueOptions } from './domain-writes.ts'
+import type { WriteQueue } from './write-queue.ts'
 import { OutsideChanges, type RecordPattern, ZoneChecks } from './zone-watch.ts'
 import { toChangeRequest, type WriteResult, type ZoneWrite } from './zone-write.ts'
 
@@ -56,9 +57,8 @@ export class ZoneWriter {
     })
     const check = (domain: Domain) => this.#queue.check(domain)
     this.#checks = new ZoneChecks({ ledger, clock, timeoutMs, log, check })
-    const write = (domain: Domain, change: QueuedChange) => this.#queue.carryOut(domain, change)
-    const enqueue = (request: ChangeRequest) => this.#queue.enqueue(request)
-    this.changes = new ChangeQueue({ ledger, enqueue, clock, log, write, isActive })
+    const carryOut = (domain: Domain) => this.#queue.carryOut(domain)
+    this.changes = new ChangeQueue({ ledger, carryOut, clock, log, isActive })
     const readCurrent = (domain: Domain) => this.#readCurrent(domain)
     this.approvals = new Approvals({ ledger, readCurrent, onQueued: () => this.changes.wake() })
   }

@@ -211,7 +211,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     ]
     await holdQueued(database)
     const later = await enqueue(ledger, requestBy('admin'))
-    const queued = async () => (await ledger.queued(domain)).map(({ id }) => id)
+    const queued = async () => (await ledger.ready(domain)).map(({ id }) => id)
     const during = [await queued(), await ledger.claim(restored), await ledger.countQueued()]
 
     const cancelled = await ledger.cancel(restored[0] ?? 0)

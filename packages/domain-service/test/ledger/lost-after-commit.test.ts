@@ -25,8 +25,7 @@ test('what is stored is answered as stored, though the database is lost right af
   })
   const changes = new ChangeQueue({
     ...options,
-    enqueue: async (request) => (await ledger.accept(request, { isAsync: true })).change,
-    write: async () => undefined,
+    carryOut: async () => undefined,
   })
 
   const proposed = await losing(() => approvals.propose(domain, write))

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type Domain, readDomain } from '../../src/dns/domain-name.ts'
-import { maxQueued, openLocalQueue, type WriteQueueOptions } from '../../src/zones/write-queue.ts'
-import { FakeClock } from '../support/fake-clock.ts'
+import type { WriteQueueOptions } from '../../src/zones/domain-writes.ts'
+import { maxQueued, WriteQueue } from '../../src/zones/write-queue.ts'
 import { requestBy } from '../support/ledger.ts'
 
 const domainOf = (name: string): Domain => {
@@ -10,16 +10,11 @@ const domainOf = (name: string): Domain => {
   return domain
 }
 
-/** A queue whose registrar has no call left, so that every write waits. */
+/** A queue whose ledger does not answer, so that every write waits. */
 function openQueue() {
-  const reserve = () => new Promise(() => undefined)
-  // The only method and the only parts that waiting writes need.
-  const options = {
-    registrar: { quota: { reserve } },
-    batch: { clock: new FakeClock() },
-    onBatch: () => {},
-  }
-  return openLocalQueue(options as unknown as WriteQueueOptions)
+  const accept = () => new Promise(() => undefined)
+  // The only method that waiting writes need.
+  return new WriteQueue({ batch: { ledger: { accept } } } as unknown as WriteQueueOptions)
 }
 
 test('beyond 1,000 queued writes of one domain further ones get 503 at once', async () => {

@@ -38,11 +38,9 @@ export class BatchRecorder {
   async endUnsent(each: EvaluatedWrite, zone?: Zone): Promise<void> {
     const { write, error, before, after, warnings } = each
     if (error !== undefined) return this.fail(write, error)
-    if (write.id !== undefined || write.request.idempotency) {
-      await this.#record(write, () =>
-        this.#ledger.endUnsent(write, { effect: { before, after, warnings } }),
-      )
-    }
+    await this.#record(write, () =>
+      this.#ledger.endUnsent(write, { effect: { before, after, warnings } }),
+    )
     write.resolve(resultOf(each, { zone }))
   }
 
@@ -51,12 +49,11 @@ export class BatchRecorder {
     this.undone.add(write)
     if (isDatabaseAway(error)) this.#awayAt = performance.now()
     const problem = toStoredProblem(error)
-    const { id } = write
-    if (write.isAsync && id !== undefined && problem.status >= 500) {
-      await this.#record(write, () => this.#ledger.requeue(id))
-    } else if (id !== undefined || (write.request.idempotency && problem.status < 500)) {
-      await this.#record(write, () => this.#ledger.endUnsent(write, { problem }))
-    }
+    await this.#record(write, () =>
+      write.isAsync && problem.status >= 500
+        ? this.#ledger.requeue(write.id)
+        : this.#ledger.endUnsent(write, { problem }),
+    )
     write.reject(error)
   }
 
@@ -71,10 +68,9 @@ export class BatchRecorder {
     write: QueuedWrite,
     { error, zone }: Pick<Refusal, 'error' | 'zone'>,
   ): Promise<void> {
-    const { id } = write
-    if (id === undefined || (write.isAsync && error.status >= 500)) return this.fail(write, error)
+    if (write.isAsync && error.status >= 500) return this.fail(write, error)
     this.undone.add(write)
-    await this.#record(write, () => this.#ledger.endChanges([refusedChange(id, error, zone)]))
+    await this.#record(write, () => this.#ledger.endChanges([refusedChange(write.id, error, zone)]))
     write.reject(error)
   }
 
@@ -171,13 +167,8 @@ export function sendOutcome(
   done: EvaluatedWrite[],
 ): SendOutcome {
   const changes = send.evaluated.filter(isChange).flatMap((each) => {
-    const { id } = each.write
-    if (id === undefined) return []
-    return changeOutcome(
-      { id, warnings: each.warnings, isDone: done.includes(each) },
-      send,
-      outcome,
-    )
+    const { write, warnings } = each
+    return changeOutcome({ id: write.id, warnings, isDone: done.includes(each) }, send, outcome)
   })
   const found = 'zone' in outcome && outcome.kind !== 'refused' ? outcome.zone : undefined
   const state = stateOf(outcome, done.length > 0)

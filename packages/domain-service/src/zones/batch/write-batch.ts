@@ -206,8 +206,7 @@ export class WriteBatch {
       ],
       repairs: late ? [late.send.id] : [],
     })
-    const [repairId] = changeIds.splice(0, repairs.length)
-    for (const [at, { write }] of changing.entries()) write.id = changeIds[at]
+    const [repairId] = changeIds.slice(0, repairs.length)
     if (late) this.#reportLateWrite(late, repairId)
     return { id, base, repairId, evaluated }
   }

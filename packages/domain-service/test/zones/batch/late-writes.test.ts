@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { usesPostgres } from '../../support/databases.ts'
 import { driveClock } from '../../support/drive-clock.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { type Service, start, www } from '../../support/start.ts'
@@ -24,12 +23,12 @@ const reasonsOf = async (service: Service) =>
 const statusesOf = async (service: Service) =>
   (await service.call('GET', history)).body.history?.map(({ status }) => status)
 
-/**
- * What the history has of a write and of the repair that it caused, newest first. In PostgreSQL a write has its place
- * when it is queued, before the repair.
- */
-const inHistory = <Entry>(write: Entry, repair: Entry, ...older: Entry[]) =>
-  usesPostgres ? [repair, write, ...older] : [write, repair, ...older]
+/** What the history has of a write and of the repair that it caused, newest first: a write has its place when it is queued. */
+const inHistory = <Entry>(write: Entry, repair: Entry, ...older: Entry[]) => [
+  repair,
+  write,
+  ...older,
+]
 
 /** A write of `first` whose first send got no answer, and of `second` after it. `runLate` carries that send out. */
 async function startWithLateWrite(options: { dataDir?: string; clock?: FakeClock } = {}) {

@@ -7,8 +7,7 @@ import { requestBy, zoneOf } from '../../support/ledger.ts'
 const count = 100
 const writes: QueuedWrite[] = Array.from({ length: count }, (_, n) => ({
   request: requestBy(`author${n}`),
-  order: n,
-  id: undefined,
+  id: n + 1,
   isAsync: false,
   resolve: () => undefined,
   reject: () => undefined,

@@ -1,0 +1,261 @@
+import { databaseProblem } from '@domains-and-files/http'
+import type { Domain } from '../dns/domain-name.ts'
+import { leaseLost, ledgerUnavailable, serviceStopping } from '../errors.ts'
+import { type ChangeRequest, maxReady } from '../ledger/ledger.ts'
+import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
+import type { Leases } from '../ledger/replicas/leases.ts'
+import type { RegistrarClient } from '../registrar/client.ts'
+import type { BatchDependencies } from './batch/write-batch.ts'
+import { DomainQueue } from './domain-queue.ts'
+import { WaitingClients } from './waiting-clients.ts'
+import { type BatchEnd, toStoredProblem, type WriteResult } from './zone-write.ts'
+
+export interface WriteQueueOptions {
+  registrar: RegistrarClient
+  batch: BatchDependencies
+  onBatch: (domain: Domain, end: BatchEnd) => void
+  /** Where several processes write zones. */
+  replicas?: {
+    leases: Leases
+    awaited: AwaitedChanges
+    /** Milliseconds after which a call to the registrar is given up. */
+    timeoutMs: number
+    /** Whether `wake` is called for what other replicas do. */
+    isListening: boolean
+  }
+}
+
+type Options = WriteQueueOptions & { onIdle: () => void }
+
+/** How often the ledger is asked what other replicas have done. */
+const pollMs = 100
+const listeningPollMs = 1_000
+/** How long a domain's failing queries are repeated. */
+const maxOutageMs = 10_000
+/**
+ * The writes of one domain. Their queue is in the ledger. Among replicas, whichever holds the domain's lease carries out what
+ * all of them have queued; each answers its own clients, from the ledger where another one has carried a change out.
+ */
+export class DomainWrites {
+  readonly #domain: Domain
+  readonly #options: Options
+  readonly #queue: DomainQueue
+  readonly #clients: WaitingClients
+  #checks: PromiseWithResolvers<void>[] = []
+  /** Who waits until no change is ready. */
+  #drains: PromiseWithResolvers<void>[] = []
+  /** Changes that are being queued in the database. */
+  #accepting = 0
+  #wakeUp = Promise.withResolvers<void>()
+  #isRunning = false
+  /** When the database last answered. */
+  #answeredAt = performance.now()
+  #isClosing = false
+  readonly #ended = Promise.withResolvers<void>()
+
+  constructor(domain: Domain, options: Options) {
+    this.#domain = domain
+    this.#options = options
+    this.#clients = new WaitingClients(options.batch.ledger, options.replicas?.awaited)
+    this.#queue = new DomainQueue(domain, {
+      ...options,
+      onBatch: (end) => options.onBatch(domain, end),
+      pull: () => this.#pull(),
+      isShared: options.replicas !== undefined,
+      checkLease: () => this.#checkLease(),
+    })
+  }
+
+  get waiting(): number {
+    return this.#clients.size + this.#accepting
+  }
+
+  async write(request: ChangeRequest): Promise<WriteResult> {
+    this.#accepting++
+    try {
+      const { id } = await this.#options.batch.ledger.accept(request, { isAsync: false })
+      const end = this.#clients.wait(id)
+      this.#start()
+      return end
+    } finally {
+      this.#accepting--
+      this.#endIfIdle()
+    }
+  }
+
+  carryOut(): Promise<void> {
+    return this.#ask(this.#drains)
+  }
+
+  check(): Promise<void> {
+    return this.#ask(this.#checks)
+  }
+
+  #ask(asked: PromiseWithResolvers<void>[]): Promise<void> {
+    const end = Promise.withResolvers<void>()
+    asked.push(end)
+    this.#start()
+    return end.promise
+  }
+
+  wake() {
+    this.#wakeUp.resolve()
+  }
+
+  /** Resolves when the clients of this process have their answers. */
+  async close(): Promise<void> {
+    this.#isClosing = true
+    this.#rejectTasks(serviceStopping())
+    this.wake()
+    this.#endIfIdle()
+    await this.#ended.promise
+  }
+
+  #start() {
+    this.wake()
+    if (!this.#isRunning) void this.#run()
+  }
+
+  async #run() {
+    this.#isRunning = true
+    while (this.#isNeeded) {
+      let hasWorked = false
+      try {
+        hasWorked = await this.#tryHold()
+        await this.#clients.answerEnded()
+      } catch (error) {
+        this.#endOutage(error)
+      }
+      if (!hasWorked && this.#isNeeded) await this.#pause()
+    }
+    this.#isRunning = false
+    this.#endIfIdle()
+  }
+
+  get #isNeeded(): boolean {
+    return this.#clients.size + this.#checks.length + this.#drains.length > 0
+  }
+
+  get #isStopped(): boolean {
+    return this.#isClosing && this.#clients.size === 0
+  }
+
+  #endIfIdle() {
+    if (this.#isRunning || this.#accepting > 0) return
+    this.#options.onIdle()
+    this.#ended.resolve()
+  }
+
+  async #tryHold(): Promise<boolean> {
+    const { replicas } = this.#options
+    if (!replicas) return this.#hold()
+    const lease = await replicas.leases.tryAcquire(this.#domain.name)
+    if (!lease) return false
+    try {
+      return await this.#hold()
+    } finally {
+      await replicas.leases.release(lease)
+    }
+  }
+
+  /** Carries out what is queued. @returns whether anything was. */
+  async #hold(): Promise<boolean> {
+    const { ledger } = this.#options.batch
+    const { name } = this.#domain
+    await ledger.takeOver(name)
+    let hasWorked = this.#checks.length > 0
+    if (await ledger.hasOpenSend(name)) this.#checkOpenSend()
+    for (;;) {
+      const waiting = this.#clients.ids
+      const drains = [...this.#drains]
+      await this.#pull()
+      hasWorked ||= !this.#queue.isEmpty
+      if (this.#isStopped) this.#rejectTasks(serviceStopping())
+      const hasWork = !this.#queue.isEmpty || this.#checks.length > 0
+      if (this.#isStopped || !hasWork) {
+        this.#drains = this.#drains.filter((drain) => !drains.includes(drain))
+        for (const drain of drains) drain.resolve()
+        // Nobody else carries these out: they have ended.
+        if (!this.#options.replicas) await this.#clients.answer(waiting)
+        return hasWorked
+      }
+      if (!(await this.#runBatch())) return false
+    }
+  }
+
+  #checkOpenSend() {
+    const { log } = this.#options.batch
+    const end = Promise.withResolvers<void>()
+    this.#checks.push(end)
+    end.promise.catch((error: unknown) =>
+      log.warn({ err: error, domain: this.#domain.name }, 'zone not checked'),
+    )
+  }
+
+  /** @returns false where it failed. */
+  async #runBatch(): Promise<boolean> {
+    const checks = this.#checks.splice(0)
+    try {
+      if (await this.#queue.run()) for (const check of checks) check.resolve()
+      else this.#checks.push(...checks)
+      this.#answeredAt = performance.now()
+      await this.#clients.answerEnded()
+      return true
+    } catch (error) {
+      this.#checks.push(...checks)
+      this.#rejectTasks(error)
+      return false
+    }
+  }
+
+  /** Hands over what all processes have queued. @returns the id up to which nothing is missing. */
+  async #pull(): Promise<number> {
+    if (this.#isStopped) return Infinity
+    const isAccepting = this.#accepting > 0
+    const { ledger } = this.#options.batch
+    const ready = await ledger.ready(this.#domain.name, this.#clients.pulled)
+    this.#answeredAt = performance.now()
+    for (const change of ready) {
+      if (!this.#options.replicas && !change.isAsync && !this.#clients.has(change.id)) {
+        // Its client got an error while the ledger could not be written.
+        const problem = toStoredProblem(ledgerUnavailable(undefined))
+        if (!isAccepting) await ledger.endUnsent(change, { problem }).catch(() => undefined)
+      } else if (this.#clients.mayPull(change.id)) this.#queue.add(this.#clients.pull(change))
+    }
+    return ready.length >= maxReady ? (ready.at(-1)?.id ?? Infinity) : Infinity
+  }
+
+  // Another replica may carry out the changes.
+  #endOutage(error: unknown) {
+    const { replicas, batch } = this.#options
+    const problem = databaseProblem(error)
+    if (replicas && problem && performance.now() - this.#answeredAt < maxOutageMs) return
+    batch.log.error({ err: error, domain: this.#domain.name }, 'queued writes not followed')
+    this.#clients.giveUp(error)
+    this.#rejectTasks(problem ?? error)
+  }
+
+  #rejectTasks(error: unknown) {
+    for (const each of [...this.#checks.splice(0), ...this.#drains.splice(0)]) each.reject(error)
+  }
+
+  // The call must have ended, or been given up, while nobody else can hold the lease.
+  #checkLease() {
+    const { replicas } = this.#options
+    if (!replicas) return
+    const { name } = this.#domain
+    const left = (replicas.leases.current(name)?.expiresAt ?? 0) - performance.now()
+    if (left <= replicas.timeoutMs) throw leaseLost(name)
+  }
+
+  async #pause() {
+    const { replicas } = this.#options
+    const timer = setTimeout(
+      () => this.wake(),
+      !replicas || replicas.isListening ? listeningPollMs : pollMs,
+    )
+    await this.#wakeUp.promise
+    clearTimeout(timer)
+    this.#wakeUp = Promise.withResolvers()
+  }
+}
