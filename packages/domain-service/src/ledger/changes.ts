@@ -1,4 +1,12 @@
-import { join, name, now, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import {
+  join,
+  name,
+  now,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
+import { slices } from '../clock.ts'
 import { differenceOf, type HostRecord, recordsOf } from '../dns/record.ts'
 import { idempotencyKeyReused, tooManyChanges } from '../errors.ts'
 import type {
@@ -26,35 +34,36 @@ const maxQueuedBytes = 256 * 1024 * 1024
 export const keyMs = 86_400_000
 
 /**
- * Queues a change, or finds the one that used the same idempotency key. With its `effect` it is proposed.
+ * Queues a change, or finds the one that used the same idempotency key. With its `effect` it is proposed. Without
+ * `isAwaited` no other batch takes it.
  * @throws 422 `idempotency_key_reused` for another request under the same key, 429 `too_many_changes`.
  */
 export async function insertChange(
   transaction: SqlTransaction,
   request: ChangeRequest,
-  { isAsync, effect }: { isAsync: boolean; effect?: ChangeEffect | undefined },
+  options: { isAsync: boolean; isAwaited?: boolean; effect?: ChangeEffect | undefined },
 ): Promise<{ id: number; isNew: boolean }> {
+  const { isAsync, isAwaited = true, effect } = options
   const caller = callerIdOf(request)
   if (request.idempotency)
     await transaction.run(sql`update ${changes} set idempotency_key = null
       where ${isOfKey(request)} and created_at <= ${now} - ${keyMs}`)
   const inserted = await transaction.get<{ id: number }>(sql`
     insert into ${changes} (${requestColumns}, status, is_async, verified, created_at, awaited_until, warnings)
-    values (${requestValues(request)}, ${effect ? 'proposed' : 'queued'}, ${isAsync}, 0, ${now}, ${leaseNow} + ${awaitedMs}, '[]')
+    values (${requestValues(request)}, ${effect ? 'proposed' : 'queued'}, ${isAsync}, 0, ${now}, ${isAwaited ? sql`${leaseNow} + ${awaitedMs}` : 0}, '[]')
     on conflict (caller, idempotency_key) where idempotency_key is not null do nothing returning id`)
   if (inserted) {
     const { id } = inserted
     if (isAsync) await checkQueue(transaction, caller)
     if (effect) {
-      const set = await effectOf(transaction, effect)
-      await transaction.run(sql`update ${changes} set ${set} where id = ${id}`)
+      await storeEffects(transaction, [{ ...effect, id }])
       await appendChangeEvents(transaction, [id])
     }
     return { id, isNew: true }
   }
   const id = await findByKey(transaction, request)
   // Its key was released between the two statements.
-  if (id === undefined) return insertChange(transaction, request, { isAsync, effect })
+  if (id === undefined) return insertChange(transaction, request, options)
   return { id, isNew: false }
 }
 
@@ -89,20 +98,6 @@ async function checkQueue(transaction: SqlTransaction, caller: string): Promise<
     throw tooManyChanges('All callers together have too many queued changes')
 }
 
-/** Records a change that no process has queued, together with its send. */
-export async function insertSending(
-  transaction: SqlTransaction,
-  request: ChangeRequest,
-  { sendId, effect }: { sendId: number; effect: EffectColumns },
-): Promise<number> {
-  const row = await transaction.get<{ id: number }>(sql`
-    insert into ${changes} (${requestColumns}, status, is_async, verified, created_at, sent_at, send_id, before, after,
-      email_type_before, email_type_after, warnings, summary)
-    values (${requestValues(request)}, 'sending', 0, 0, ${now}, ${now}, ${sendId}, ${join(effect)}) returning id`)
-  if (!row) throw new Error('change was not inserted')
-  return row.id
-}
-
 const requestColumns = sql`domain, by, token, caller, request_id, reason, idempotency_key, fingerprint, request`
 
 const requestValues = (request: ChangeRequest) =>
@@ -117,23 +112,6 @@ const requestValues = (request: ChangeRequest) =>
     request.idempotency?.fingerprint,
     JSON.stringify(request),
   ])
-
-/** Values of `before, after, email_type_before, email_type_after, warnings, summary`. */
-export type EffectColumns = readonly (string | undefined)[]
-
-/** The columns of a change that its effect determines. */
-export function effectColumns({ before, after, warnings }: ChangeEffect): EffectColumns {
-  const { domain } = before
-  const { added, removed } = recordsOf(differenceOf(before, after, domain), domain)
-  return [
-    zoneDigest(before),
-    zoneDigest(after),
-    before.emailType,
-    after.emailType,
-    JSON.stringify(warnings),
-    JSON.stringify(summarize(added, removed, after.rows.length - added.length)),
-  ]
-}
 
 /** How a change ended of which nothing was sent: it needed no write, it was refused, or it was withdrawn. */
 export type UnsentEnd =
@@ -155,20 +133,42 @@ export async function endUnsent(
         ? // Nothing was sent: a failure that may pass is not the answer to a repeated request.
           sql`status = 'refused', problem = ${JSON.stringify(end.problem)}, warnings = '[]',
           idempotency_key = case when ${end.problem.status} >= 500 then null else idempotency_key end`
-        : sql`status = 'confirmed', problem = null, ${await effectOf(transaction, end.effect)}`
+        : sql`status = 'confirmed', problem = null`
   const ended =
     await transaction.run(sql`update ${changes} set ${set}, ended_at = ${now}, verified = 1,
       request = null, sent_at = null where id = ${id} and status in (${join(from)})`)
-  if (ended > 0) await appendChangeEvents(transaction, [id])
-  return ended > 0
+  if (ended === 0) return false
+  if ('effect' in end) await storeEffects(transaction, [{ ...end.effect, id }])
+  await appendChangeEvents(transaction, [id])
+  return true
 }
 
-/** Sets the columns that an effect determines. */
-export async function effectOf(transaction: SqlTransaction, effect: ChangeEffect) {
-  await putZones(transaction, [effect.before, effect.after])
-  const [before, after, typeBefore, typeAfter, warnings, summary] = effectColumns(effect)
-  return sql`before = ${before}, after = ${after}, email_type_before = ${typeBefore},
-    email_type_after = ${typeAfter}, warnings = ${warnings}, summary = ${summary}`
+/** Stores what these changes do, and their zones. */
+export async function storeEffects(
+  transaction: SqlTransaction,
+  effects: (ChangeEffect & { id: number })[],
+) {
+  if (effects.length === 0) return
+  const zones = effects.flatMap(({ before, after }) => [before, after])
+  await putZones(transaction, zones)
+  const rows: Statement[] = []
+  const nextSlice = slices()
+  for (const { id, before, after, warnings } of effects) {
+    await nextSlice()
+    const { domain } = before
+    const { added, removed } = recordsOf(differenceOf(before, after, domain), domain)
+    const summary = summarize(added, removed, after.rows.length - added.length)
+    const values = [
+      ...[zoneDigest(before), zoneDigest(after), before.emailType, after.emailType],
+      ...[JSON.stringify(warnings), JSON.stringify(summary)],
+    ]
+    rows.push(sql`(cast(${id} as bigint), ${join(values)})`)
+  }
+  // Columns of a list of values have these names in both databases.
+  await transaction.run(sql`update ${changes} set before = effect.column2, after = effect.column3,
+      email_type_before = effect.column4, email_type_after = effect.column5, warnings = effect.column6,
+      summary = effect.column7
+    from (values ${join(rows)}) as effect where changes.id = effect.column1`)
 }
 
 export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOutcome[]) {
@@ -180,7 +180,6 @@ export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOu
       sql`(cast(${id} as bigint), ${status}, cast(${verified} as integer), ${JSON.stringify(warnings)},
         ${problem && JSON.stringify(problem)}, cast(${releaseKey} as integer))`,
   )
-  // Columns of a list of values have these names in both databases.
   await transaction.run(sql`update ${changes} set status = ended.column2, verified = ended.column3,
       warnings = ended.column4, problem = ended.column5,
       ended_at = case when ended.column2 = 'queued' then null else ${now} end,

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { join, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import {
   contentOf,
   type Delta,
@@ -14,7 +14,7 @@ import {
   type Zone,
 } from '../dns/record.ts'
 import { lateMs, outsideReason, type SendOutcome } from './change.ts'
-import { effectColumns } from './changes.ts'
+import { storeEffects } from './changes.ts'
 import { findKnown, type KnownRow, KnownZoneReads } from './known-zone-reads.ts'
 import { possibleZones, recentMs, type SentZone } from './sends.ts'
 import { appendChangeEvents } from './stored-change.ts'
@@ -276,14 +276,13 @@ async function insertEntry(
   transaction: SqlTransaction,
   { before, after, first, since }: { before: Zone; after: Zone; first: number; since: number },
 ): Promise<number> {
-  await putZones(transaction, [before, after])
-  const columns = effectColumns({ before, after, warnings: [] })
   const row = await transaction.get<{ id: number }>(sql`
     insert into ${changes} (domain, by, caller, request_id, reason, status, is_async, verified, created_at, sent_at,
-      ended_at, seen_since, before, after, email_type_before, email_type_after, warnings, summary)
+      ended_at, seen_since, warnings)
     values (${before.domain}, '', '', ${outsideReason}, ${outsideReason}, 'confirmed', 0, 1, ${first}, ${first},
-      ${now}, ${since}, ${join(columns)}) returning id`)
+      ${now}, ${since}, '[]') returning id`)
   if (!row) throw new Error('change was not inserted')
+  await storeEffects(transaction, [{ id: row.id, before, after, warnings: [] }])
   await appendChangeEvents(transaction, [row.id])
   return row.id
 }

@@ -1,6 +1,6 @@
 import { name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 import type { ChangeEffect, ChangeRequest, StoredChange } from './change.ts'
-import { effectOf, findByKey } from './changes.ts'
+import { findByKey, storeEffects } from './changes.ts'
 import { notify } from './replicas/leases.ts'
 import { readChange } from './stored-change.ts'
 
@@ -58,11 +58,11 @@ export class Proposals {
   ): Promise<StoredChange | undefined> {
     await this.expire()
     return this.#sql.transaction(async (transaction) => {
-      const columns = effect ? sql`, ${await effectOf(transaction, effect)}` : sql``
       const updated = await transaction.run(
-        sql`update ${changes} set ${set} ${columns} where id = ${id} and status = 'proposed'`,
+        sql`update ${changes} set ${set} where id = ${id} and status = 'proposed'`,
       )
       if (updated === 0) return undefined
+      if (effect) await storeEffects(transaction, [{ ...effect, id }])
       const change = await readChange(transaction, id)
       await notify(transaction, change.domain)
       return change

@@ -1,5 +1,4 @@
 import {
-  join,
   list,
   name,
   now,
@@ -7,9 +6,8 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import { slices } from '../clock.ts'
 import { lateMs, type SendIntent, type SendOutcome, type Snapshot } from './change.ts'
-import { type EffectColumns, effectColumns, endChanges, insertSending, keyMs } from './changes.ts'
+import { endChanges, insertChange, keyMs, storeEffects } from './changes.ts'
 import { getZones, putZones, unusedMs, zoneDigest } from './zone-snapshots.ts'
 
 // The sends, and the changes that they carry.
@@ -43,28 +41,14 @@ export async function startSend(transaction: SqlTransaction, send: SendIntent) {
   if (send.repairs.length > 0)
     await transaction.run(sql`update ${sends} set unanswered = unanswered - 1, repaired_by = ${id}
       where id in (${list(send.repairs)})`)
-  const nextSlice = slices()
-  const effects: EffectColumns[] = []
-  for (const intent of send.intents) {
-    await nextSlice()
-    effects.push(effectColumns(intent))
-  }
-  const known = send.intents.flatMap((intent, at) =>
-    intent.id === undefined
-      ? []
-      : [sql`(cast(${intent.id} as bigint), ${join(effects[at] ?? [])})`],
-  )
-  if (known.length > 0)
-    await transaction.run(sql`update ${changes} set status = 'sending', sent_at = coalesce(sent_at, ${now}),
-        send_id = ${id}, before = effect.column2, after = effect.column3, email_type_before = effect.column4,
-        email_type_after = effect.column5, warnings = effect.column6, summary = effect.column7
-      from (values ${join(known)}) as effect where changes.id = effect.column1`)
   const changeIds: number[] = []
-  for (const [at, { id: known, request }] of send.intents.entries()) {
-    await nextSlice()
-    const effect = effects[at] ?? []
-    changeIds.push(known ?? (await insertSending(transaction, request, { sendId: id, effect })))
-  }
+  const own = { isAsync: false, isAwaited: false }
+  for (const { id: known, request } of send.intents)
+    changeIds.push(known ?? (await insertChange(transaction, request, own)).id)
+  const effects = send.intents.map((intent, at) => ({ ...intent, id: changeIds[at] ?? 0 }))
+  await storeEffects(transaction, effects)
+  await transaction.run(sql`update ${changes} set status = 'sending', sent_at = coalesce(sent_at, ${now}),
+    send_id = ${id} where id in (${list(changeIds)})`)
   return { id, changeIds }
 }
 
