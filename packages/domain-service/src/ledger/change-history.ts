@@ -1,4 +1,5 @@
 import { list, name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
+import { slices } from '../clock.ts'
 import { type Delta, differenceOf } from '../dns/record.ts'
 import type {
   ChangeFilter,
@@ -74,12 +75,14 @@ export class ChangeHistory {
       select id, is_async, request from ${changes} where ${isQueued} and is_held = 0 and id not in (${list([0, ...known])})
         and (not_before <= ${now} or exists (select 1 from ${changes} where ${isQueued} and is_async = 0))
       order by id limit ${maxReady}`)
-    return rows.map(({ id, is_async, request }) => ({
-      id,
-      isAsync: is_async === 1,
+    const ready: QueuedChange[] = []
+    const nextSlice = slices()
+    for (const { id, is_async, request } of rows) {
+      await nextSlice()
       // `accept` wrote this text.
-      request: JSON.parse(request) as ChangeRequest,
-    }))
+      ready.push({ id, isAsync: is_async === 1, request: JSON.parse(request) as ChangeRequest })
+    }
+    return ready
   }
 
   /** Whether a change of a domain is queued or under way. */

@@ -101,3 +101,25 @@ test('after the database files were deleted nothing is written, and health is un
   expect(service.live()).toEqual(zone)
   expect(await healthOf(service)).toMatchObject({ checks: { database: { status: 'unavailable' } } })
 })
+
+test('a write that failed with the ledger is not carried out later; an asynchronous one is', async () => {
+  await using service = await start({ clock: new FakeClock() })
+  const database = new Database(join(service.dataDir, databaseName))
+  onTestFinished(() => void database.close())
+  const add = (name: string, headers = {}) =>
+    service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.9' }, headers })
+  const later = await add('later', { prefer: 'respond-async' })
+  database.exec(
+    "create trigger full before update on changes begin select raise(abort, 'disk is full'); end",
+  )
+
+  const failed = await add('failed')
+  database.exec('drop trigger full')
+  const next = await add('next')
+
+  expect([later.status, failed.status, failed.body.code]).toEqual([202, 503, 'unavailable'])
+  expect(next.status).toBe(201)
+  expect(service.live().map((row) => row.split(' ')[0]).sort()).toEqual(['later', 'next', 'www'])
+  const { body } = await service.call('GET', '/api/changes?status=queued')
+  expect(body.change_list).toEqual([])
+})
