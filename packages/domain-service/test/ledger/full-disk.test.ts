@@ -119,7 +119,12 @@ test('a write that failed with the ledger is not carried out later; an asynchron
 
   expect([later.status, failed.status, failed.body.code]).toEqual([202, 503, 'unavailable'])
   expect(next.status).toBe(201)
-  expect(service.live().map((row) => row.split(' ')[0]).sort()).toEqual(['later', 'next', 'www'])
+  expect(
+    service
+      .live()
+      .map((row) => row.split(' ')[0])
+      .sort(),
+  ).toEqual(['later', 'next', 'www'])
   const { body } = await service.call('GET', '/api/changes?status=queued')
   expect(body.change_list).toEqual([])
 })
