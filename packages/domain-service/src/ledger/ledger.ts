@@ -246,8 +246,7 @@ export class Ledger extends ChangeHistory {
     const lease = this.#replicas?.leases.current(domain)
     if (this.#replicas && !lease) throw leaseLost(domain)
     const isEarlier = lease ? sql`coalesce(claim_fence, 0) < ${lease.fence}` : sql`1 = 1`
-    const isAbandoned = lease ? this.#isAbandoned : sql`1 = 0`
-    await this.#unsynced.run(sql`update ${changes} set ${putBack(isAbandoned)}
+    await this.#unsynced.run(sql`update ${changes} set ${putBack(lease ? this.#isAbandoned : sql`1 = 0`)}
       where domain = ${domain} and ${isEarlier} and ${isUnsent}`)
   }
 
