@@ -153,15 +153,14 @@ export class Ledger extends ChangeHistory {
     })
   }
 
-  /**
-   * Ends a change that was not sent. One that a batch has taken can be
-   * ended only by the holder of its domain's lease.
-   */
+  /** Ends a change that was not sent; one that a batch has taken only for the holder of its domain's lease. */
   async endUnsent(
-    { id, request: { domain } }: Pick<QueuedChange, 'id' | 'request'>,
+    { id, isAsync, request: { domain, idempotency } }: QueuedChange,
     end: UnsentEnd,
   ): Promise<void> {
-    await this.sql.transaction(async (transaction) => {
+    const isForgettable = 'effect' in end && !isAsync && !idempotency
+    const database = isForgettable ? this.#unsynced : this.sql
+    await database.transaction(async (transaction) => {
       const isHeld = !this.#replicas || this.#replicas.leases.current(domain) !== undefined
       if (isHeld) await this.#lock(transaction, domain)
       const from = isHeld ? (['queued', 'sending'] as const) : (['queued'] as const)

@@ -168,7 +168,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     const problem = { status: 422, code: 'registrar_rejected', detail: 'no' }
 
     await ledger.cancel(cancelled)
-    await ledger.endUnsent({ id: refused, request }, { problem })
+    await ledger.endUnsent({ id: refused, isAsync: false, request }, { problem })
     await ledger.endChanges([
       { ...end, id: unconfirmed, status: 'unconfirmed' },
       { ...end, id: queued, status: 'queued' },
