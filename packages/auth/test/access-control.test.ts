@@ -171,3 +171,15 @@ test('a stored caller has the rights that its user has now, and none after a rem
     undefined,
   ])
 })
+
+test('routes share a schema, and none gets what is documented of another', async () => {
+  const schema = { operationId: 'shared' }
+  await using _service = await start({
+    routes: (app) => {
+      for (const access of ['viewer', 'admin'] as const)
+        app.get(`/shared/${access}`, { config: { access }, schema }, async () => access)
+    },
+  })
+
+  expect(schema).toEqual({ operationId: 'shared' })
+})

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { forms, makeUser } from '../support/start.ts'
+import { verifyPassword } from '../../src/login/password.ts'
+import { forms, makeUser, start } from '../support/start.ts'
 
 const words = 'correct horse battery'
 
@@ -145,3 +146,27 @@ describe.each(forms)('accounts in %s', (_name, begin) => {
 })
 
 const victim = await makeUser('victim')
+
+test('a password that somebody else changes while the old one is verified stays as they set it', async () => {
+  let meanwhile = async () => {}
+  await using service = await start({
+    verify: async (phc, password) => {
+      const isRight = await verifyPassword(phc, password)
+      await meanwhile()
+      return isRight
+    },
+  })
+  const token = await service.tokenOf('vera')
+  const { password } = await makeUser('other')
+  meanwhile = () =>
+    service.users.update((all) =>
+      all.map((user) => (user.username === 'vera' ? { ...user, password } : user)),
+    )
+
+  const body = { current: "vera's words", new: words }
+  const refused = await service.send('POST', '/api/auth/password', body, token)
+  meanwhile = async () => {}
+
+  expect(refused).toMatchObject({ status: 401, code: 'invalid_credentials' })
+  expect((await service.login('vera', "other's words")).status).toBe(200)
+})

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { verifyPassword } from '../../src/login/password.ts'
+import { createHashQueue, verifyPassword } from '../../src/login/password.ts'
 import { start } from '../support/start.ts'
 
 const limits = { windowMs: 60_000, perPair: 10, perNetwork: 30, perUsername: 200 }
@@ -56,6 +56,20 @@ test('rate-limited logins are rejected without hashing', async () => {
   await repeat(30, () => service.login('adam', 'not it'))
 
   expect(hashes).toBe(10)
+})
+
+test('a rate-limited login takes no place in the queue of hashes, and gets 429 while that is full', async () => {
+  const hashes = createHashQueue()
+  await using service = await start({ hashes, loginLimits: { ...limits, perPair: 1 } })
+  await service.login('adam', 'not it')
+  const gate = Promise.withResolvers<void>()
+  const held = Array.from({ length: 34 }, () => hashes(() => gate.promise))
+
+  const answers = [await service.login('adam'), await service.login('edda')]
+  gate.resolve()
+  await Promise.all(held)
+
+  expect(answers.map(({ status }) => status)).toEqual([429, 503])
 })
 
 test('an unknown username is limited like a known one', async () => {
