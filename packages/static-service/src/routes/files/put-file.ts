@@ -1,6 +1,5 @@
 import { callerOf } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
-import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import {
   contentCodingNotSupported,
@@ -22,13 +21,16 @@ import {
   sendStored,
   stageBody,
   storeFiles,
-  type UploadLimits,
 } from './store-files.ts'
 import type { UploadDependencies } from './uploads.ts'
 
 /** Routes whose handlers read bodies of any content type themselves. */
 export async function registerRawBodies(app: App, register: (scope: App) => void) {
   await app.register(async (scope) => {
+    // Ignored, also where it is malformed: the framework would refuse it.
+    scope.addHook('preParsing', async ({ headers }) => {
+      delete headers['content-type']
+    })
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
     register(scope)
@@ -75,35 +77,23 @@ export function putFile(app: App, dependencies: UploadDependencies) {
     '/api/files/*',
     {
       config: { access: 'editor', folders: 'path' },
-      onRequest: async (request) => {
-        await refuseEarly(request, limits)
-        // Ignored, also where it is malformed: the framework would refuse it.
-        delete request.headers['content-type']
-      },
       schema: putFileSchema(limits.maxBytes),
     },
     async (request, reply) => {
-      const path = readUrlPath(request.url, request.params['*'])
-      const digests = checkDigests(request.headers)
+      const { headers, url } = request
+      const path = readUrlPath(url, request.params['*'])
+      // Everything that the headers decide, before the first byte of the body.
+      if (headers['content-range'] !== undefined) throw partialPut()
+      refuseContentCoding(headers)
+      const digests = checkDigests(headers)
+      await limits.checkTarget(path, conditionsOf(headers))
+      await limits.checkLength(path, headers)
       await using draft = store.draft()
       await stageBody(request, draft, { count: limits.meter(path), update: digests.update })
       digests.end()
       return sendStored(reply, await storeFiles(request, [{ path, draft }], dependencies))
     },
   )
-}
-
-// Everything that the headers decide, before the first byte of the body.
-async function refuseEarly({ headers, params, url }: FastifyRequest, limits: UploadLimits) {
-  const path = readUrlPath(url, FilePath.parse(params)['*'])
-  if (headers['content-range'] !== undefined) throw partialPut()
-  refuseContentCoding(headers)
-  checkDigests(headers)
-  await limits.checkTarget(path, conditionsOf(headers))
-  const length = headers['content-length']
-  if (length === undefined) return
-  limits.checkSize(Number(length))
-  await limits.checkQuota(path, Number(length))
 }
 
 const ContentPath = z.object({
@@ -141,16 +131,11 @@ export function putContent(app: App, { catalog, store, limits }: UploadDependenc
     '/api/contents/:sha256',
     {
       config: { access: 'editor', folders: 'none' },
-      onRequest: async ({ headers }) => {
-        refuseContentCoding(headers)
-        const length = Number(headers['content-length'] ?? 0)
-        limits.checkSize(length)
-        await limits.checkQuota(noPath, length)
-        delete headers['content-type']
-      },
       schema: putContentSchema(limits.maxBytes),
     },
     async (request, reply) => {
+      refuseContentCoding(request.headers)
+      await limits.checkLength(noPath, request.headers)
       await using draft = store.draft()
       await stageBody(request, draft, { count: limits.meter(noPath) })
       const content = await draft.keep()

@@ -89,6 +89,16 @@ export class UploadLimits {
     if (!hasSize && storedSize - freed + minBytes > quota) throw quotaExceeded(quota)
   }
 
+  /** `checkSize` and `checkQuota` of the body that these headers announce. */
+  async checkLength(
+    path: string,
+    { 'content-length': length }: IncomingHttpHeaders,
+  ): Promise<void> {
+    if (length === undefined) return
+    this.checkSize(Number(length))
+    await this.checkQuota(path, Number(length))
+  }
+
   /** Counts the bytes of one file as they arrive; the path is undefined while it is unknown. */
   meter(path: string | undefined): SizeMeter {
     let total = 0

@@ -95,7 +95,6 @@ function uploadFile(app: App, dependencies: UploadDependencies) {
     '/api/files/upload',
     {
       config: { access: 'editor', folders: 'handler' },
-      onRequest: checkLength(dependencies, form),
       schema: uploadFileSchema(dependencies.limits.maxBytes),
     },
     async (request, reply) => sendStored(reply, await storeForm(request, form, dependencies)),
@@ -140,7 +139,6 @@ function uploadFiles(app: App, dependencies: UploadDependencies) {
     '/api/files/upload/batch',
     {
       config: { access: 'editor', folders: 'handler' },
-      onRequest: checkLength(dependencies, form),
       schema: uploadFilesSchema(limits.maxBytes, maxFiles),
     },
     async (request, reply) => {
@@ -152,16 +150,13 @@ function uploadFiles(app: App, dependencies: UploadDependencies) {
 
 type Form = Omit<FormRules, 'admit'>
 
-/** Refuses a form whose length proves that one of its files is too large. */
-const checkLength =
-  ({ limits }: UploadDependencies, { maxFiles }: Form) =>
-  async ({ headers }: FastifyRequest) =>
-    limits.checkSize((Number(headers['content-length'] ?? 0) - formOverhead(maxFiles)) / maxFiles)
-
 /** Stores the files of a form; each is admitted at the path that it is going to have, where the field `path` came before it. */
 async function storeForm(request: FastifyRequest, form: Form, dependencies: UploadDependencies) {
   const { store, limits } = dependencies
   const { pathOf, maxFiles } = form
+  // One whose length proves that one of its files is too large is not read.
+  const length = Number(request.headers['content-length'] ?? 0)
+  limits.checkSize((length - formOverhead(maxFiles)) / maxFiles)
   async function admit(name: string, path: string | undefined) {
     if (path === undefined || name === '') return limits.meter(undefined)
     const target = requirePath(callerOf(request), pathOf(name, path))

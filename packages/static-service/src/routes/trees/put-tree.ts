@@ -144,16 +144,11 @@ export function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
     '/api/trees/*',
     {
       config: { access: 'editor', folders: 'handler' },
-      onRequest: async (request) => {
-        readTreePath(request)
-        refuseContentCoding(request.headers)
-        // Ignored: see the description.
-        delete request.headers['content-type']
-      },
       schema: putTreeSchema,
     },
     async (request, reply) => {
       const directory = readTreePath(request)
+      refuseContentCoding(request.headers)
       const { id: callerId } = callerOf(request)
       await using arrivals = new TreeArrivals({ ...dependencies, callerId })
       const { source, bytes } = await receive(request, directory, { arrivals, ...dependencies })

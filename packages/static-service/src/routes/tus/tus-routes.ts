@@ -22,13 +22,11 @@ interface Dependencies extends UploadDependencies {
 export async function registerResumableRoutes(app: App, dependencies: Dependencies) {
   await registerRawBodies(app, (scope) => {
     scope.addHook('onRequest', async ({ method, headers, raw }) => {
-      const type = headers['content-type'] ?? ''
-      // Ignored from here on, also where it is malformed: the framework would refuse it.
-      delete headers['content-type']
       if (method === 'OPTIONS') return
       if (headers['tus-resumable'] !== '1.0.0') throw errors.tusVersionNotSupported()
       if (method !== 'PATCH' && !hasBody(raw)) return
       refuseContentCoding(headers)
+      const { 'content-type': type = '' } = headers
       if (!/^application\/offset\+octet-stream\s*(?:;|$)/i.test(type))
         throw errors.notOffsetStream()
     })
