@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises'
+import { isBuiltin } from 'node:module'
 import { basename, join } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 
@@ -30,9 +31,9 @@ export async function bundle(directory: string) {
         { test: /\/packages\/[^/]+\/src\//, sideEffects: false },
       ],
     },
-    plugins: [workerThreads],
+    plugins: [workerThreads, builtins],
   })
-  await build.write({ dir: 'dist', format: 'esm', chunkFileNames: '[name].js' })
+  await build.write({ dir: 'dist', format: 'esm', chunkFileNames: '[name].js', comments: false })
   await build.close()
 }
 
@@ -58,3 +59,31 @@ const workerThreads: Plugin = {
 }
 
 const scriptUrl = /new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g
+
+/**
+ * Takes Node's own modules as objects. To be imported or required they are first read whole, with what they load at its first
+ * use: a tenth of the time of a start.
+ */
+const builtins: Plugin = {
+  name: 'builtins',
+  renderChunk: (code) =>
+    code
+      .replace(/^import (.+) from ("[^"]+");$/gm, (statement, names: string, id: string) =>
+        isBuiltin(JSON.parse(id)) ? `const ${bindings(names)} = ${builtin}(${id});` : statement,
+      )
+      .replace(/\b__require\(("[^"]+")\)/g, (call, id: string) =>
+        isBuiltin(JSON.parse(id)) ? takeBuiltin(id) : call,
+      ),
+}
+
+// The default export of such a module is the module.
+const bindings = (names: string) => names.replace(/^\* as /, '').replaceAll(' as ', ': ')
+
+// Some packages have a variable `process`.
+const builtin = 'globalThis.process.getBuiltinModule'
+
+// Fastify names it, and uses it for HTTP/2 alone, which no program serves.
+const takeBuiltin = (id: string) =>
+  id === '"node:http2"'
+    ? `new Proxy({}, { get: (_, name) => ${builtin}(${id})[name] })`
+    : `${builtin}(${id})`

@@ -26,7 +26,7 @@ import { type Metrics, RequestMetrics, serveMetrics } from './monitoring/metrics
 import type { About } from './openapi/document.ts'
 import { serveOpenapi, serveRoot } from './openapi/routes.ts'
 import { answerError, type HttpError } from './problem-details.ts'
-import { maxParamLength, trackMethods } from './requests/allowed-methods.ts'
+import { maxParamLength, refuseOtherMethods } from './requests/allowed-methods.ts'
 import { type CrossOriginHeaders, crossOriginHeaders } from './requests/cross-origin.ts'
 import { parseJsonBodies } from './requests/json-body.ts'
 import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
@@ -101,13 +101,12 @@ export async function createApp(
   validateRequests(app)
   // Before the hook that refuses unknown paths and methods: pages may read that, too.
   if (options.corsOrigins.length > 0) await app.register(corsPlugin, cors)
-  const refuseOtherMethods = trackMethods(app)
+  refuseOtherMethods(app)
   serveOpenapi(app, options.about)
   if (options.servesRoot ?? true) serveRoot(app, options.about)
   if (metrics && requests) serveMetrics(app, metrics, requests)
   serveHealth(app, options.about.version, options.health)
   await routes(app)
-  refuseOtherMethods()
   return app
 }
 

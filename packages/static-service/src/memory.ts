@@ -1,14 +1,12 @@
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 
-/**
- * Keeps the young generation at 1 MiB until `growYoungGeneration` is called. Without a limit, 64 MiB of written upload chunks
- * would wait for a collection, and what a start leaves would stay in memory.
- */
+/** Without it, what a start leaves would stay in memory. */
 export const keepYoungGenerationSmall = () => limitGrowth(1)
 
 /**
  * Lets the young generation grow to 4 MiB. At 1 MiB, requests in work survive collections: copying them took 20 to 40 % of
- * the CPU time of lists, small uploads and responses that wait for another machine.
+ * the CPU time of lists, small uploads and responses that wait for another machine. Without a limit, 64 MiB of written upload
+ * chunks would wait for a collection.
  */
 export function growYoungGeneration(): void {
   // It grows in steps, and shrinks when the process is idle.

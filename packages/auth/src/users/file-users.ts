@@ -92,19 +92,22 @@ function readLeniently(file: string, before: Content | undefined): Content {
 
 /** The valid users of a parsed file, without those named twice, and every fault. */
 function parseLeniently(json: unknown): { users: User[]; fault: z.ZodError | undefined } {
-  const fault = UserList.safeParse(json, { error: describeIssue }).error
-  const { users: entries } = Entries.catch({ users: [] }).parse(json)
-  const named = Map.groupBy(entries, (entry) => Named.safeParse(entry).data?.username)
-  const users = entries.flatMap((entry) => User.safeParse(entry).data ?? [])
+  const fault = UserList.safeParse(json, asOnce).error
+  const { users: entries } = Entries.catch({ users: [] }).parse(json, asOnce)
+  const named = Map.groupBy(entries, (entry) => Named.safeParse(entry, asOnce).data?.username)
+  const users = entries.flatMap((entry) => User.safeParse(entry, asOnce).data ?? [])
   return { users: users.filter(({ username }) => named.get(username)?.length === 1), fault }
 }
+
+// Compiling a parser would take longer.
+const asOnce = { error: describeIssue, jitless: true }
 
 const Entries = z.object({ users: z.array(z.unknown()) })
 const Named = z.object({ username: Username })
 
 function parseStrictly(file: string, text: string): User[] {
   try {
-    return UserList.parse(JSON.parse(text), { error: describeIssue }).users
+    return UserList.parse(JSON.parse(text), asOnce).users
   } catch (error) {
     throw new InvalidUsersFile(file, error)
   }

@@ -6,16 +6,27 @@ import { HttpError } from '../problem-details.ts'
 export const maxParamLength = 1024
 
 /**
- * Collects the methods of every path. Call the returned function after the last route: all other methods of these paths
- * then get 405 with `Allow` (RFC 9110, 15.5.6), before a body is received.
+ * Refuses all methods of a path but those of its routes, which are registered later: 405 with `Allow` (RFC 9110, 15.5.6),
+ * before a body is received.
  */
-export function trackMethods(app: FastifyInstance): () => void {
+export function refuseOtherMethods(app: FastifyInstance): void {
   const allowed = new Map<string, Set<string>>()
   const widerPaths = new Map<string, string>()
-  /** Those that match paths of other routes, too. */
-  const overlapping = new Set<string>()
-  const paths = findMyWay({ maxParamLength })
-  const methodsAt = (url = ''): Set<string> | undefined => paths.find('GET', url)?.store
+  /** Whether a path matches paths of other routes, too. */
+  const overlapping = new Map<string, boolean>()
+  let paths: ReturnType<typeof routerOf> | undefined
+  function methodsAt(url = ''): Set<string> | undefined {
+    paths ??= routerOf(allowed, widerPaths)
+    return paths.find('GET', url)?.store
+  }
+  function isOverlapping(url: string): boolean {
+    const known = overlapping.get(url)
+    if (known !== undefined) return known
+    const pattern = new RegExp(`^${url.replace(/:[^/]+/g, '[^/]+').replace('*', '.*')}$`)
+    const overlaps = [...allowed.keys()].some((each) => each !== url && pattern.test(each))
+    overlapping.set(url, overlaps)
+    return overlaps
+  }
   const refusal = (method: string, url?: string) => {
     const known = methodsAt(url)
     // A handler, too, can find nothing.
@@ -32,7 +43,7 @@ export function trackMethods(app: FastifyInstance): () => void {
   app.addHook('onRequest', ({ is404, method, raw, routeOptions }, _reply, done) => {
     if (is404) return done(refusal(method, raw.url))
     // A wider path has this method, but not the path itself.
-    const isDoubtful = overlapping.has(routeOptions.url ?? '')
+    const isDoubtful = isOverlapping(routeOptions.url ?? '')
     const isRefused = isDoubtful && !methodsAt(raw.url)?.has(method)
     done(isRefused ? refusal(method, raw.url) : undefined)
   })
@@ -45,15 +56,16 @@ export function trackMethods(app: FastifyInstance): () => void {
     const { method, url } = readUnknownMethod(error) ?? {}
     if (method && url) error.cause = refusal(method, url)
   })
-  return () => {
-    for (const [url, known] of allowed) {
-      const wider = allowed.get(widerPaths.get(url) ?? '') ?? []
-      paths.on('GET', url, () => undefined, new Set([...known, ...wider]))
-      const pattern = new RegExp(`^${url.replace(/:[^/]+/g, '[^/]+').replace('*', '.*')}$`)
-      const overlaps = [...allowed.keys()].filter((each) => pattern.test(each))
-      if (overlaps.length > 1) overlapping.add(url)
-    }
+}
+
+/** The methods of each path. Built for the first request that needs it: that takes as long as a third of the routes. */
+function routerOf(allowed: Map<string, Set<string>>, widerPaths: Map<string, string>) {
+  const paths = findMyWay({ maxParamLength })
+  for (const [url, known] of allowed) {
+    const wider = allowed.get(widerPaths.get(url) ?? '') ?? []
+    paths.on('GET', url, () => undefined, new Set([...known, ...wider]))
   }
+  return paths
 }
 
 /** The 404 of an unknown path. */

@@ -36,18 +36,15 @@ export class Connection {
       timeout: busyTimeoutMs,
     })
     if (!isReadOnly) {
-      // Before the first page is written, as by the next pragma.
-      if (options.isVacuumed) this.database.pragma('auto_vacuum = incremental')
-      this.database.pragma('journal_mode = WAL')
-      // A large transaction must not leave a large log for ever.
-      this.database.pragma(`journal_size_limit = ${maxLogBytes}`)
+      // `auto_vacuum` before the first page is written. A large transaction must not leave a large log for ever.
+      this.database.exec(`${options.isVacuumed ? 'pragma auto_vacuum = incremental;' : ''}
+        pragma journal_mode = WAL; pragma journal_size_limit = ${maxLogBytes}`)
     }
-    // WAL falls back to NORMAL at each opening; a power cut would then lose the last commits.
-    this.database.pragma('synchronous = FULL')
-    // In a container only the data directory is writable, so temporary tables stay in memory.
-    this.database.pragma('temp_store = MEMORY')
-    // The kernel's page cache has the rest.
-    this.database.pragma('cache_size = -8000')
+    // WAL falls back to NORMAL at each opening; a power cut would then lose the last commits. In a container only the data
+    // directory is writable, so temporary tables stay in memory. The kernel's page cache has what the own one has not.
+    this.database.exec(
+      'pragma synchronous = FULL; pragma temp_store = MEMORY; pragma cache_size = -8000',
+    )
     this.database.function('now_ms', { directOnly: true }, options.now ?? Date.now)
   }
 
