@@ -10,6 +10,9 @@ export interface StoredBlob {
   size: number
 }
 
+/** `isReferenced`: a file has referred to the content since. */
+type EndLease = (isReferenced: boolean) => void
+
 interface StagedBlobOptions {
   /** The file for the bytes that do not stay in memory. */
   file: string
@@ -19,11 +22,11 @@ interface StagedBlobOptions {
   isFlushed: boolean
   memory: StagingMemory
   /** Makes a small content durable and leases it until the returned function is called. */
-  storeSmall: (digest: string, bytes: Uint8Array) => Promise<() => void>
+  storeSmall: (digest: string, bytes: Uint8Array) => Promise<EndLease>
   /** Leases a small content likewise, which the commit of its file makes durable; absent where `storeSmall` leaves it to that. */
-  leaseSmall?: (digest: string) => Promise<() => void>
+  leaseSmall?: (digest: string) => Promise<EndLease>
   /** Makes a flushed file the content of its digest, durably, and leases it likewise. */
-  storeFile: (file: string, blob: StoredBlob) => Promise<() => void>
+  storeFile: (file: string, blob: StoredBlob) => Promise<EndLease>
   /** Called when the block that created the staged content ends. */
   onEnd: () => void
 }
@@ -39,7 +42,8 @@ export class StagedBlob implements AsyncDisposable {
   /** The file has become the content. */
   #isPublished = false
   /** Ends the lease of the stored content. */
-  #storing: Promise<() => void> | undefined
+  #storing: Promise<EndLease> | undefined
+  #isReferenced = false
 
   constructor(options: StagedBlobOptions) {
     const { file, memory, isFlushed, arrived } = options
@@ -113,12 +117,17 @@ export class StagedBlob implements AsyncDisposable {
     return blob
   }
 
+  /** A file refers to the content, or has been removed since. */
+  markReferenced(): void {
+    this.#isReferenced = true
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#options.onEnd()
     await this.#file.close()
     // Another content of the request may have failed while this one was stored.
     const release = await this.#storing?.catch(() => undefined)
-    release?.()
+    release?.(this.#isReferenced)
     if (this.#isPublished) this.#file.release()
     else await this.#file.remove()
   }

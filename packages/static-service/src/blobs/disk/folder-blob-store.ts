@@ -44,6 +44,8 @@ export class FolderBlobStore implements BlobStore {
   readonly #staged = new Set<string>()
   readonly #memory: StagingMemory
   readonly #leases = new BlobLeases()
+  /** Those that the end of a lease collects again. */
+  readonly #lostWhileLeased = new Set<string>()
   #openFiles = 0
 
   /** Creates what is missing and removes the staged contents of an earlier process. */
@@ -120,14 +122,14 @@ export class FolderBlobStore implements BlobStore {
   }
 
   // Without bytes: its file brings them.
-  #storeSmall(digest: string, bytes?: Uint8Array): Promise<() => void> {
+  #storeSmall(digest: string, bytes?: Uint8Array) {
     return this.#leaseStored(digest, async () => {
       await this.#space.demandForRow()
       if (bytes) await this.small.store(digest, 'identity', bytes)
     })
   }
 
-  #storeFile(file: string, blob: StoredBlob): Promise<() => void> {
+  #storeFile(file: string, blob: StoredBlob) {
     return this.#leaseStored(blob.digest, async () => {
       await this.#space.demandForFile()
       return this.#large.publish(file, blob)
@@ -241,25 +243,27 @@ export class FolderBlobStore implements BlobStore {
   }
 
   // Leased until the returned function is called, which collects the content if no file refers to it.
-  async #leaseStored(digest: string, store: () => Promise<void>): Promise<() => void> {
+  async #leaseStored(digest: string, store: () => Promise<void>) {
     const release = this.#leases.acquire(digest)
-    const end = () => {
+    const end = (isReferenced: boolean) => {
       release()
-      this.collect([digest])
+      if (this.#lostWhileLeased.delete(digest) || !isReferenced) this.collect([digest])
     }
     try {
       await this.#leases.run(digest, store)
       return end
     } catch (error) {
-      end()
+      end(false)
       throw error
     }
   }
 
   // Whether it is done: false to be tried again.
   async #remove(digest: string): Promise<boolean> {
-    // The end of the lease collects it again.
-    if (this.#leases.isLeased(digest)) return true
+    if (this.#leases.isLeased(digest)) {
+      this.#lostWhileLeased.add(digest)
+      return true
+    }
     if (await this.#options.isReferenced(digest)) return true
     // Checked after the references, never before: backUp() relies on this order.
     if (this.#options.isBackedUp?.()) return false

@@ -1,6 +1,7 @@
 import { HttpError } from '@domains-and-files/http'
 import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
+import { parentOf } from '../../files/path-segments.ts'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import { fromPlain, WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'
@@ -39,6 +40,7 @@ class SqliteCatalog extends Catalog {
   readonly #writer: WorkerRpc<WriteWorkerMethods>
   readonly #reader: WorkerRpc<ReadWorkerMethods>
   readonly #find
+  readonly #isDirectory
   readonly #totals
 
   constructor(database: SqliteSql, { file, options }: { file: string; options: CatalogOptions }) {
@@ -53,6 +55,7 @@ class SqliteCatalog extends Catalog {
     connection.pragma('query_only = 1')
     const byPath = sql`select ${fileColumns} from files where path = ${''}`
     this.#find = connection.prepare<[string], FileRow>(textOf(byPath))
+    this.#isDirectory = connection.prepare<[string]>('select 1 from directories where path = ?')
     this.#totals = connection.prepare<[], Totals & { newestVersion: string | null }>(
       textOf(totalsStatement),
     )
@@ -83,6 +86,14 @@ class SqliteCatalog extends Catalog {
 
   override findNow(path: string): FileRow | undefined {
     return this.#find.get(path)
+  }
+
+  // As the query of all storages, in most cases with look-ups that stay prepared.
+  override async findTarget(path: string) {
+    const row = this.#find.get(path)
+    if (row) return { row, conflicts: false }
+    const isNew = !this.#isDirectory.get(path) && this.#isDirectory.get(parentOf(path))
+    return isNew ? { row, conflicts: false } : super.findTarget(path)
   }
 
   status(): CatalogStatus {

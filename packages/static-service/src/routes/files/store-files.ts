@@ -169,7 +169,7 @@ interface StoredFiles {
 /** A content that has arrived, and the path it goes to. */
 export interface Arrival {
   path: string
-  draft: Pick<StagedBlob, 'head' | 'keep'>
+  draft: Pick<StagedBlob, 'head' | 'keep' | 'markReferenced'>
 }
 
 /**
@@ -196,6 +196,7 @@ export async function storeFiles(
     }),
   )
   const { rows, wasNew } = await catalog.put(files, conditions, actorOf(request), arrived)
+  for (const { draft } of arrivals) draft.markReferenced()
   for (const row of rows) onStored(row)
   return { stored: await describe(rows), wasNew }
 }
