@@ -110,6 +110,27 @@ test.each(sizes)(
 )
 
 test.each(sizes)(
+  'a %s content whose file is removed before its upload ends is gone after that',
+  async (_size, content) => {
+    const { store, dataDir } = await open()
+    {
+      await using draft = store.draft()
+      await draft.write(Buffer.from(content))
+      await draft.seal()
+      const { digest } = await draft.keep()
+      draft.markReferenced()
+      store.collect([digest])
+      await store.settle()
+      expect(storedIn(dataDir)).toHaveLength(1)
+    }
+
+    await store.settle()
+
+    expect(storedIn(dataDir)).toEqual([])
+  },
+)
+
+test.each(sizes)(
   'a %s content that is being read stays readable until it is closed',
   async (_size, content) => {
     const { store, add, referenced, dataDir } = await open()
