@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Flows } from '../tester.ts'
+import { type Flows, manageUsers } from '../tester.ts'
 
 /** Private folders, and links to what is in them. */
 export const sharingFlows: Flows = {
@@ -41,5 +41,21 @@ export const sharingFlows: Flows = {
     await tester.text('private').waitFor()
     await tester.checkAccessibility('a private file')
     await tester.picture('file-private')
+  },
+
+  'offers an editor links, but not the rule of a folder, which is for admins': async (tester) => {
+    const { page, everything } = tester
+    manageUsers(everything, ['add', 'sheila', '--role', 'editor'], 'password-of-sheila')
+    await (await tester.filesApi()).upload('team/one.txt', 'one')
+    await tester.logOut()
+    await tester.logIn('sheila', 'password-of-sheila')
+
+    await tester.goTo('/files/team/')
+    await tester.button(/^Share$/).click()
+    await tester.text('No links yet').waitFor()
+    assert.equal(await page.getByLabel('Private folder').count(), 0)
+    await tester.button('Make a link').click()
+    const link = (await page.locator('[data-secret]').textContent()) ?? ''
+    assert.equal((await fetch(`${link.replace(/\/$/, '')}/one.txt`)).status, 200)
   },
 }
