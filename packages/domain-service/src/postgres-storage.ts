@@ -9,8 +9,8 @@ import {
   registerGauges,
 } from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
-import { CallBudget } from './budget/call-budget.ts'
-import { SharedCallQuota } from './budget/shared-call-quota.ts'
+import { CallQuota } from './budget/call-quota.ts'
+import { SharedBudget } from './budget/shared-budget.ts'
 import type { Config } from './config.ts'
 import { DomainListStore } from './domain-list/list-store.ts'
 import { ChallengeStore } from './ledger/challenge-store.ts'
@@ -46,9 +46,9 @@ export async function openPostgresStorage(
   const { account, limits, timeoutMs } = config
   const accountName = `${account.url} ${account.userName}`
   const replica = randomUUID()
-  const budget = new CallBudget(postgres, { account: accountName, replica })
+  const budget = await SharedBudget.open(postgres, { account: accountName, replica })
   const isAvailable = () => postgres.isAvailable
-  const quota = await SharedCallQuota.open({ limits, budget, isAvailable, clock })
+  const quota = await CallQuota.open({ limits, budget, clock })
   const leases = openLeases(postgres, { replica, log, ttlMs: timeoutMs + leaseMarginMs })
   registerDatabaseMetrics(metrics, postgres)
   registerLeaseMetrics(metrics, leases)

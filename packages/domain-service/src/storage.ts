@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import type { Clock, Logger, Metrics } from '@domains-and-files/http'
 import { openDataDir, type Postgres, type Sql, SqliteSql } from '@domains-and-files/persistence'
-import type { CallQuota } from './budget/call-quota.ts'
-import { CallStore, LocalCallQuota } from './budget/local-call-quota.ts'
+import { CallQuota } from './budget/call-quota.ts'
+import { LocalBudget } from './budget/local-budget.ts'
 import type { Config } from './config.ts'
 import type { ListTurns } from './domain-list/list-reader.ts'
 import { DomainListStore } from './domain-list/list-store.ts'
@@ -60,9 +60,9 @@ export async function openEmbeddedStorage({ config, log, clock }: Surroundings):
     // A forgotten call is one call too many at most, and an fsync per call would delay everything else.
     const counter = database.unsynced
     const accountName = `${account.url} ${account.userName}`
-    const store = new CallStore(counter, accountName, (error) =>
-      log.error({ err: error }, 'registrar calls not stored; counting in memory'),
-    )
+    const onFailure = (error: unknown) =>
+      log.error({ err: error }, 'registrar calls not stored; counting in memory')
+    const budget = await LocalBudget.open(counter, { account: accountName, clock, onFailure })
     const givenZones = new GivenZones(counter)
     await givenZones
       .forgetWrites()
@@ -72,13 +72,13 @@ export async function openEmbeddedStorage({ config, log, clock }: Surroundings):
       ledger: new Ledger({ sql: database }),
       challenges: new ChallengeStore(database),
       givenZones,
-      quota: await LocalCallQuota.open({ limits, store, clock }),
+      quota: await CallQuota.open({ limits, budget, clock }),
       domainList: { store: new DomainListStore(counter, accountName) },
       openQueue: (options) => new WriteQueue(options),
       isActive: () => true,
       startTasks: (run) => run(),
       close: async () => {
-        await store.settle()
+        await budget.settle()
         await close()
       },
     }

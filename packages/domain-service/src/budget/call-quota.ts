@@ -1,6 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { type Clock, systemClock } from '@domains-and-files/http'
+import { type Clock, databaseProblem, systemClock, type Timer } from '@domains-and-files/http'
+import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { registrarUnavailable } from '../errors.ts'
+import {
+  type BudgetChanges,
+  type BudgetState,
+  type CallBudget,
+  type Hold,
+  holdMs,
+} from './call-budget.ts'
 import {
   type CallLimit,
   CallWindows,
@@ -11,8 +19,6 @@ import {
 import { KeptPlaces, type OpenedReservation, Reservation } from './reservations.ts'
 import { type WaitingCall, WaitingCalls } from './waiting-calls.ts'
 
-export type { Priority, WindowState }
-
 export interface ReserveOptions {
   priority?: Priority
   /** Infinity: waits however long. */
@@ -21,72 +27,87 @@ export interface ReserveOptions {
   callers?: readonly string[]
 }
 
-export interface QuotaOptions {
+interface Options {
   limits: CallLimit[]
+  budget: CallBudget
   /** How long a call or a reservation waits for slots before 503 `registrar_busy`. */
   maxWaitMs?: number
   clock?: Clock
 }
 
-/** Slots held for the calls of one write round. */
-export interface Hold {
-  id: string
-  priority: Priority
-  slots: number
-  /** By the monotonic clock; its slots may be gone then. */
-  expiresAt: number
-}
-
 type Request = Pick<WaitingCall, 'priority' | 'calls' | 'caller'> & { maxWaitMs: number }
-
-/** How a call that waits ends. */
-export type Grant = Pick<PromiseWithResolvers<void>, 'resolve' | 'reject'>
 
 // A round under way cannot be refused without harm: it waits until the calls of a whole minute have become free.
 const followUpWaitMs = 61_000
 
+/** Slots may come free at another process at any time. */
+const retryMs = 250
+/** How old the counts of `state` are at most where several processes count. */
+const refreshMs = 1_000
+
 /**
  * The calls that the registrar allows, in sliding windows, kept across restarts. Calls get slots by priority; callers take
- * turns. As soon as no slot can come free within the wait: 503 `registrar_busy` with Retry-After.
+ * turns. As soon as no slot can come free within the wait: 503 `registrar_busy` with Retry-After. Each turn counts what
+ * others have taken from the budget since, and takes what is free: writes go first across processes.
  */
-export abstract class CallQuota {
-  protected readonly queue = new WaitingCalls()
-  protected readonly limits: CallLimit[]
-  protected readonly clock: Clock
-  protected windows: CallWindows
-  /** No call is made before this time: the registrar reported too many, whatever we counted. */
-  protected blockedUntil = 0
+export class CallQuota {
+  readonly #budget: CallBudget
+  readonly #queue = new WaitingCalls()
+  readonly #limits: CallLimit[]
+  readonly #clock: Clock
   readonly #maxWaitMs: number
   readonly #places: KeptPlaces
+  #windows: CallWindows
+  /** The last call that `windows` counts. */
+  #lastId = 0
+  /** No call is made before this time: the registrar reported too many, whatever we counted. */
+  #blockedUntil = 0
+  /** The budget's clock minus that of this process. */
+  #clockOffset = 0
+  #released: string[] = []
+  #pauseMs = 0
+  #isPublished = false
+  #isRunning = false
+  #isDue = false
+  #refreshing: NodeJS.Timeout | undefined
+  #retry: Timer | undefined
+  /** What the turn under way takes: it becomes effective as a whole or not at all. */
+  #taken = nothing()
+  #granted: Pick<PromiseWithResolvers<void>, 'resolve' | 'reject'>[] = []
 
-  constructor({ limits, maxWaitMs = 10_000, clock = systemClock }: QuotaOptions) {
-    this.limits = limits
-    this.clock = clock
-    this.windows = new CallWindows(limits)
+  private constructor({ limits, budget, maxWaitMs = 10_000, clock = systemClock }: Options) {
+    this.#limits = limits
+    this.#budget = budget
+    this.#clock = clock
+    this.#windows = new CallWindows(limits)
     this.#maxWaitMs = maxWaitMs
-    this.#places = new KeptPlaces({ clock, now: () => this.now(), serve: () => this.serve() })
+    const [now, serve] = [() => this.#now(), () => this.#serve()]
+    this.#places = new KeptPlaces({ clock, now, serve })
+    if (budget.isShared) this.#refreshing = setInterval(serve, refreshMs).unref()
+  }
+
+  /** Counts the calls that were made before. */
+  static async open(options: Options): Promise<CallQuota> {
+    const quota = new CallQuota(options)
+    await quota.#refresh()
+    return quota
   }
 
   /** Whether every counted call is stored; false while the storage fails. */
-  abstract get isStored(): boolean
+  get isStored(): boolean {
+    return this.#budget.isStored
+  }
+
   /** The registrar reported too many calls: no call for so long. */
-  abstract pause(milliseconds: number): void
-  /** The time by which slots come free. */
-  protected abstract now(): number
-  /** Looks for free slots. */
-  protected abstract serve(): void
-  // The following are called while waiting calls are served: what is taken counts once `settle` resolves its grant.
-  protected abstract count(priority: Priority): void
-  protected abstract hold(hold: Hold): void
-  /** One of the held slots becomes a call. */
-  protected abstract useHeld(hold: Hold): void
-  protected abstract settle(grant: Grant): void
-  protected abstract release(hold: Hold, unused: number): void
+  pause(milliseconds: number) {
+    this.#pauseMs = Math.max(this.#pauseMs, milliseconds)
+    this.#serve()
+  }
 
   /** Resolves when one call may be made; the call is counted then. */
   take(priority: Priority): Promise<void> {
     const request = { priority, calls: 1, maxWaitMs: this.#waitOf(priority) }
-    return this.#wait(request, () => this.count(priority)).granted
+    return this.#wait(request, () => this.#count(priority)).granted
   }
 
   /**
@@ -109,32 +130,34 @@ export abstract class CallQuota {
 
   /** How long so many calls take that are made one by one as slots come free; an upper estimate. */
   waitMs(priority: Priority, calls: number): number {
-    const now = this.now()
-    return Math.max(0, this.blockedUntil - now, this.windows.lastOf(priority, calls, now) - now)
+    const now = this.#now()
+    return Math.max(0, this.#blockedUntil - now, this.#windows.lastOf(priority, calls, now) - now)
   }
 
   state(): WindowState[] {
-    return this.windows.state(this.now())
+    return this.#windows.state(this.#now())
   }
 
   hours(): HourOfCalls[] {
-    return this.windows.hours(this.now())
+    return this.#windows.hours(this.#now())
   }
 
   /** Whether less than half of the readers' share of the shortest window is left. */
   get readsAreScarce(): boolean {
-    return this.windows.readsAreScarce(this.now())
+    return this.#windows.readsAreScarce(this.#now())
   }
 
   /** Calls and reservations that wait for slots. */
   get waiting(): number {
-    return this.queue.size
+    return this.#queue.size
   }
 
   /** Refuses everything that waits. */
   close() {
+    clearInterval(this.#refreshing)
+    this.#retry?.cancel()
     this.#places.close()
-    this.queue.clear(registrarUnavailable(5))
+    this.#queue.clear(registrarUnavailable(5))
   }
 
   #waitOf(priority: Priority): number {
@@ -144,21 +167,21 @@ export abstract class CallQuota {
 
   #open(request: Request): OpenedReservation {
     const { priority } = request
-    const slots = Math.min(request.calls, this.windows.most(priority))
+    const slots = Math.min(request.calls, this.#windows.most(priority))
     const hold = { id: randomUUID(), priority, slots, expiresAt: Number.POSITIVE_INFINITY }
-    const waiting = this.#wait({ ...request, calls: slots }, () => this.hold(hold))
+    const waiting = this.#wait({ ...request, calls: slots }, () => this.#hold(hold))
     const followUp = () => this.take('follow-up')
     // A held slot waits only while the registrar wants no calls at all.
     const held = { priority: 'follow-up', calls: 0, maxWaitMs: followUpWaitMs } as const
     const reservation = new Reservation(slots, {
       use: () =>
         performance.now() < hold.expiresAt
-          ? this.#wait(held, () => this.useHeld(hold)).granted
+          ? this.#wait(held, () => this.#useHeld(hold)).granted
           : followUp(),
       followUp,
-      release: (unused) => {
-        this.release(hold, unused)
-        this.serve()
+      release: () => {
+        this.#released.push(hold.id)
+        this.#serve()
       },
     })
     return { ...waiting, reservation }
@@ -168,15 +191,120 @@ export abstract class CallQuota {
     const { promise: granted, resolve, reject } = Promise.withResolvers<void>()
     const call: WaitingCall = {
       ...request,
-      deadline: this.now() + maxWaitMs,
+      deadline: this.#now() + maxWaitMs,
       grant: () => {
         take()
-        this.settle({ resolve, reject })
+        this.#granted.push({ resolve, reject })
       },
       refuse: reject,
     }
-    this.queue.add(call)
-    this.serve()
+    this.#queue.add(call)
+    this.#serve()
     return { call, granted }
   }
+
+  // The budget's clock.
+  #now(): number {
+    return Math.round(this.#clockOffset + this.#clock.now())
+  }
+
+  // The following are called while waiting calls are served: what is taken counts once the turn is stored.
+
+  #count(priority: Priority) {
+    this.#windows.count(priority, this.#now())
+    this.#taken.calls.push(priority)
+  }
+
+  #hold(hold: Hold) {
+    this.#windows.hold(hold.priority, hold.slots)
+    this.#taken.holds.push(hold)
+    this.#renew(hold)
+  }
+
+  /** One of the held slots becomes a call. */
+  #useHeld(hold: Hold) {
+    this.#windows.hold(hold.priority, -1)
+    this.#count(hold.priority)
+    this.#taken.used.push(hold.id)
+    this.#renew(hold)
+  }
+
+  #renew(hold: Hold) {
+    if (this.#budget.isShared) hold.expiresAt = performance.now() + holdMs
+  }
+
+  #serve() {
+    this.#isDue = true
+    if (!this.#isRunning) void this.#run()
+  }
+
+  async #run() {
+    this.#isRunning = true
+    await Promise.resolve() // Calls of one event-loop turn share a transaction.
+    while (this.#isDue) {
+      this.#isDue = false
+      this.#retry?.cancel()
+      const hasWork = this.#queue.size + this.#released.length + this.#pauseMs > 0
+      if (hasWork || this.#isPublished) await this.#takeTurn()
+      else await this.#refresh().catch(() => undefined) // The probe reports it.
+    }
+    this.#isRunning = false
+  }
+
+  async #takeTurn() {
+    this.#taken = nothing()
+    this.#granted = []
+    const given = { released: this.#released.splice(0), pauseMs: this.#pauseMs }
+    this.#pauseMs = 0
+    let wakeAt = Infinity
+    try {
+      this.#lastId = await this.#budget.turn(given, this.#since, (state) => {
+        wakeAt = this.#take(state)
+        return this.#taken
+      })
+      for (const { resolve } of this.#granted) resolve()
+      this.#isPublished = this.#queue.size > 0
+    } catch (error) {
+      // No call was made, whether or not its slot was taken.
+      const cause = new DatabaseUnavailableError(error)
+      const failure = databaseProblem(cause) ?? cause
+      // What was counted meanwhile may not have been stored.
+      this.#windows = new CallWindows(this.#limits)
+      this.#lastId = 0
+      for (const { reject } of this.#granted) reject(failure)
+      this.#queue.clear(failure)
+    }
+    const waitMs = Math.min(wakeAt - this.#now(), this.#budget.isShared ? retryMs : Infinity)
+    if (this.#queue.size > 0 && waitMs < Infinity)
+      this.#retry = this.#clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
+  }
+
+  /** @returns when to try again. */
+  #take(state: BudgetState): number {
+    this.#adopt(state)
+    const { now, blockedUntil, waiters } = state
+    const turn = { windows: this.#windows, now, blockedUntil, others: waiters }
+    const wakeAt = this.#queue.serve(turn)
+    this.#taken.waiting = this.#queue.slots
+    return wakeAt
+  }
+
+  get #since() {
+    return { id: this.#lastId, keepMs: this.#windows.keepMs }
+  }
+
+  async #refresh() {
+    const state = await this.#budget.read(this.#since)
+    this.#adopt(state)
+    this.#lastId = state.calls.at(-1)?.id ?? this.#lastId
+  }
+
+  #adopt({ now, blockedUntil, calls, holds }: BudgetState) {
+    this.#clockOffset = now - this.#clock.now()
+    this.#blockedUntil = blockedUntil
+    for (const { priority, at } of calls) this.#windows.count(priority, at)
+    this.#windows.replaceHolds(holds)
+  }
 }
+
+const nothing = (): BudgetChanges => ({ calls: [], holds: [], used: [], waiting: new Map() })

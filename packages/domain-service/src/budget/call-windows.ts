@@ -97,11 +97,6 @@ export class CallWindows {
     ]
   }
 
-  /** Counts calls of earlier processes, oldest first. A clock that was set back must not block for ever. */
-  restore(calls: StoredCall[], now: number) {
-    for (const { at, priority } of calls) this.count(priority, Math.min(at, now))
-  }
-
   count(priority: string, at: number) {
     for (const log of this.#logsOf(priority)) log.add(at)
   }

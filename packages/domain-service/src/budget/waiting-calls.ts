@@ -29,7 +29,7 @@ interface Turn {
   /** No call is granted before this time. */
   blockedUntil: number
   /** New slots that other processes wait for, by priority: those of a better priority go first. */
-  others?: ReadonlyMap<Priority, number>
+  others: readonly { priority: Priority; calls: number }[]
 }
 
 /**
@@ -80,7 +80,7 @@ export class WaitingCalls {
    * Grants in order until a call finds no room; refuses all those that cannot be granted in time.
    * @returns when to try again; Infinity if nothing waits.
    */
-  serve({ windows, now, blockedUntil, others = new Map() }: Turn): number {
+  serve({ windows, now, blockedUntil, others }: Turn): number {
     const ahead = new Map<Priority, number>()
     const waiting: (WaitingCall & { turn: number })[] = []
     let wakeAt = Number.POSITIVE_INFINITY
@@ -130,12 +130,12 @@ const rank = ({ calls, priority }: WaitingCall) => (calls === 0 ? -1 : prioritie
 
 function withBetter(
   ahead: Map<Priority, number>,
-  others: ReadonlyMap<Priority, number>,
+  others: Turn['others'],
   call: WaitingCall,
 ): Map<Priority, number> {
-  if (others.size === 0) return ahead
+  if (others.length === 0) return ahead
   const all = new Map(ahead)
-  for (const [priority, calls] of others)
+  for (const { priority, calls } of others)
     if (priorities.indexOf(priority) < rank(call)) increase(all, priority, calls)
   return all
 }

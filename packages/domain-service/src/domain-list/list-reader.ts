@@ -1,5 +1,5 @@
 import { type Clock, delay, type Logger } from '@domains-and-files/http'
-import type { Priority } from '../budget/call-quota.ts'
+import type { Priority } from '../budget/call-windows.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import type { DomainEntry } from '../registrar/responses.ts'
 import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'

@@ -1,5 +1,6 @@
 import { type Clock, delay, type Histogram, HttpError, type Logger } from '@domains-and-files/http'
-import type { CallQuota, Priority } from '../budget/call-quota.ts'
+import type { CallQuota } from '../budget/call-quota.ts'
+import type { Priority } from '../budget/call-windows.ts'
 import type { Reservation } from '../budget/reservations.ts'
 import { domainNotFound, registrarUnavailable } from '../errors.ts'
 import { CallFailed } from './call-failed.ts'

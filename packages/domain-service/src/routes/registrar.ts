@@ -1,7 +1,6 @@
 import { type App, answers, type HeaderDoc } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { WindowState } from '../budget/call-quota.ts'
-import { windowMs } from '../budget/call-windows.ts'
+import { type WindowState, windowMs } from '../budget/call-windows.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import type { ZoneSweep } from '../zones/zone-watch.ts'

@@ -1,19 +1,22 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
+import { CallQuota } from '../../src/budget/call-quota.ts'
 import { parseRate } from '../../src/budget/call-windows.ts'
-import { LocalCallQuota } from '../../src/budget/local-call-quota.ts'
+import { LocalBudget } from '../../src/budget/local-budget.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { openEmbedded } from '../support/ledger.ts'
 
 async function openQuota() {
   const clock = new FakeClock()
-  const store = { load: async () => [], add: () => undefined, isComplete: () => true }
+  const options = { account: 'account', clock, onFailure: () => undefined }
+  const budget = await LocalBudget.open(openEmbedded(clock.now), options)
   const limits = parseRate('20/minute,700/hour,8000/day') ?? []
-  return { clock, quota: await LocalCallQuota.open({ limits, store, clock }) }
+  return { clock, quota: await CallQuota.open({ limits, budget, clock }) }
 }
 
 /** One write: it takes its slots as soon as it can. */
-async function write(quota: LocalCallQuota, ...callers: string[]) {
+async function write(quota: CallQuota, ...callers: string[]) {
   using reservation = await quota.reserve(3, { callers })
   for (let call = 0; call < 3; call++) await reservation.use()
 }
@@ -25,7 +28,7 @@ const refusalOf = (writing: Promise<void>) =>
   )
 
 /** Caller `hog`, with so many writes at once, each of which is tried again every second. */
-function startHog(quota: LocalCallQuota, clock: FakeClock, count: number) {
+function startHog(quota: CallQuota, clock: FakeClock, count: number) {
   let isOver = false
   let tick = Promise.withResolvers<void>()
   const loop = async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { CallQuota } from '../../src/budget/call-quota.ts'
 import { parseRate } from '../../src/budget/call-windows.ts'
-import { CallStore, LocalCallQuota } from '../../src/budget/local-call-quota.ts'
+import { LocalBudget } from '../../src/budget/local-budget.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { openEmbedded } from '../support/ledger.ts'
 
@@ -13,10 +14,13 @@ async function setUp(rate = registrarRate) {
   const clock = new FakeClock()
   const sql = openEmbedded(clock.now)
   const failures: unknown[] = []
-  const store = new CallStore(sql, 'account', (error) => failures.push(error))
+  const onFailure = (error: unknown) => void failures.push(error)
+  const open = () => LocalBudget.open(sql, { account: 'account', clock, onFailure })
+  let budget = await open()
   const restart = async () => {
-    await store.settle()
-    return LocalCallQuota.open({ limits: parseRate(rate) ?? [], store, clock })
+    await budget.settle()
+    budget = await open()
+    return CallQuota.open({ limits: parseRate(rate) ?? [], budget, clock })
   }
   return { clock, quota: await restart(), restart, database: sql.database, failures }
 }
@@ -42,7 +46,7 @@ function watch<Value>(promise: Promise<Value>) {
   return seen
 }
 
-const takeAll = async (quota: LocalCallQuota, calls: number) => {
+const takeAll = async (quota: CallQuota, calls: number) => {
   for (let call = 0; call < calls; call++) await quota.take('write')
 }
 
@@ -270,6 +274,7 @@ test('after the registrar reports too many calls none is made for a while, reser
   quota.pause(1_000)
 
   const states = [watch(round.use()), watch(quota.take('read'))]
+  await clock.advance(0)
   await clock.advance(999)
   expect(states.map(({ state }) => state)).toEqual(['waiting', 'waiting'])
   await clock.advance(1)

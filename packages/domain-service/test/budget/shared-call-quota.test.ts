@@ -1,8 +1,8 @@
 import type { Postgres } from '@domains-and-files/persistence'
 import { expect, test, vi } from 'vitest'
-import { CallBudget } from '../../src/budget/call-budget.ts'
+import { CallQuota } from '../../src/budget/call-quota.ts'
 import { type Priority, parseRate } from '../../src/budget/call-windows.ts'
-import { SharedCallQuota } from '../../src/budget/shared-call-quota.ts'
+import { SharedBudget } from '../../src/budget/shared-budget.ts'
 import { makeDatabase, stopDatabaseTime } from '../support/databases.ts'
 import { realRate } from '../support/start.ts'
 
@@ -11,16 +11,15 @@ async function openQuotas(count: number, rate: string, maxWaitMs = 500) {
   const stack = new AsyncDisposableStack()
   const { postgres } = stack.use(await makeDatabase())
   const open = async (replica: string, account = 'account') => {
-    const quota = await SharedCallQuota.open({
+    const quota = await CallQuota.open({
       limits: parseRate(rate) ?? [],
-      budget: new CallBudget(postgres, { account, replica }),
-      isAvailable: () => true,
+      budget: await SharedBudget.open(postgres, { account, replica }),
       maxWaitMs,
     })
     stack.defer(() => quota.close())
     return quota
   }
-  const quotas: [SharedCallQuota, ...SharedCallQuota[]] = [await open('0')]
+  const quotas: [CallQuota, ...CallQuota[]] = [await open('0')]
   while (quotas.length < count) quotas.push(await open(String(quotas.length)))
   return { postgres, quotas, open, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }
@@ -28,7 +27,7 @@ async function openQuotas(count: number, rate: string, maxWaitMs = 500) {
 const countWaiters = async (postgres: Postgres) =>
   (await postgres.query('select replica from domain_service.call_waiters')).length
 
-const leftOf = (quota: SharedCallQuota) => quota.state()[0]?.left
+const leftOf = (quota: CallQuota) => quota.state()[0]?.left
 
 test('three replicas that ask at once get no more calls together than the account has', async () => {
   await using set = await openQuotas(3, '20/minute')

@@ -1,10 +1,12 @@
 import { createLogger, systemClock } from '@domains-and-files/http'
 import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test } from 'vitest'
+import { CallQuota } from '../../src/budget/call-quota.ts'
+import { LocalBudget } from '../../src/budget/local-budget.ts'
 import { marginMs } from '../../src/budget/call-windows.ts'
-import { LocalCallQuota } from '../../src/budget/local-call-quota.ts'
 import { RegistrarClient } from '../../src/registrar/client.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { openEmbedded } from '../support/ledger.ts'
 import { apiKey, realRate, start } from '../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
@@ -99,13 +101,12 @@ test('errors about one domain neither open the breaker for others nor degrade he
 test('a zone of unknown email type is not sent: a guess could end e-mail forwarding', async () => {
   await using sandbox = await startSandbox({ apiUser: 'tester', apiKey, rate: 'off' })
   const account = { url: sandbox.url, apiUser: 'tester', apiKey, userName: 'tester' }
+  const options = { account: 'tester', clock: systemClock, onFailure: () => undefined }
+  const budget = await LocalBudget.open(openEmbedded(), options)
   const client = new RegistrarClient({
     account: { ...account, clientIp: '127.0.0.1' },
     timeoutMs: 1_000,
-    quota: await LocalCallQuota.open({
-      limits: [{ calls: 20, window: 'minute' }],
-      store: memoryStore,
-    }),
+    quota: await CallQuota.open({ limits: [{ calls: 20, window: 'minute' }], budget }),
     clock: systemClock,
     log: createLogger({ name: 'test', level: 'silent' }),
   })
@@ -120,5 +121,3 @@ test('a zone of unknown email type is not sent: a guess could end e-mail forward
 
   expect(sandbox.calls).toEqual([])
 })
-
-const memoryStore = { load: async () => [], add: () => undefined, isComplete: () => true }

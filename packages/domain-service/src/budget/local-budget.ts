@@ -1,0 +1,122 @@
+import type { Clock } from '@domains-and-files/http'
+import { join, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import type { BudgetChanges, BudgetState, CallBudget, Hold, Since } from './call-budget.ts'
+import type { StoredCall } from './call-windows.ts'
+
+const calls = name('calls')
+
+interface Options {
+  account: string
+  clock: Clock
+  /** Called once per outage. */
+  onFailure: (error: unknown) => void
+}
+
+/**
+ * The budget of the only process that calls the registrar: in memory, with its calls in SQLite, so that a restart does not
+ * exceed the registrar's limits. A full or failing disk loses nothing for this process: calls not stored yet are kept and
+ * stored with a later one.
+ */
+export class LocalBudget implements CallBudget {
+  readonly isShared = false
+  readonly #sql: Sql
+  readonly #options: Options
+  readonly #holds = new Map<string, Pick<Hold, 'priority' | 'slots'>>()
+  /** Calls of earlier processes that are not given out yet, oldest first. */
+  #earlier: BudgetState['calls']
+  #blockedUntil = 0
+  /** Calls made before that count no more. */
+  #outdated = 0
+  #unstored: StoredCall[] = []
+  #isFailing = false
+  #flushing: Promise<void> | undefined
+
+  private constructor(database: Sql, options: Options, earlier: BudgetState['calls']) {
+    this.#sql = database
+    this.#options = options
+    this.#earlier = earlier
+  }
+
+  static async open(database: Sql, options: Options): Promise<LocalBudget> {
+    const now = options.clock.now()
+    const made = await database.all<BudgetState['calls'][number]>(
+      sql`select id, at, priority from ${calls} where account = ${options.account} order by at`,
+    )
+    // A clock that was set back must not block for ever.
+    const earlier = made.map((call) => ({ ...call, at: Math.min(call.at, now) }))
+    return new LocalBudget(database, options, earlier)
+  }
+
+  // While calls cannot be stored, this tries again.
+  get isStored(): boolean {
+    if (this.#isFailing) this.#flush()
+    return !this.#isFailing
+  }
+
+  async read(): Promise<BudgetState> {
+    return {
+      now: this.#options.clock.now(),
+      blockedUntil: this.#blockedUntil,
+      calls: this.#earlier.splice(0),
+      holds: [...this.#holds.values()],
+      waiters: [],
+    }
+  }
+
+  async turn(
+    { released, pauseMs }: { released: string[]; pauseMs: number },
+    { keepMs }: Since,
+    take: (state: BudgetState) => BudgetChanges,
+  ): Promise<number> {
+    for (const id of released) this.#holds.delete(id)
+    const state = await this.read()
+    const { now } = state
+    if (pauseMs > 0) this.#blockedUntil = Math.max(this.#blockedUntil, now + pauseMs)
+    const taken = take({ ...state, blockedUntil: this.#blockedUntil })
+    for (const { id, priority, slots } of taken.holds) this.#holds.set(id, { priority, slots })
+    for (const id of taken.used) {
+      const hold = this.#holds.get(id)
+      if (hold) hold.slots -= 1
+    }
+    this.#outdated = now - keepMs
+    this.#unstored.push(...taken.calls.map((priority) => ({ at: now, priority })))
+    this.#unstored = this.#unstored.filter(({ at }) => at > this.#outdated)
+    this.#flush()
+    return 0
+  }
+
+  /** Resolves when what was counted is stored, or cannot be. */
+  async settle(): Promise<void> {
+    await this.#flushing
+  }
+
+  // In the background: a call that cannot be stored must not fail a read.
+  #flush() {
+    this.#flushing ??= this.#storeAll().finally(() => {
+      this.#flushing = undefined
+    })
+  }
+
+  async #storeAll() {
+    try {
+      while (this.#unstored.length > 0) {
+        const some = new Set(this.#unstored)
+        await this.#sql.transaction((transaction) => this.#insert(transaction, some))
+        this.#unstored = this.#unstored.filter((call) => !some.has(call))
+        this.#isFailing = false
+      }
+    } catch (error) {
+      if (!this.#isFailing) this.#options.onFailure(error)
+      this.#isFailing = true
+    }
+  }
+
+  async #insert(transaction: SqlTransaction, some: Set<StoredCall>) {
+    const { account } = this.#options
+    await transaction.run(
+      sql`delete from ${calls} where account = ${account} and at <= ${this.#outdated}`,
+    )
+    const rows = Array.from(some, ({ at, priority }) => sql`(${account}, ${at}, ${priority})`)
+    await transaction.run(sql`insert into ${calls} (account, at, priority) values ${join(rows)}`)
+  }
+}

@@ -1,0 +1,132 @@
+import {
+  join,
+  list,
+  name,
+  now,
+  type Postgres,
+  type SqlTransaction,
+  sql,
+} from '@domains-and-files/persistence'
+import { leaseNow } from '../ledger/replicas/leases.ts'
+import {
+  type BudgetChanges,
+  type BudgetState,
+  type CallBudget,
+  holdMs,
+  type Since,
+} from './call-budget.ts'
+import type { Priority } from './call-windows.ts'
+
+const waiterMs = 3_000
+
+const budgets = name('budgets')
+const calls = name('calls')
+const holds = name('call_holds')
+const waiters = name('call_waiters')
+
+/** The budget of all replicas, in the database. A turn locks it, so that processes take from it one after another. */
+export class SharedBudget implements CallBudget {
+  readonly isShared = true
+  readonly #sql: Postgres
+  readonly #account: string
+  readonly #replica: string
+
+  private constructor(database: Postgres, { account, replica }: Process) {
+    this.#sql = database
+    this.#account = account
+    this.#replica = replica
+  }
+
+  /** Creates the budget of an account that has none. */
+  static async open(database: Postgres, process: Process): Promise<SharedBudget> {
+    await database.run(
+      sql`insert into ${budgets} (account) values (${process.account}) on conflict do nothing`,
+    )
+    return new SharedBudget(database, process)
+  }
+
+  get isStored(): boolean {
+    return this.#sql.isAvailable
+  }
+
+  read(since: Since): Promise<BudgetState> {
+    return this.#read(this.#sql, since)
+  }
+
+  turn(
+    { released, pauseMs }: { released: string[]; pauseMs: number },
+    since: Since,
+    take: (state: BudgetState) => BudgetChanges,
+  ): Promise<number> {
+    return this.#sql.transaction(async (transaction) => {
+      // Locks the budget, too.
+      await transaction.run(sql`update ${budgets} set blocked_until = greatest(blocked_until,
+        case when ${pauseMs} > 0 then ${now} + ${pauseMs} else 0 end) where account = ${this.#account}`)
+      if (released.length > 0)
+        await transaction.run(sql`delete from ${holds} where id in (${list(released)})`)
+      const state = await this.#read(transaction, since)
+      const changes = take(state)
+      await this.#take(transaction, changes)
+      await this.#publish(transaction, changes.waiting)
+      const last = await this.#count(transaction, changes.calls, since)
+      return last ?? state.calls.at(-1)?.id ?? since.id
+    })
+  }
+
+  // One statement, since every turn of every replica waits for it.
+  async #read(database: SqlTransaction, since: Since) {
+    const row = await database.get<{ state: BudgetState }>(sql`select json_build_object(
+        'now', ${now},
+        'blockedUntil', blocked_until,
+        'calls', coalesce((select json_agg(json_build_object('id', id, 'at', at, 'priority', priority) order by id)
+          from ${calls} where calls.account = budgets.account and id > ${since.id} and at > ${now} - ${since.keepMs}), '[]'),
+        'holds', coalesce((select json_agg(json_build_object('priority', priority, 'slots', slots))
+          from ${holds} where call_holds.account = budgets.account and until > ${leaseNow}), '[]'),
+        'waiters', coalesce((select json_agg(json_build_object('priority', priority, 'calls', calls))
+          from ${waiters} where call_waiters.account = budgets.account and replica <> ${this.#replica}
+            and until > ${leaseNow}), '[]')
+      ) as state from ${budgets} where account = ${this.#account}`)
+    if (!row) throw new Error('no budget')
+    return row.state
+  }
+
+  async #take(transaction: SqlTransaction, taken: BudgetChanges) {
+    for (const { id, priority, slots } of taken.holds)
+      await transaction.run(sql`insert into ${holds} (id, account, priority, slots, until)
+        values (${id}, ${this.#account}, ${priority}, ${slots}, ${leaseNow} + ${holdMs})`)
+    for (const id of taken.used)
+      await transaction.run(
+        sql`update ${holds} set slots = slots - 1, until = ${leaseNow} + ${holdMs} where id = ${id}`,
+      )
+    if (taken.used.length > 0)
+      await transaction.run(
+        sql`delete from ${holds} where id in (${list(taken.used)}) and slots <= 0`,
+      )
+  }
+
+  async #publish(transaction: SqlTransaction, waiting: ReadonlyMap<Priority, number>) {
+    await transaction.run(
+      sql`delete from ${waiters} where account = ${this.#account} and replica = ${this.#replica}`,
+    )
+    for (const [priority, count] of waiting)
+      await transaction.run(sql`insert into ${waiters} (account, replica, priority, calls, until)
+        values (${this.#account}, ${this.#replica}, ${priority}, ${count}, ${leaseNow} + ${waiterMs})`)
+  }
+
+  // Deletes calls that no window counts any more, and holds that have expired, too.
+  async #count(transaction: SqlTransaction, made: Priority[], { keepMs }: Since) {
+    if (made.length === 0) return undefined
+    const ofAccount = sql`account = ${this.#account}`
+    const rows = await transaction.all<{ id: number }>(sql`
+      with outdated as (delete from ${calls} where ${ofAccount} and at <= ${now} - ${keepMs}),
+        expired as (delete from ${holds} where ${ofAccount} and until <= ${leaseNow})
+      insert into ${calls} (account, at, priority)
+      values ${join(made.map((priority) => sql`(${this.#account}, ${now}, ${priority})`))} returning id`)
+    return Math.max(...rows.map(({ id }) => id))
+  }
+}
+
+interface Process {
+  account: string
+  replica: string
+}
