@@ -2,13 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Clock, databaseProblem, systemClock, type Timer } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { registrarUnavailable } from '../errors.ts'
-import {
-  type BudgetChanges,
-  type BudgetState,
-  type CallBudget,
-  type Hold,
-  holdMs,
-} from './call-budget.ts'
+import { type BudgetState, type CallBudget, type Hold, holdMs, noChanges } from './call-budget.ts'
 import {
   type CallLimit,
   CallWindows,
@@ -40,9 +34,8 @@ type Request = Pick<WaitingCall, 'priority' | 'calls' | 'caller'> & { maxWaitMs:
 // A round under way cannot be refused without harm: it waits until the calls of a whole minute have become free.
 const followUpWaitMs = 61_000
 
-/** Slots may come free at another process at any time. */
+// Where several processes count: slots may come free at any time, and this old are the counts of `state` at most.
 const retryMs = 250
-/** How old the counts of `state` are at most where several processes count. */
 const refreshMs = 1_000
 
 /**
@@ -64,15 +57,14 @@ export class CallQuota {
   #blockedUntil = 0
   /** The budget's clock minus that of this process. */
   #clockOffset = 0
-  #released: string[] = []
-  #pauseMs = 0
-  #isPublished = false
+  /** What the next turn tells the budget. */
+  #given = { released: [] as string[], pauseMs: 0 }
   #isRunning = false
   #isDue = false
   #refreshing: NodeJS.Timeout | undefined
   #retry: Timer | undefined
   /** What the turn under way takes: it becomes effective as a whole or not at all. */
-  #taken = nothing()
+  #taken = noChanges()
   #granted: Pick<PromiseWithResolvers<void>, 'resolve' | 'reject'>[] = []
 
   private constructor({ limits, budget, maxWaitMs = 10_000, clock = systemClock }: Options) {
@@ -81,8 +73,8 @@ export class CallQuota {
     this.#clock = clock
     this.#windows = new CallWindows(limits)
     this.#maxWaitMs = maxWaitMs
-    const [now, serve] = [() => this.#now(), () => this.#serve()]
-    this.#places = new KeptPlaces({ clock, now, serve })
+    const serve = () => this.#serve()
+    this.#places = new KeptPlaces({ clock, now: () => this.#now(), serve })
     if (budget.isShared) this.#refreshing = setInterval(serve, refreshMs).unref()
   }
 
@@ -100,7 +92,7 @@ export class CallQuota {
 
   /** The registrar reported too many calls: no call for so long. */
   pause(milliseconds: number) {
-    this.#pauseMs = Math.max(this.#pauseMs, milliseconds)
+    this.#given.pauseMs = Math.max(this.#given.pauseMs, milliseconds)
     this.#serve()
   }
 
@@ -180,7 +172,7 @@ export class CallQuota {
           : followUp(),
       followUp,
       release: () => {
-        this.#released.push(hold.id)
+        this.#given.released.push(hold.id)
         this.#serve()
       },
     })
@@ -244,18 +236,19 @@ export class CallQuota {
     while (this.#isDue) {
       this.#isDue = false
       this.#retry?.cancel()
-      const hasWork = this.#queue.size + this.#released.length + this.#pauseMs > 0
-      if (hasWork || this.#isPublished) await this.#takeTurn()
+      const { released, pauseMs } = this.#given
+      const published = this.#taken.waiting.size
+      if (this.#queue.size + released.length + pauseMs + published > 0) await this.#takeTurn()
       else await this.#refresh().catch(() => undefined) // The probe reports it.
     }
     this.#isRunning = false
   }
 
   async #takeTurn() {
-    this.#taken = nothing()
+    this.#taken = noChanges()
     this.#granted = []
-    const given = { released: this.#released.splice(0), pauseMs: this.#pauseMs }
-    this.#pauseMs = 0
+    const given = this.#given
+    this.#given = { released: [], pauseMs: 0 }
     let wakeAt = Infinity
     try {
       this.#lastId = await this.#budget.turn(given, this.#since, (state) => {
@@ -263,7 +256,6 @@ export class CallQuota {
         return this.#taken
       })
       for (const { resolve } of this.#granted) resolve()
-      this.#isPublished = this.#queue.size > 0
     } catch (error) {
       // No call was made, whether or not its slot was taken.
       const cause = new DatabaseUnavailableError(error)
@@ -282,9 +274,7 @@ export class CallQuota {
   /** @returns when to try again. */
   #take(state: BudgetState): number {
     this.#adopt(state)
-    const { now, blockedUntil, waiters } = state
-    const turn = { windows: this.#windows, now, blockedUntil, others: waiters }
-    const wakeAt = this.#queue.serve(turn)
+    const wakeAt = this.#queue.serve({ ...state, windows: this.#windows })
     this.#taken.waiting = this.#queue.slots
     return wakeAt
   }
@@ -306,5 +296,3 @@ export class CallQuota {
     this.#windows.replaceHolds(holds)
   }
 }
-
-const nothing = (): BudgetChanges => ({ calls: [], holds: [], used: [], waiting: new Map() })

@@ -29,7 +29,7 @@ interface Turn {
   /** No call is granted before this time. */
   blockedUntil: number
   /** New slots that other processes wait for, by priority: those of a better priority go first. */
-  others: readonly { priority: Priority; calls: number }[]
+  waiters: readonly { priority: Priority; calls: number }[]
 }
 
 /**
@@ -80,7 +80,7 @@ export class WaitingCalls {
    * Grants in order until a call finds no room; refuses all those that cannot be granted in time.
    * @returns when to try again; Infinity if nothing waits.
    */
-  serve({ windows, now, blockedUntil, others }: Turn): number {
+  serve({ windows, now, blockedUntil, waiters }: Turn): number {
     const ahead = new Map<Priority, number>()
     const waiting: (WaitingCall & { turn: number })[] = []
     let wakeAt = Number.POSITIVE_INFINITY
@@ -89,7 +89,7 @@ export class WaitingCalls {
         call.refuse(registrarBusy(1))
         continue
       }
-      const request = { ...call, ahead: withBetter(ahead, others, call) }
+      const request = { ...call, ahead: withBetter(ahead, waiters, call) }
       const freeAt = Math.max(blockedUntil, windows.earliest(request, now))
       if (waiting.length === 0 && freeAt <= now) {
         this.#grant(call)
@@ -130,12 +130,12 @@ const rank = ({ calls, priority }: WaitingCall) => (calls === 0 ? -1 : prioritie
 
 function withBetter(
   ahead: Map<Priority, number>,
-  others: Turn['others'],
+  waiters: Turn['waiters'],
   call: WaitingCall,
 ): Map<Priority, number> {
-  if (others.length === 0) return ahead
+  if (waiters.length === 0) return ahead
   const all = new Map(ahead)
-  for (const { priority, calls } of others)
+  for (const { priority, calls } of waiters)
     if (priorities.indexOf(priority) < rank(call)) increase(all, priority, calls)
   return all
 }
