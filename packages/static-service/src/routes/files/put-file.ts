@@ -24,11 +24,12 @@ import {
 } from './store-files.ts'
 import type { UploadDependencies } from './uploads.ts'
 
-/** Routes whose handlers read bodies of any content type themselves. */
+/** Routes whose handlers read bodies of any content type, but without a content coding, themselves. */
 export async function registerRawBodies(app: App, register: (scope: App) => void) {
   await app.register(async (scope) => {
-    // Ignored, also where it is malformed: the framework would refuse it.
     scope.addHook('preParsing', async ({ headers }) => {
+      refuseContentCoding(headers)
+      // Ignored, also where it is malformed: the framework would refuse it.
       delete headers['content-type']
     })
     scope.removeAllContentTypeParsers()
@@ -84,7 +85,6 @@ export function putFile(app: App, dependencies: UploadDependencies) {
       const path = readUrlPath(url, request.params['*'])
       // Everything that the headers decide, before the first byte of the body.
       if (headers['content-range'] !== undefined) throw partialPut()
-      refuseContentCoding(headers)
       const digests = checkDigests(headers)
       await limits.checkTarget(path, conditionsOf(headers))
       await limits.checkLength(path, headers)
@@ -134,7 +134,6 @@ export function putContent(app: App, { catalog, store, limits }: UploadDependenc
       schema: putContentSchema(limits.maxBytes),
     },
     async (request, reply) => {
-      refuseContentCoding(request.headers)
       await limits.checkLength(noPath, request.headers)
       await using draft = store.draft()
       await stageBody(request, draft, { count: limits.meter(noPath) })

@@ -26,7 +26,7 @@ import {
 import { checkDigests } from '../../files/content-digest.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { actorOf, requireWrittenDirectory } from '../callers.ts'
-import { conditionsOf, readBody, refuseContentCoding } from '../files/store-files.ts'
+import { conditionsOf, readBody } from '../files/store-files.ts'
 import { Change, describeChange } from '../history/changes.ts'
 import { NewVersion } from '../history/versions.ts'
 import { change, file } from '../openapi-examples.ts'
@@ -148,7 +148,6 @@ export function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
     },
     async (request, reply) => {
       const directory = readTreePath(request)
-      refuseContentCoding(request.headers)
       const { id: callerId } = callerOf(request)
       await using arrivals = new TreeArrivals({ ...dependencies, callerId })
       const { source, bytes } = await receive(request, directory, { arrivals, ...dependencies })

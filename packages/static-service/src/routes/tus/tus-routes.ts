@@ -7,13 +7,11 @@ import { encodePath } from '../../files/file-path.ts'
 import type { Upload, Uploads, UploadWriter } from '../../uploads/uploads.ts'
 import { requirePath } from '../callers.ts'
 import { registerRawBodies } from '../files/put-file.ts'
-import { conditionsOf, readBody, refuseContentCoding, storeFiles } from '../files/store-files.ts'
+import { conditionsOf, readBody, storeFiles } from '../files/store-files.ts'
 import type { UploadDependencies } from '../files/uploads.ts'
 import * as tus from './tus-schemas.ts'
 
-interface Dependencies extends UploadDependencies {
-  uploads: Uploads
-}
+type Dependencies = UploadDependencies & { uploads: Uploads }
 
 /**
  * Routes of /api/uploads/: tus 1.0.0 with creation, creation-with-upload, creation-defer-length, expiration, termination and
@@ -24,11 +22,9 @@ export async function registerResumableRoutes(app: App, dependencies: Dependenci
     scope.addHook('onRequest', async ({ method, headers, raw }) => {
       if (method === 'OPTIONS') return
       if (headers['tus-resumable'] !== '1.0.0') throw errors.tusVersionNotSupported()
-      if (method !== 'PATCH' && !hasBody(raw)) return
-      refuseContentCoding(headers)
       const { 'content-type': type = '' } = headers
-      if (!/^application\/offset\+octet-stream\s*(?:;|$)/i.test(type))
-        throw errors.notOffsetStream()
+      const isOffsetStream = /^application\/offset\+octet-stream\s*(?:;|$)/i.test(type)
+      if (!isOffsetStream && (method === 'PATCH' || hasBody(raw))) throw errors.notOffsetStream()
     })
     scope.addHook('onSend', async (_request, reply) => {
       reply.header('tus-resumable', '1.0.0').header('cache-control', 'no-store')
@@ -38,11 +34,9 @@ export async function registerResumableRoutes(app: App, dependencies: Dependenci
 }
 
 function addRoutes(app: App, dependencies: Dependencies) {
-  const { maxBytes } = dependencies.limits
-  const { create: schema, ofUpload } = tus.schemas(maxBytes)
   const abilities = {
     'tus-version': '1.0.0',
-    'tus-max-size': String(maxBytes),
+    'tus-max-size': String(dependencies.limits.maxBytes),
     'tus-extension':
       'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
     'tus-checksum-algorithm': 'sha1,sha256',
@@ -57,10 +51,10 @@ function addRoutes(app: App, dependencies: Dependencies) {
       reply.code(204).headers(abilities).send(),
     )
   for (const each of urls)
-    app.post(each, { config, schema }, (request, reply) =>
+    app.post(each, { config, schema: tus.creationSchema }, (request, reply) =>
       create(exchangeOf(request, reply), request.query.folder),
     )
-  for (const [method, schema] of Object.entries(ofUpload)) {
+  for (const [method, schema] of Object.entries(tus.methodSchemas)) {
     const handler = (request: FastifyRequest & { params: { id: string } }, reply: FastifyReply) => {
       const { 'x-http-method-override': override = method } = request.headers
       const named = method === 'POST' ? String(override).toUpperCase() : method
@@ -68,7 +62,7 @@ function addRoutes(app: App, dependencies: Dependencies) {
       if (!handle) throw methodNotAllowed(named, Object.keys(handlers).join(', '))
       return handle(exchangeOf(request, reply), request.params.id)
     }
-    app.route({ method, url, config, schema, handler })
+    app.route({ method, url, config, schema: { ...schema, params: tus.params }, handler })
   }
 }
 

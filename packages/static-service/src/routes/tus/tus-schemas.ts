@@ -88,65 +88,61 @@ const headers: Record<string, HeaderDoc> = {
   'upload-offset': { description: 'Bytes that are durable', example: '8388608' },
 }
 
-const params = z.object({ id: z.string().meta({ examples: ['5f0c1a52'] }) })
-
 const folder = z.string().meta({ description: 'Directory of `filename`', examples: ['notes'] })
 
-/** Of the creation, and of the methods of an upload. */
-export function schemas(maxBytes: number) {
-  const shared = {
-    tags: ['files'],
-    requestHeaders,
-    errors: [
-      errors.malformedTus('Send either Upload-Length or Upload-Defer-Length: 1'),
-      errors.concatenationNotSupported(),
-      errors.uploadNotFound(),
-      errors.offsetConflict(8_388_608),
-      errors.uploadEnded(),
-      errors.tusVersionNotSupported(),
-      errors.uploadLengthExceeded(104_857_600),
-      errors.fileTooLarge(maxBytes),
-      errors.notOffsetStream(),
-      errors.uploadLocked(),
-      errors.tooManyUploads(100),
-      errors.checksumMismatch(),
-      ...uploadErrors,
-    ],
-  }
-  return {
-    create: {
-      operationId: 'createUpload',
-      summary: 'Begin a resumable upload',
-      description:
-        'tus 1.0.0, for any of its clients. The file takes the path in `Upload-Metadata`, or its `filename` in the directory of the query. A body of `application/offset+octet-stream` is the first bytes.',
-      ...shared,
-      querystring: z.strictObject({ folder: folder.optional() }),
-      ...answers(201, 'Created; with all bytes, the file is stored', z.undefined(), headers),
-    },
-    ofUpload: {
-      HEAD: { hide: true, params },
-      POST: { hide: true, params }, // With its method in a header.
-      PATCH: {
-        operationId: 'appendToUpload',
-        summary: 'Append bytes to an upload',
-        description:
-          'The request that completes the file stores it, and responds with its `Content-Location`, `ETag` and `Repr-Digest`. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.',
-        ...shared,
-        params,
-        consumes: ['application/offset+octet-stream'],
-        body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
-        ...answers(204, 'The bytes are durable', z.undefined(), headers),
-      },
-      DELETE: {
-        operationId: 'deleteUpload',
-        summary: 'Remove an unfinished upload',
-        description: 'The file of a finished one stays.',
-        ...shared,
-        params,
-        ...answers(204, 'Removed'),
-      },
-    },
-  }
+const shared = {
+  tags: ['files'],
+  requestHeaders,
+  errors: [
+    errors.malformedTus('Send either Upload-Length or Upload-Defer-Length: 1'),
+    errors.concatenationNotSupported(),
+    errors.uploadNotFound(),
+    errors.offsetConflict(8_388_608),
+    errors.uploadEnded(),
+    errors.tusVersionNotSupported(),
+    errors.uploadLengthExceeded(104_857_600),
+    errors.fileTooLarge(10_737_418_240),
+    errors.notOffsetStream(),
+    errors.uploadLocked(),
+    errors.tooManyUploads(100),
+    errors.checksumMismatch(),
+    ...uploadErrors,
+  ],
+}
+
+export const creationSchema = {
+  operationId: 'createUpload',
+  summary: 'Begin a resumable upload',
+  description:
+    'tus 1.0.0, for any of its clients. The file takes the path in `Upload-Metadata`, or its `filename` in the directory of the query. A body of `application/offset+octet-stream` is the first bytes.',
+  ...shared,
+  querystring: z.strictObject({ folder: folder.optional() }),
+  ...answers(201, 'Created; with all bytes, the file is stored', z.undefined(), headers),
+}
+
+export const params = z.object({ id: z.string().meta({ examples: ['5f0c1a52'] }) })
+
+/** By the methods of an upload. */
+export const methodSchemas = {
+  HEAD: { hide: true },
+  POST: { hide: true }, // With its method in a header.
+  PATCH: {
+    operationId: 'appendToUpload',
+    summary: 'Append bytes to an upload',
+    description:
+      'The request that completes the file stores it, and responds with its `Content-Location`, `ETag` and `Repr-Digest`. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.',
+    ...shared,
+    consumes: ['application/offset+octet-stream'],
+    body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
+    ...answers(204, 'The bytes are durable', z.undefined(), headers),
+  },
+  DELETE: {
+    operationId: 'deleteUpload',
+    summary: 'Remove an unfinished upload',
+    description: 'The file of a finished one stays.',
+    ...shared,
+    ...answers(204, 'Removed'),
+  },
 }
 
 /** Response headers that a page of another origin may read. */
