@@ -28,107 +28,44 @@ interface Dependencies {
   zones: ZoneWriter
 }
 
-/** The routes of /api/changes. */
-export function registerChangeRoutes(app: App, dependencies: Dependencies) {
-  listChanges(app, dependencies)
-  getChange(app, dependencies)
-  cancelChange(app, dependencies)
-  releaseHeld(app, dependencies)
-  cancelHeld(app, dependencies)
+const listSchema = {
+  operationId: 'listChanges',
+  summary: 'List changes of all domains, newest first',
+  description: 'Changes of the domains that the caller may see, whatever their status.',
+  tags: ['history'],
+  querystring: z.strictObject({
+    ...pageQuery(50, 200),
+    ...afterChange,
+    domain: DomainName.optional().meta({ description: 'only of this domain' }),
+    by: z.string().optional().meta({ description: 'only by this user' }),
+    status: z.enum(changeStatuses).optional(),
+    since: z.iso
+      .datetime({ offset: true, error: 'must be a time such as 2027-01-15T09:30:00Z' })
+      .optional()
+      .meta({ description: 'only requested at or after this time' }),
+  }),
+  ...answers(200, 'One page of changes', longListSchema('changes', Change)),
 }
 
-function listChanges(app: App, { ledger }: Dependencies) {
-  app.get(
-    path,
-    {
-      config: { access: 'viewer' },
-      serializerCompiler: uncheckedJson,
-      schema: {
-        operationId: 'listChanges',
-        summary: 'List changes of all domains, newest first',
-        description: 'Changes of the domains that the caller may see, whatever their status.',
-        tags: ['history'],
-        querystring: z.strictObject({
-          ...pageQuery(50, 200),
-          ...afterChange,
-          domain: DomainName.optional().meta({ description: 'only of this domain' }),
-          by: z.string().optional().meta({ description: 'only by this user' }),
-          status: z.enum(changeStatuses).optional(),
-          since: z.iso
-            .datetime({ offset: true, error: 'must be a time such as 2027-01-15T09:30:00Z' })
-            .optional()
-            .meta({ description: 'only requested at or after this time' }),
-        }),
-        ...answers(200, 'One page of changes', longListSchema('changes', Change)),
-      },
-    },
-    async (request, reply) => {
-      const { page, page_size, after, since, ...filter } = request.query
-      const caller = callerOf(request)
-      const seen = {
-        ...filter,
-        domains: caller.domains,
-        since: since === undefined ? undefined : new Date(since),
-      }
-      const { changes, total, next } = await ledger.list(seen, { page, page_size, after })
-      return {
-        changes: changes.map((change) => describeChange(change, { caller })),
-        pagination: paginate(request.query, total),
-        next: nextOf(request, reply, next),
-      }
-    },
-  )
+const getSchema = {
+  operationId: 'getChange',
+  summary: 'Read one change and its outcome',
+  description: 'Poll this after a `202` until its state is final.',
+  tags: ['history'],
+  params: AtChange,
+  errors: [changeNotFound(7)],
+  ...answers(200, 'The change', Change),
 }
 
-function getChange(app: App, { ledger }: Dependencies) {
-  app.get(
-    `${path}/:id`,
-    {
-      config: { access: 'viewer', enforcesRecordLimits: true },
-      schema: {
-        operationId: 'getChange',
-        summary: 'Read one change and its outcome',
-        description: 'Poll this after a `202` until its state is final.',
-        tags: ['history'],
-        params: AtChange,
-        errors: [changeNotFound(7)],
-        ...answers(200, 'The change', Change),
-      },
-    },
-    async (request, reply) => {
-      const caller = callerOf(request)
-      const change = await findVisible(ledger, request.params.id, caller)
-      if (!caller.readsAll) requireOwn(change, caller)
-      setRetryAfter(reply, change)
-      return describeChange(change, { caller, zones: await ledger.zonesOf(change.id) })
-    },
-  )
-}
-
-function cancelChange(app: App, { ledger, zones }: Dependencies) {
-  app.delete(
-    `${path}/:id`,
-    {
-      config: { access: 'editor', enforcesRecordLimits: true },
-      schema: {
-        operationId: 'cancelChange',
-        summary: 'Cancel a queued or proposed change',
-        description:
-          'Only a change that is still queued, or that the caller has proposed; nothing of it is sent.',
-        tags: ['history'],
-        params: AtChange,
-        errors: [changeNotFound(7), changeNotQueued(7, 'sending')],
-        ...answers(200, 'The cancelled change', Change),
-      },
-    },
-    async (request) => {
-      const caller = callerOf(request)
-      const change = await findVisible(ledger, request.params.id, caller)
-      requireOwn(change, caller)
-      if (change.status === 'proposed' && change.by !== caller.username) throw ownProposal()
-      return describeChange(await zones.changes.cancel(change.id), { caller })
-    },
-  )
+const cancelSchema = {
+  operationId: 'cancelChange',
+  summary: 'Cancel a queued or proposed change',
+  description:
+    'Only a change that is still queued, or that the caller has proposed; nothing of it is sent.',
+  tags: ['history'],
+  params: AtChange,
+  errors: [changeNotFound(7), changeNotQueued(7, 'sending')],
+  ...answers(200, 'The cancelled change', Change),
 }
 
 const HeldChanges = z
@@ -138,44 +75,65 @@ const HeldChanges = z
 const aboutHeld =
   'After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made. An admin limited to domains decides about the changes of these domains.'
 
-function releaseHeld(app: App, { ledger, zones }: Dependencies) {
-  app.post(
-    `${path}/held/release`,
-    {
-      config: { access: 'admin' },
-      schema: {
-        operationId: 'releaseHeldChanges',
-        summary: 'Carry out the queued changes of a restored backup',
-        description: aboutHeld,
-        tags: ['operations'],
-        ...answers(200, 'The changes are queued', HeldChanges),
-      },
-    },
-    async (request) => {
-      const count = await ledger.endHold({ cancel: false, domains: callerOf(request).domains })
-      zones.changes.wake()
-      return { count }
-    },
-  )
+const releaseHeldSchema = {
+  operationId: 'releaseHeldChanges',
+  summary: 'Carry out the queued changes of a restored backup',
+  description: aboutHeld,
+  tags: ['operations'],
+  ...answers(200, 'The changes are queued', HeldChanges),
 }
 
-function cancelHeld(app: App, { ledger }: Dependencies) {
-  app.delete(
-    `${path}/held`,
-    {
-      config: { access: 'admin' },
-      schema: {
-        operationId: 'cancelHeldChanges',
-        summary: 'Cancel the queued changes of a restored backup',
-        description: aboutHeld,
-        tags: ['operations'],
-        ...answers(200, 'The changes are cancelled', HeldChanges),
-      },
-    },
-    async (request) => ({
-      count: await ledger.endHold({ cancel: true, domains: callerOf(request).domains }),
-    }),
-  )
+const cancelHeldSchema = {
+  operationId: 'cancelHeldChanges',
+  summary: 'Cancel the queued changes of a restored backup',
+  description: aboutHeld,
+  tags: ['operations'],
+  ...answers(200, 'The changes are cancelled', HeldChanges),
+}
+
+/** The routes of /api/changes. */
+export function registerChangeRoutes(app: App, { ledger, zones }: Dependencies) {
+  const listed = { config: { access: 'viewer' }, serializerCompiler: uncheckedJson } as const
+  app.get(path, { ...listed, schema: listSchema }, async (request, reply) => {
+    const { page, page_size, after, since, ...filter } = request.query
+    const caller = callerOf(request)
+    const seen = {
+      ...filter,
+      domains: caller.domains,
+      since: since === undefined ? undefined : new Date(since),
+    }
+    const { changes, total, next } = await ledger.list(seen, { page, page_size, after })
+    return {
+      changes: changes.map((change) => describeChange(change, { caller })),
+      pagination: paginate(request.query, total),
+      next: nextOf(request, reply, next),
+    }
+  })
+  const read = { access: 'viewer', enforcesRecordLimits: true } as const
+  app.get(`${path}/:id`, { config: read, schema: getSchema }, async (request, reply) => {
+    const caller = callerOf(request)
+    const change = await findVisible(ledger, request.params.id, caller)
+    if (!caller.readsAll) requireOwn(change, caller)
+    setRetryAfter(reply, change)
+    return describeChange(change, { caller, zones: await ledger.zonesOf(change.id) })
+  })
+  const config = { ...read, access: 'editor' } as const
+  app.delete(`${path}/:id`, { config, schema: cancelSchema }, async (request) => {
+    const caller = callerOf(request)
+    const change = await findVisible(ledger, request.params.id, caller)
+    requireOwn(change, caller)
+    if (change.status === 'proposed' && change.by !== caller.username) throw ownProposal()
+    return describeChange(await zones.changes.cancel(change.id), { caller })
+  })
+  const [held, admin] = [`${path}/held`, { access: 'admin' }] as const
+  app.post(`${held}/release`, { config: admin, schema: releaseHeldSchema }, async (request) => {
+    const count = await ledger.endHold({ cancel: false, domains: callerOf(request).domains })
+    zones.changes.wake()
+    return { count }
+  })
+  app.delete(held, { config: admin, schema: cancelHeldSchema }, async (request) => ({
+    count: await ledger.endHold({ cancel: true, domains: callerOf(request).domains }),
+  }))
 }
 
 /** @throws 404 for a change of a domain that the caller may not see. */

@@ -146,107 +146,76 @@ interface DomainSources {
 
 const tags = ['domains']
 
-/** GET /api/domains, …/info and …/dns/nameservers. Returns the caches that they read through, for metrics. */
-export function registerDomainRoutes(app: App, { registrar, domains, cacheTtlMs }: DomainSources) {
-  const infos = new ResponseCache<DomainInfo>(registrar.cacheOptions(cacheTtlMs))
-  const nameservers = new ResponseCache<Nameservers>(registrar.cacheOptions(cacheTtlMs))
-  registerDomainList(app, domains)
-  registerDomainInfo(app, infos, registrar)
-  registerNameservers(app, nameservers, registrar)
-  return { infos, nameservers }
-}
-
-function registerDomainList(app: App, domains: DomainList) {
-  app.get(
-    '/api/domains',
-    {
-      config: { access: 'viewer' },
-      serializerCompiler: uncheckedJson,
-      schema: {
-        operationId: 'listDomains',
-        summary: 'List the domains of the account',
-        description:
-          'From a list kept here and refreshed every few minutes, so a search costs no call to the registrar. Callers limited to some domains see only those. `list_type` and `sort_by` are case-insensitive. While a large account is read for the first time: 503 with Retry-After for callers who may not see all.',
-        tags,
-        querystring: ListDomains,
-        requestHeaders: takesFresh,
-        errors: registrarFailures,
-        ...answers(200, 'One page; empty past the end', DomainPage, cacheHeaders),
-      },
-    },
-    async (request, reply) => {
-      const { query } = request
-      const caller = callerOf(request)
-      const found = await domains.select(
-        {
-          listType: query.list_type,
-          searchTerm: query.search ?? query.search_term,
-          sortBy: query.sort ?? query.sort_by ?? 'NAME',
-          page: query.page,
-          pageSize: query.page_size,
-        },
-        {
-          isVisible: caller.domains ? (name) => allowsDomain(caller, name) : undefined,
-          wantsFresh: wantsFresh(request),
-        },
-      )
-      setAgeHeader(reply, found)
-      return { domains: found.domains.map(withInstant), pagination: paginate(query, found.total) }
-    },
-  )
-}
-
-function registerDomainInfo(
-  app: App,
-  cache: ResponseCache<DomainInfo>,
-  registrar: RegistrarClient,
-) {
-  app.get(
-    '/api/domains/:domain/info',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        ...cachedSchema,
-        operationId: 'getDomain',
-        summary: 'Describe a domain',
-        description: 'As the registrar describes it; null where it says nothing.',
-        ...answers(200, 'The domain', DomainInfoAnswer, cacheHeaders),
-      },
-    },
-    async (request, reply) =>
-      withInstant(await readCached(request, reply, cache, (domain) => registrar.info(domain))),
-  )
-}
-
-function registerNameservers(
-  app: App,
-  cache: ResponseCache<Nameservers>,
-  registrar: RegistrarClient,
-) {
-  app.get(
-    '/api/domains/:domain/dns/nameservers',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        ...cachedSchema,
-        operationId: 'listNameservers',
-        summary: 'List the nameservers of a domain',
-        description: 'As the registrar has them. They are changed at the registrar.',
-        ...answers(200, 'Its nameservers', NameserversAnswer, cacheHeaders),
-      },
-    },
-    async (request, reply) => ({
-      domain: domainOf(request).name,
-      ...(await readCached(request, reply, cache, (domain) => registrar.nameservers(domain))),
-    }),
-  )
-}
-
 const cachedSchema = {
   tags,
   params: AtDomain,
   requestHeaders: takesFresh,
   errors: domainFailures,
+}
+
+const listDomainsSchema = {
+  operationId: 'listDomains',
+  summary: 'List the domains of the account',
+  description:
+    'From a list kept here and refreshed every few minutes, so a search costs no call to the registrar. Callers limited to some domains see only those. `list_type` and `sort_by` are case-insensitive. While a large account is read for the first time: 503 with Retry-After for callers who may not see all.',
+  tags,
+  querystring: ListDomains,
+  requestHeaders: takesFresh,
+  errors: registrarFailures,
+  ...answers(200, 'One page; empty past the end', DomainPage, cacheHeaders),
+}
+
+const getDomainSchema = {
+  ...cachedSchema,
+  operationId: 'getDomain',
+  summary: 'Describe a domain',
+  description: 'As the registrar describes it; null where it says nothing.',
+  ...answers(200, 'The domain', DomainInfoAnswer, cacheHeaders),
+}
+
+const listNameserversSchema = {
+  ...cachedSchema,
+  operationId: 'listNameservers',
+  summary: 'List the nameservers of a domain',
+  description: 'As the registrar has them. They are changed at the registrar.',
+  ...answers(200, 'Its nameservers', NameserversAnswer, cacheHeaders),
+}
+
+/** GET /api/domains, …/info and …/dns/nameservers. Returns the caches that they read through, for metrics. */
+export function registerDomainRoutes(app: App, { registrar, domains, cacheTtlMs }: DomainSources) {
+  const infos = new ResponseCache<DomainInfo>(registrar.cacheOptions(cacheTtlMs))
+  const nameservers = new ResponseCache<Nameservers>(registrar.cacheOptions(cacheTtlMs))
+  const path = '/api/domains'
+  const config = { access: 'viewer' } as const
+  const listed = { config, serializerCompiler: uncheckedJson, schema: listDomainsSchema }
+  app.get(path, listed, async (request, reply) => {
+    const { query } = request
+    const caller = callerOf(request)
+    const found = await domains.select(
+      {
+        listType: query.list_type,
+        searchTerm: query.search ?? query.search_term,
+        sortBy: query.sort ?? query.sort_by ?? 'NAME',
+        page: query.page,
+        pageSize: query.page_size,
+      },
+      {
+        isVisible: caller.domains ? (name) => allowsDomain(caller, name) : undefined,
+        wantsFresh: wantsFresh(request),
+      },
+    )
+    setAgeHeader(reply, found)
+    return { domains: found.domains.map(withInstant), pagination: paginate(query, found.total) }
+  })
+  app.get(`${path}/:domain/info`, { config, schema: getDomainSchema }, async (request, reply) =>
+    withInstant(await readCached(request, reply, infos, (domain) => registrar.info(domain))),
+  )
+  const ofDns = { config, schema: listNameserversSchema }
+  app.get(`${path}/:domain/dns/nameservers`, ofDns, async (request, reply) => ({
+    domain: domainOf(request).name,
+    ...(await readCached(request, reply, nameservers, (domain) => registrar.nameservers(domain))),
+  }))
+  return { infos, nameservers }
 }
 
 /** What the registrar says about the domain of the path; sets its age. */

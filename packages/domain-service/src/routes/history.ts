@@ -54,139 +54,105 @@ interface Dependencies {
   zones: ZoneWriter
 }
 
+const listSchema = {
+  operationId: 'listHistory',
+  summary: 'List who changed what in a domain, newest first',
+  description:
+    'Changes made through this service that reached the registrar. Costs no call to the registrar.',
+  tags,
+  errors: [domainNotFound(exampleDomain)],
+  params: AtDomain,
+  querystring: z.strictObject({ ...pageQuery(50, 200), ...afterChange }),
+  ...answers(200, 'One page of the history', longListSchema('history', HistoryEntry)),
+}
+
+const getSchema = {
+  operationId: 'getHistoryEntry',
+  summary: 'Read one change with the whole zone before and after it',
+  description: 'A restore writes one of these two zones.',
+  tags,
+  params: AtEntry,
+  errors: notFound,
+  ...answers(200, 'The change, and both zones', EntryWithZones),
+}
+
+const restoreSchema = {
+  ...writeSchema,
+  ...zoneAnswers,
+  operationId: 'restoreZone',
+  summary: 'Restore the zone as it was before a change',
+  description:
+    'With `to=after`: as the change left it. A write like any other: `dry_run=true` previews it, and the history records it.',
+  tags,
+  errors: [...writeFailures, ...notFound],
+  params: AtEntry,
+  querystring: z.strictObject({
+    ...writeQuery,
+    to: z
+      .enum(['before', 'after'], 'must be before or after')
+      .default('before')
+      .meta({ description: 'which of the two zones of the change' }),
+  }),
+}
+
+const revertSchema = {
+  ...writeSchema,
+  ...zoneAnswers,
+  operationId: 'revertChange',
+  summary: 'Undo one change and keep the later ones',
+  description: '409 `revert_conflict` where a later change touched the same records.',
+  tags,
+  errors: [
+    ...writeFailures,
+    ...notFound,
+    revertConflict('hello A 192.0.2.10 was changed or removed since'),
+  ],
+  params: AtEntry,
+}
+
 /** The routes of /api/domains/{domain}/dns/history. */
-export function registerHistoryRoutes(app: App, dependencies: Dependencies) {
-  listHistory(app, dependencies)
-  getHistoryEntry(app, dependencies)
-  restoreZone(app, dependencies)
-  revertChange(app, dependencies)
-}
-
-function listHistory(app: App, { ledger }: Dependencies) {
-  app.get(
-    path,
-    {
-      config: { access: 'viewer' },
-      serializerCompiler: uncheckedJson,
-      schema: {
-        operationId: 'listHistory',
-        summary: 'List who changed what in a domain, newest first',
-        description:
-          'Changes made through this service that reached the registrar. Costs no call to the registrar.',
-        tags,
-        errors: [domainNotFound(exampleDomain)],
-        params: AtDomain,
-        querystring: z.strictObject({ ...pageQuery(50, 200), ...afterChange }),
-        ...answers(200, 'One page of the history', longListSchema('history', HistoryEntry)),
-      },
-    },
-    async (request, reply) => {
-      const { name } = domainOf(request)
-      const caller = callerOf(request)
-      const filter = { domain: name, sentOnly: true }
-      const { changes, total, next } = await ledger.list(filter, request.query)
-      return {
-        history: changes.map((change) => describeEntry(change, { caller })),
-        pagination: paginate(request.query, total),
-        next: nextOf(request, reply, next),
-      }
-    },
-  )
-}
-
-function getHistoryEntry(app: App, { ledger }: Dependencies) {
-  app.get(
-    `${path}/:id`,
-    {
-      config: { access: 'viewer' },
-      schema: {
-        operationId: 'getHistoryEntry',
-        summary: 'Read one change with the whole zone before and after it',
-        description: 'A restore writes one of these two zones.',
-        tags,
-        params: AtEntry,
-        errors: notFound,
-        ...answers(200, 'The change, and both zones', EntryWithZones),
-      },
-    },
-    async (request) => {
-      const { name } = domainOf(request)
-      const { change, zones } = await findEntry(ledger, name, request.params.id)
-      const describe = (zone: Snapshot) => ({
-        email_type: zone.emailType ?? null,
-        hosts: toRecords({ ...zone, domain: name, usesRegistrarDns: true }),
-      })
-      return {
-        ...describeEntry(change, { caller: callerOf(request), zones }),
-        before: describe(zones.before),
-        after: describe(zones.after),
-      }
-    },
-  )
-}
-
-function restoreZone(app: App, { ledger, zones }: Dependencies) {
-  app.post(
-    `${path}/:id/restore`,
-    {
-      config: { access: 'editor' },
-      schema: {
-        ...writeSchema,
-        ...zoneAnswers,
-        operationId: 'restoreZone',
-        summary: 'Restore the zone as it was before a change',
-        description:
-          'With `to=after`: as the change left it. A write like any other: `dry_run=true` previews it, and the history records it.',
-        tags,
-        errors: [...writeFailures, ...notFound],
-        params: AtEntry,
-        querystring: z.strictObject({
-          ...writeQuery,
-          to: z
-            .enum(['before', 'after'], 'must be before or after')
-            .default('before')
-            .meta({ description: 'which of the two zones of the change' }),
-        }),
-      },
-    },
-    async (request, reply) => {
-      requireNoFields(request.body)
-      const past = await findEntry(ledger, domainOf(request).name, request.params.id)
-      const edit = { kind: 'restore', ...past.zones[request.query.to] } as const
-      return writeZone(request, reply, { zones, edit }, describeWrite)
-    },
-  )
-}
-
-function revertChange(app: App, { ledger, zones }: Dependencies) {
-  app.post(
-    `${path}/:id/revert`,
-    {
-      config: { access: 'editor' },
-      schema: {
-        ...writeSchema,
-        ...zoneAnswers,
-        operationId: 'revertChange',
-        summary: 'Undo one change and keep the later ones',
-        description: '409 `revert_conflict` where a later change touched the same records.',
-        tags,
-        errors: [
-          ...writeFailures,
-          ...notFound,
-          revertConflict('hello A 192.0.2.10 was changed or removed since'),
-        ],
-        params: AtEntry,
-      },
-    },
-    async (request, reply) => {
-      requireNoFields(request.body)
-      const past = await findEntry(ledger, domainOf(request).name, request.params.id)
-      const { before, after, added, removed } = past.zones
-      const emailTypes = { emailTypeBefore: before.emailType, emailTypeAfter: after.emailType }
-      const edit = { kind: 'revert', added, removed, ...emailTypes } as const
-      return writeZone(request, reply, { zones, edit }, describeWrite)
-    },
-  )
+export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies) {
+  const read = { access: 'viewer' } as const
+  const config = { access: 'editor' } as const
+  const listed = { config: read, serializerCompiler: uncheckedJson, schema: listSchema }
+  app.get(path, listed, async (request, reply) => {
+    const { name } = domainOf(request)
+    const caller = callerOf(request)
+    const filter = { domain: name, sentOnly: true }
+    const { changes, total, next } = await ledger.list(filter, request.query)
+    return {
+      history: changes.map((change) => describeEntry(change, { caller })),
+      pagination: paginate(request.query, total),
+      next: nextOf(request, reply, next),
+    }
+  })
+  app.get(`${path}/:id`, { config: read, schema: getSchema }, async (request) => {
+    const { name } = domainOf(request)
+    const { change, zones } = await findEntry(ledger, name, request.params.id)
+    const describe = (zone: Snapshot) => ({
+      email_type: zone.emailType ?? null,
+      hosts: toRecords({ ...zone, domain: name, usesRegistrarDns: true }),
+    })
+    return {
+      ...describeEntry(change, { caller: callerOf(request), zones }),
+      before: describe(zones.before),
+      after: describe(zones.after),
+    }
+  })
+  app.post(`${path}/:id/restore`, { config, schema: restoreSchema }, async (request, reply) => {
+    requireNoFields(request.body)
+    const past = await findEntry(ledger, domainOf(request).name, request.params.id)
+    const edit = { kind: 'restore', ...past.zones[request.query.to] } as const
+    return writeZone(request, reply, { zones, edit }, describeWrite)
+  })
+  app.post(`${path}/:id/revert`, { config, schema: revertSchema }, async (request, reply) => {
+    requireNoFields(request.body)
+    const past = await findEntry(ledger, domainOf(request).name, request.params.id)
+    const { before, after, added, removed } = past.zones
+    const emailTypes = { emailTypeBefore: before.emailType, emailTypeAfter: after.emailType }
+    const edit = { kind: 'revert', added, removed, ...emailTypes } as const
+    return writeZone(request, reply, { zones, edit }, describeWrite)
+  })
 }
 
 // Options are in the query: `{"to": "after"}` in the body must not restore the zone before.

@@ -33,16 +33,6 @@ const AtRecord = AtDomain.extend({
   record: z.string().meta({ description: 'its id, as in the zone', examples: [record.id] }),
 })
 
-const limited = { enforcesRecordLimits: true }
-
-/** The routes of /api/domains/{domain}/dns/hosts/{type} and …/{id}. */
-export function registerRecordRoutes(app: App, zones: ZoneWriter) {
-  addRecord(app, zones)
-  getRecord(app, zones)
-  patchRecord(app, zones)
-  removeRecord(app, zones)
-}
-
 const location = {
   description: 'Where it can be read',
   example: `/api/domains/${zone.domain}/dns/hosts/${record.id}`,
@@ -72,24 +62,6 @@ const addSchema = {
     .meta({ id: 'NewRecord', examples: [{ name: 'hello', address: '192.0.2.10' }] }),
 }
 
-function addRecord(app: App, zones: ZoneWriter) {
-  app.post(
-    path,
-    { config: { access: 'editor', ...limited, moreFaults: addedRecordFaults }, schema: addSchema },
-    async (request, reply) => {
-      const { email_type: emailType, ...fields } = request.body
-      const added = { ...fields, type: request.params.record.toUpperCase() }
-      const edit: ZoneEdit = { kind: 'batch', add: [added], emailType, isSingle: true }
-      return writeZone(request, reply, { zones, edit }, (result, answering) => {
-        const [record] = result.added
-        if (!record) throw new Error('the added record is missing from the result')
-        reply.code(201).header('location', pathOf(request.params.domain, record.id))
-        return describePart(record, result, answering)
-      })
-    },
-  )
-}
-
 const pathOf = (domain: string, id: string) => `/api/domains/${domain}/dns/hosts/${id}`
 
 const getSchema = {
@@ -101,20 +73,6 @@ const getSchema = {
   params: AtRecord,
   errors: [...domainFailures, recordNotFound(record.id)],
   ...readAnswers('The record', HostRecord),
-}
-
-function getRecord(app: App, zones: ZoneWriter) {
-  app.get(
-    path,
-    { config: { access: 'viewer', ...limited }, schema: getSchema },
-    async (request, reply) => {
-      const { zone, isCurrent } = await readZone(request, reply, zones)
-      const found = toRecords(zone).find(({ id }) => id === request.params.record)
-      if (!found) throw recordNotFound(request.params.record)
-      requireRrsetRead(callerOf(request), found)
-      return isCurrent ? reply.code(304).send(undefined) : reply.send(found)
-    },
-  )
 }
 
 const patchSchema = {
@@ -142,25 +100,6 @@ const patchSchema = {
     .meta({ id: 'RecordPatch', examples: [{ address: '192.0.2.11' }] }),
 }
 
-function patchRecord(app: App, zones: ZoneWriter) {
-  app.patch(
-    path,
-    { config: { access: 'editor', ...limited }, schema: patchSchema },
-    async (request, reply) => {
-      const { email_type: emailType, id: _, ...patch } = request.body
-      const { domain, record: id } = request.params
-      const edit: ZoneEdit = { kind: 'batch', update: [{ id, patch }], emailType, isSingle: true }
-      return writeZone(request, reply, { zones, edit }, (result, answering) => {
-        // A patch that changes nothing adds nothing.
-        const patched = result.added[0] ?? toRecords(result.zone).find((each) => each.id === id)
-        if (!patched) throw new Error('the patched record is missing from the result')
-        if (patched.id !== id) reply.header('location', pathOf(domain, patched.id))
-        return describePart(patched, result, answering)
-      })
-    },
-  )
-}
-
 const removeSchema = {
   ...writeSchema,
   ...zoneAnswers,
@@ -171,13 +110,43 @@ const removeSchema = {
   errors: [...writeFailures, recordNotFound(record.id)],
 }
 
-function removeRecord(app: App, zones: ZoneWriter) {
-  app.delete(
-    path,
-    { config: { access: 'editor', ...limited }, schema: removeSchema },
-    async (request, reply) => {
-      const edit: ZoneEdit = { kind: 'batch', remove: [request.params.record], isSingle: true }
-      return writeZone(request, reply, { zones, edit }, describeWrite)
-    },
-  )
+/** The routes of /api/domains/{domain}/dns/hosts/{type} and …/{id}. */
+export function registerRecordRoutes(app: App, zones: ZoneWriter) {
+  const config = { access: 'editor', enforcesRecordLimits: true } as const
+  const added = { config: { ...config, moreFaults: addedRecordFaults }, schema: addSchema }
+  app.post(path, added, async (request, reply) => {
+    const { email_type: emailType, ...fields } = request.body
+    const given = { ...fields, type: request.params.record.toUpperCase() }
+    const edit: ZoneEdit = { kind: 'batch', add: [given], emailType, isSingle: true }
+    return writeZone(request, reply, { zones, edit }, (result, answering) => {
+      const [record] = result.added
+      if (!record) throw new Error('the added record is missing from the result')
+      reply.code(201).header('location', pathOf(request.params.domain, record.id))
+      return describePart(record, result, answering)
+    })
+  })
+  const got = { config: { ...config, access: 'viewer' }, schema: getSchema } as const
+  app.get(path, got, async (request, reply) => {
+    const { zone, isCurrent } = await readZone(request, reply, zones)
+    const found = toRecords(zone).find(({ id }) => id === request.params.record)
+    if (!found) throw recordNotFound(request.params.record)
+    requireRrsetRead(callerOf(request), found)
+    return isCurrent ? reply.code(304).send(undefined) : reply.send(found)
+  })
+  app.patch(path, { config, schema: patchSchema }, async (request, reply) => {
+    const { email_type: emailType, id: _, ...patch } = request.body
+    const { domain, record: id } = request.params
+    const edit: ZoneEdit = { kind: 'batch', update: [{ id, patch }], emailType, isSingle: true }
+    return writeZone(request, reply, { zones, edit }, (result, answering) => {
+      // A patch that changes nothing adds nothing.
+      const patched = result.added[0] ?? toRecords(result.zone).find((each) => each.id === id)
+      if (!patched) throw new Error('the patched record is missing from the result')
+      if (patched.id !== id) reply.header('location', pathOf(domain, patched.id))
+      return describePart(patched, result, answering)
+    })
+  })
+  app.delete(path, { config, schema: removeSchema }, async (request, reply) => {
+    const edit: ZoneEdit = { kind: 'batch', remove: [request.params.record], isSingle: true }
+    return writeZone(request, reply, { zones, edit }, describeWrite)
+  })
 }

@@ -28,15 +28,6 @@ import { describePart, outcomeFields } from './zone-schema.ts'
 
 const collection = '/api/domains/:domain/dns/rrsets'
 const path = `${collection}/:name/:type`
-const limited = { enforcesRecordLimits: true }
-
-/** The routes of /api/domains/{domain}/dns/rrsets. */
-export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
-  listRrsets(app, zones)
-  getRrset(app, zones)
-  setRrset(app, zones)
-  removeRrset(app, zones)
-}
 
 const exampleRrset = { name: 'hello', type: 'A', ttl: 1800, values: ['192.0.2.10'] }
 
@@ -75,25 +66,6 @@ const listSchema = {
   ),
 }
 
-function listRrsets(app: App, zones: ZoneWriter) {
-  app.get(
-    collection,
-    { config: { access: 'viewer', ...limited }, schema: listSchema },
-    async (request, reply) => {
-      const { zone, isCurrent } = await readZone(request, reply, zones)
-      if (isCurrent) return reply.code(304).send(undefined)
-      const { name, type } = request.query
-      const rrsets = toRrsets(zone).filter(
-        (each) =>
-          mayReadRrset(callerOf(request), each.name, each.type) &&
-          (name === undefined || each.name === ownerOf(name)) &&
-          (type === undefined || each.type === type.toUpperCase()),
-      )
-      return reply.send({ domain: zone.domain, rrsets })
-    },
-  )
-}
-
 const getSchema = {
   ...readSchema,
   operationId: 'getRrset',
@@ -102,21 +74,6 @@ const getSchema = {
   params: AtRrset,
   errors: [...domainFailures, rrsetNotFound(exampleRrset.name, exampleRrset.type)],
   ...readAnswers('The RRset', Rrset),
-}
-
-function getRrset(app: App, zones: ZoneWriter) {
-  app.get(
-    path,
-    { config: { access: 'viewer', ...limited }, schema: getSchema },
-    async (request, reply) => {
-      const { name, type } = request.params
-      requireRrsetRead(callerOf(request), { name: ownerOf(name), type })
-      const { zone, isCurrent } = await readZone(request, reply, zones)
-      const rrset = findRrset(zone, name, type)
-      if (!rrset) throw rrsetNotFound(name, type)
-      return isCurrent ? reply.code(304).send(undefined) : reply.send(rrset)
-    },
-  )
 }
 
 const NewRrset = z
@@ -156,30 +113,6 @@ const setSchema = {
   body: NewRrset,
 }
 
-function setRrset(app: App, zones: ZoneWriter) {
-  app.put(
-    path,
-    {
-      config: { access: 'editor', ...limited, moreFaults: rrsetFaults },
-      bodyLimit: zoneBodyLimit,
-      schema: setSchema,
-    },
-    async (request, reply) => {
-      const { name, type } = request.params
-      requireSameRrset(request.body, { name, type })
-      const { values, mixed_ttl, email_type: emailType } = request.body
-      const ttl = mixed_ttl ? undefined : request.body.ttl
-      const edit = { kind: 'setRrset', name, type, ttl, values, emailType } as const
-      return writeZone(request, reply, { zones, edit }, (result, answering) => {
-        const rrset = findRrset(result.zone, name, type)
-        if (!rrset) throw new Error('the RRset is missing from the result')
-        if (!findRrset(result.before, name, type)) reply.code(201)
-        return describePart(rrset, result, answering)
-      })
-    },
-  )
-}
-
 // A body that was read elsewhere and sent to the wrong path would overwrite another RRset.
 function requireSameRrset(
   body: { name?: string | undefined; type?: string | undefined },
@@ -205,14 +138,47 @@ const removeSchema = {
   }),
 }
 
-function removeRrset(app: App, zones: ZoneWriter) {
-  app.delete(
-    path,
-    { config: { access: 'editor', ...limited }, schema: removeSchema },
-    async (request, reply) => {
-      const { name, type } = request.params
-      const edit = { kind: 'removeRrset', name, type } as const
-      return writeZone(request, reply, { zones, edit }, () => void reply.code(204))
-    },
-  )
+/** The routes of /api/domains/{domain}/dns/rrsets. */
+export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
+  const config = { access: 'editor', enforcesRecordLimits: true } as const
+  const read = { ...config, access: 'viewer' } as const
+  app.get(collection, { config: read, schema: listSchema }, async (request, reply) => {
+    const { zone, isCurrent } = await readZone(request, reply, zones)
+    if (isCurrent) return reply.code(304).send(undefined)
+    const { name, type } = request.query
+    const rrsets = toRrsets(zone).filter(
+      (each) =>
+        mayReadRrset(callerOf(request), each.name, each.type) &&
+        (name === undefined || each.name === ownerOf(name)) &&
+        (type === undefined || each.type === type.toUpperCase()),
+    )
+    return reply.send({ domain: zone.domain, rrsets })
+  })
+  app.get(path, { config: read, schema: getSchema }, async (request, reply) => {
+    const { name, type } = request.params
+    requireRrsetRead(callerOf(request), { name: ownerOf(name), type })
+    const { zone, isCurrent } = await readZone(request, reply, zones)
+    const rrset = findRrset(zone, name, type)
+    if (!rrset) throw rrsetNotFound(name, type)
+    return isCurrent ? reply.code(304).send(undefined) : reply.send(rrset)
+  })
+  const set = { config: { ...config, moreFaults: rrsetFaults }, bodyLimit: zoneBodyLimit }
+  app.put(path, { ...set, schema: setSchema }, async (request, reply) => {
+    const { name, type } = request.params
+    requireSameRrset(request.body, { name, type })
+    const { values, mixed_ttl, email_type: emailType } = request.body
+    const ttl = mixed_ttl ? undefined : request.body.ttl
+    const edit = { kind: 'setRrset', name, type, ttl, values, emailType } as const
+    return writeZone(request, reply, { zones, edit }, (result, answering) => {
+      const rrset = findRrset(result.zone, name, type)
+      if (!rrset) throw new Error('the RRset is missing from the result')
+      if (!findRrset(result.before, name, type)) reply.code(201)
+      return describePart(rrset, result, answering)
+    })
+  })
+  app.delete(path, { config, schema: removeSchema }, async (request, reply) => {
+    const { name, type } = request.params
+    const edit = { kind: 'removeRrset', name, type } as const
+    return writeZone(request, reply, { zones, edit }, () => void reply.code(204))
+  })
 }

@@ -20,13 +20,6 @@ import { describeWrite, describeZone, serializeOnce, ZoneAnswer } from './zone-s
 
 const path = '/api/domains/:domain/dns/hosts'
 
-/** The routes of /api/domains/{domain}/dns/hosts that concern the whole zone. */
-export function registerZoneRoutes(app: App, zones: ZoneWriter) {
-  getZone(app, zones)
-  replaceZone(app, zones)
-  patchZone(app, zones)
-}
-
 const getSchema = {
   ...readSchema,
   operationId: 'getZone',
@@ -34,17 +27,6 @@ const getSchema = {
   description: 'Cached for some seconds; every write through this service refreshes the cache.',
   params: AtDomain,
   ...readAnswers('The zone', ZoneAnswer),
-}
-
-function getZone(app: App, zones: ZoneWriter) {
-  app.get(
-    path,
-    { config: { access: 'viewer' }, schema: getSchema, serializerCompiler: serializeOnce },
-    async (request, reply) => {
-      const { zone, isCurrent } = await readZone(request, reply, zones)
-      return isCurrent ? reply.code(304).send(undefined) : reply.send(describeZone(zone))
-    },
-  )
 }
 
 const NewZone = z.strictObject({ hosts: Records, email_type: EmailType.optional() }).meta({
@@ -68,22 +50,6 @@ const replaceSchema = {
     'Deletes the records that are not in the list: preview it with `dry_run=true`. The list of a GET can be sent back as it is. Answers once the zone was read back and compared.',
   params: AtDomain,
   body: NewZone,
-}
-
-function replaceZone(app: App, zones: ZoneWriter) {
-  app.put(
-    path,
-    {
-      config: { access: 'editor', moreFaults: listedRecordFaults('hosts') },
-      bodyLimit: zoneBodyLimit,
-      schema: replaceSchema,
-    },
-    async (request, reply) => {
-      const { hosts: records, email_type: emailType } = request.body
-      const edit = { kind: 'replace', records, emailType } as const
-      return writeZone(request, reply, { zones, edit }, describeWrite)
-    },
-  )
 }
 
 const ZonePatch = z
@@ -123,42 +89,31 @@ const patchSchema = {
   body: ZonePatch,
 }
 
-function patchZone(app: App, zones: ZoneWriter) {
-  app.patch(
-    path,
-    {
-      config: {
-        access: 'editor',
-        enforcesRecordLimits: true,
-        moreFaults: listedRecordFaults('add'),
-      },
-      bodyLimit: zoneBodyLimit,
-      schema: patchSchema,
-    },
-    async (request, reply) => {
-      const { remove, update, add, email_type: emailType } = request.body
-      const patches = update?.map(({ id, ...patch }) => ({ id, patch }))
-      const edit = { kind: 'batch', remove, update: patches, add, emailType } as const
-      return writeZone(request, reply, { zones, edit }, describeWrite)
-    },
-  )
+/** The routes of /api/domains/{domain}/dns/hosts that concern the whole zone. */
+export function registerZoneRoutes(app: App, zones: ZoneWriter) {
+  const bodyLimit = zoneBodyLimit
+  const config = { access: 'editor' } as const
+  const read = { config: { access: 'viewer' }, serializerCompiler: serializeOnce } as const
+  app.get(path, { ...read, schema: getSchema }, async (request, reply) => {
+    const { zone, isCurrent } = await readZone(request, reply, zones)
+    return isCurrent ? reply.code(304).send(undefined) : reply.send(describeZone(zone))
+  })
+  const replaced = { config: { ...config, moreFaults: listedRecordFaults('hosts') }, bodyLimit }
+  app.put(path, { ...replaced, schema: replaceSchema }, async (request, reply) => {
+    const { hosts: records, email_type: emailType } = request.body
+    const edit = { kind: 'replace', records, emailType } as const
+    return writeZone(request, reply, { zones, edit }, describeWrite)
+  })
+  const limited = { ...config, enforcesRecordLimits: true, moreFaults: listedRecordFaults('add') }
+  app.patch(path, { config: limited, bodyLimit, schema: patchSchema }, async (request, reply) => {
+    const { remove, update, add, email_type: emailType } = request.body
+    const patches = update?.map(({ id, ...patch }) => ({ id, patch }))
+    const edit = { kind: 'batch', remove, update: patches, add, emailType } as const
+    return writeZone(request, reply, { zones, edit }, describeWrite)
+  })
 }
 
 const filePath = '/api/domains/:domain/dns/zonefile'
-
-/** The routes of /api/domains/{domain}/dns/zonefile, the only ones that take text/dns (RFC 4027), and nothing else. */
-export async function registerZoneFileRoutes(app: App, zones: ZoneWriter) {
-  await app.register(async (scope: App) => {
-    scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('text/dns', async (request: FastifyRequest) => {
-      const body = await receiveBody(request)
-      if (!isUtf8(body)) throw malformedBody('The body is not valid UTF-8')
-      return body.toString()
-    })
-    getZoneFile(scope, zones)
-    putZoneFile(scope, zones)
-  })
-}
 
 const getFileSchema = {
   ...readSchema,
@@ -173,18 +128,6 @@ const getFileSchema = {
   }),
 }
 
-function getZoneFile(app: App, zones: ZoneWriter) {
-  app.get(
-    filePath,
-    { config: { access: 'viewer' }, schema: getFileSchema },
-    async (request, reply) => {
-      const { zone, isCurrent } = await readZone(request, reply, zones)
-      if (isCurrent) return reply.code(304).send(undefined)
-      return reply.type('text/dns').send(printZoneFile(zone))
-    },
-  )
-}
-
 const putFileSchema = {
   ...writeSchema,
   ...zoneAnswers,
@@ -197,11 +140,23 @@ const putFileSchema = {
   body: z.string('must be a zone file').meta({ examples: ['hello 1800 IN A 192.0.2.10\n'] }),
 }
 
-function putZoneFile(app: App, zones: ZoneWriter) {
-  app.put(
-    filePath,
-    { config: { access: 'editor' }, bodyLimit: 1024 * 1024, schema: putFileSchema },
-    async (request, reply) => {
+/** The routes of /api/domains/{domain}/dns/zonefile, the only ones that take text/dns (RFC 4027), and nothing else. */
+export async function registerZoneFileRoutes(app: App, zones: ZoneWriter) {
+  const read = { config: { access: 'viewer' }, schema: getFileSchema } as const
+  const write = { config: { access: 'editor' }, bodyLimit: 1024 * 1024 } as const
+  await app.register(async (scope: App) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('text/dns', async (request: FastifyRequest) => {
+      const body = await receiveBody(request)
+      if (!isUtf8(body)) throw malformedBody('The body is not valid UTF-8')
+      return body.toString()
+    })
+    scope.get(filePath, read, async (request, reply) => {
+      const { zone, isCurrent } = await readZone(request, reply, zones)
+      if (isCurrent) return reply.code(304).send(undefined)
+      return reply.type('text/dns').send(printZoneFile(zone))
+    })
+    scope.put(filePath, { ...write, schema: putFileSchema }, async (request, reply) => {
       const { warnings, ...file } = parseZoneFile(request.body, request.params.domain)
       // A file that lost its content would delete every record.
       if (file.records.length === 0)
@@ -210,6 +165,6 @@ function putZoneFile(app: App, zones: ZoneWriter) {
       return writeZone(request, reply, { zones, edit }, (result, answering) =>
         describeWrite({ ...result, warnings: [...warnings, ...result.warnings] }, answering),
       )
-    },
-  )
+    })
+  })
 }
