@@ -22,7 +22,8 @@ export function resumableFile(
   staging: StagingFile,
   { newTmpFile, demandSpace, stage }: Dependencies,
 ): ResumableBlob {
-  const { file, size: savedSize } = staging
+  const { file } = staging
+  let isListed = staging.size > 0
   return {
     write: (chunk) => staging.write(chunk),
 
@@ -30,7 +31,8 @@ export function resumableFile(
     async save() {
       await demandSpace()
       await staging.flush()
-      if (savedSize === 0) await fsyncDirectory(dirname(file))
+      if (!isListed) await fsyncDirectory(dirname(file))
+      isListed = true
       return { size: staging.size, state: null, tail: null }
     },
 
