@@ -97,8 +97,8 @@ export default defineConfig({
                 'test/integrations/httpreq.test.ts',
                 'test/integrations/registrar-door/set-hosts.test.ts',
               ],
-          // They start replicas on PostgreSQL in any case.
-          exclude: ['test/zones/shared-*.test.ts'],
+          // They start replicas on PostgreSQL in any case; in PostgreSQL there is no users.json.
+          exclude: ['test/zones/shared-*.test.ts', 'test/routes/users-file.test.ts'],
           env: { TEST_STORAGE: 'postgres' },
         },
       },

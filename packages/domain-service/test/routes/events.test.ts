@@ -4,6 +4,7 @@ import { SqliteSql } from '@domains-and-files/persistence'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { databaseName } from '../../src/ledger/schema.ts'
+import { connect, databaseOf } from '../support/databases.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { type Service, start } from '../support/start.ts'
 
@@ -163,7 +164,9 @@ describe('GET /api/events', () => {
   it('cuts a listener that does not read, which goes on after what it has got', async () => {
     await using service = await start({ domains, env: { STALL_TIMEOUT_MS: '1000' } })
     // More than what the sockets hold.
-    const database = new SqliteSql({ file: join(service.dataDir, databaseName) })
+    const url = await databaseOf(service.dataDir)
+    const file = join(service.dataDir, databaseName)
+    const database = url === undefined ? new SqliteSql({ file }) : await connect(url)
     const data = { registrar: 'x'.repeat(200_000) }
     const added = Array.from({ length: 100 }, () => ({ type: 'registrar.failing', data }))
     await database.transaction((transaction) => appendEvents(transaction, added))

@@ -34,6 +34,7 @@ test('a sweep reads each zone once in its interval, at most a sixth of the reade
   }
 
   await advanceTo(1)
+  await expect.poll(async () => (await sweepState()).seen).toBe(1)
   const begun = await sweepState()
   const tookMs = await advanceTo(3)
   await expect.poll(async () => (await sweepState()).seen).toBe(3)
@@ -49,7 +50,7 @@ test('a sweep reads each zone once in its interval, at most a sixth of the reade
     })
     .toBe(1)
 
-  expect(begun).toMatchObject({ interval_s: 3600, is_active: true, domains: 3, seen: 1 })
+  expect(begun).toMatchObject({ interval_s: 3600, is_active: true, domains: 3 })
   expect(begun.oldest_seen_at).toBeNull()
   expect(tookMs).toBeGreaterThan(115_000)
   expect(readsAfter).toBe(3)
