@@ -11,7 +11,6 @@ import type { GivenZones } from './ledger/given-zones.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import type { RegistrarClient } from './registrar/client.ts'
-import { registerApprovalRoutes } from './routes/approvals.ts'
 import { eventSource, registerChangeRoutes } from './routes/changes.ts'
 import { registerDomainRoutes } from './routes/domains.ts'
 import { registerHistoryRoutes } from './routes/history.ts'
@@ -83,7 +82,6 @@ export function buildApp(parts: Dependencies): Promise<App> {
       await registerZoneFileRoutes(app, zones)
       registerHistoryRoutes(app, { ledger, zones })
       registerChangeRoutes(app, { ledger, zones })
-      registerApprovalRoutes(app, { ledger, zones })
       serveEvents(app, { ...parts, source: eventSource })
       registerRegistrarRoutes(app, { ...parts, name: config.account.registrar })
       await registerIntegrations(app, { ...parts, ...caches, tokens: parts.auth.apiTokens })

@@ -1,4 +1,10 @@
-import { allowsDomain, type Caller, callerOf, type Rights } from '@domains-and-files/auth'
+import {
+  allowsDomain,
+  type Caller,
+  callerOf,
+  onlyProposes,
+  type Rights,
+} from '@domains-and-files/auth'
 import type { EventSource } from '@domains-and-files/events'
 import {
   type App,
@@ -10,15 +16,23 @@ import {
   uncheckedJson,
 } from '@domains-and-files/http'
 import { z } from 'zod'
+import { readDomain } from '../dns/domain-name.ts'
 import { type DomainTold, domainEvents } from '../domain-list/list-store.ts'
-import { changeNotFound, changeNotQueued, ownProposal } from '../errors.ts'
+import {
+  changeClosed,
+  changeNotFound,
+  changeNotQueued,
+  changeOutdated,
+  ownChange,
+  ownProposal,
+} from '../errors.ts'
 import { changeStatuses, type Ledger, type StoredChange } from '../ledger/ledger.ts'
 import { changeEvents, changeOf, registrarEvents } from '../ledger/stored-change.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { Change, describeChange, setRetryAfter } from './change-schema.ts'
 import { withInstant } from './domains.ts'
-import { storedChange } from './openapi-examples.ts'
-import { afterChange, ChangeId, DomainName } from './zone/zone-request.ts'
+import { domainFailures, storedChange } from './openapi-examples.ts'
+import { accepted, afterChange, ChangeId, DomainName } from './zone/zone-request.ts'
 
 const path = '/api/changes'
 const AtChange = z.strictObject({ id: ChangeId })
@@ -91,8 +105,9 @@ const cancelHeldSchema = {
   ...answers(200, 'The changes are cancelled', HeldChanges),
 }
 
-/** The routes of /api/changes. */
-export function registerChangeRoutes(app: App, { ledger, zones }: Dependencies) {
+/** The routes of /api/changes, approvals included. */
+export function registerChangeRoutes(app: App, dependencies: Dependencies) {
+  const { ledger, zones } = dependencies
   const listed = { config: { access: 'viewer' }, serializerCompiler: uncheckedJson } as const
   app.get(path, { ...listed, schema: listSchema }, async (request, reply) => {
     const { page, page_size, after, since, ...filter } = request.query
@@ -134,14 +149,71 @@ export function registerChangeRoutes(app: App, { ledger, zones }: Dependencies) 
   app.delete(held, { config: admin, schema: cancelHeldSchema }, async (request) => ({
     count: await ledger.endHold({ cancel: true, domains: callerOf(request).domains }),
   }))
+  registerApprovalRoutes(app, dependencies)
+}
+
+const refusals = [changeNotFound(7), ownChange(), changeClosed(7, 'rejected')]
+const { location, 'retry-after': retryAfter } = accepted.headers
+
+const approveSchema = {
+  operationId: 'approveChange',
+  summary: 'Approve a proposed change',
+  description:
+    'For another person than its author, logged in. It is queued if it still adds and removes the records that were proposed. Else 409 `change_outdated` has what was `proposed` and the `changes` that it would make now, which the proposal then shows.',
+  tags: ['history'],
+  params: AtChange,
+  errors: [...domainFailures, ...refusals, changeOutdated()],
+  ...answers(202, 'The queued change', Change, { location, 'retry-after': retryAfter }),
+}
+
+const rejectSchema = {
+  operationId: 'rejectChange',
+  summary: 'Reject a proposed change',
+  description: 'By whom it could be approved. Nothing of it is sent.',
+  tags: ['history'],
+  params: AtChange,
+  body: z
+    .strictObject({ reason: z.string().trim().min(1).max(1000).optional() })
+    .nullish()
+    .meta({ id: 'Rejection', examples: [{ reason: 'the address is that of the old server' }] }),
+  errors: refusals,
+  ...answers(200, 'The rejected change', Change),
+}
+
+/** POST /api/changes/{id}/approve and …/reject */
+function registerApprovalRoutes(app: App, { ledger, zones: { approvals } }: Dependencies) {
+  // A token is refused by the handler, whatever it is limited to.
+  const config = { access: 'editor', enforcesRecordLimits: true } as const
+  app.post(`${path}/:id/approve`, { config, schema: approveSchema }, async (request, reply) => {
+    const caller = callerOf(request)
+    const { id, domain: name } = await findProposed(ledger, request.params.id, caller)
+    const domain = readDomain(name)
+    if (typeof domain === 'string') throw new Error(`change ${id} has no valid domain`)
+    const { change, zones } = await approvals.approve(domain, id, caller.username)
+    request.log.info({ change: id, domain: name, by: change.by }, 'change approved')
+    setRetryAfter(reply, change)
+    reply.code(202).header('location', `/api/changes/${id}`)
+    return describeChange(change, { caller, zones })
+  })
+  app.post(`${path}/:id/reject`, { config, schema: rejectSchema }, async (request) => {
+    const caller = callerOf(request)
+    const { id, domain } = await findProposed(ledger, request.params.id, caller)
+    const { change, zones } = await approvals.reject(id, request.body?.reason)
+    request.log.info({ change: id, domain, by: change.by }, 'change rejected')
+    return describeChange(change, { caller, zones })
+  })
+}
+
+/** A change that the caller may approve. @throws 403 `own_change`, and for who may only propose. */
+async function findProposed(ledger: Ledger, id: number, caller: Caller): Promise<StoredChange> {
+  const change = await findVisible(ledger, id, caller)
+  if (caller.token || change.by === caller.username) throw ownChange()
+  if (caller.writes) throw onlyProposes()
+  return change
 }
 
 /** @throws 404 for a change of a domain that the caller may not see. */
-export async function findVisible(
-  ledger: Ledger,
-  id: number,
-  caller: Caller,
-): Promise<StoredChange> {
+async function findVisible(ledger: Ledger, id: number, caller: Caller): Promise<StoredChange> {
   const change = await ledger.find(id)
   if (!change || !allowsDomain(caller, change.domain)) throw changeNotFound(id)
   return change

@@ -10,7 +10,6 @@ import type {
   Ledger,
   QueuedChange,
   Snapshot,
-  StoredChange,
   StoredProblem,
   Warning,
 } from '../ledger/ledger.ts'
@@ -70,22 +69,15 @@ export function toChangeRequest(
   return { ...content, by, token, callerId, recordLimits, requestId, idempotency }
 }
 
-/** The result of a change that has ended. @throws {HttpError} where it is not confirmed. */
+/** The result of a change that has ended, as the ledger has it. @throws {HttpError} where it is not confirmed. */
 export async function readEnd(ledger: Ledger, id: number): Promise<WriteResult> {
   const change = await ledger.find(id)
-  if (change?.status === 'confirmed') return readResult(ledger, change, await ledger.foundAfter(id))
-  if (change?.problem) throw fromStoredProblem(change.problem)
+  if (change?.problem && change.status !== 'confirmed') throw fromStoredProblem(change.problem)
   if (change?.status === 'cancelled') throw changeCancelled(id)
-  throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
-}
-
-/** The result of a confirmed change, as the ledger has it. `found`: the zone that its send left, if that is known. */
-export async function readResult(
-  ledger: Ledger,
-  { id, domain, warnings, verified }: StoredChange,
-  found?: Snapshot,
-): Promise<WriteResult> {
-  const zones = await ledger.zonesOf(id)
+  if (change?.status !== 'confirmed')
+    throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
+  const { domain, warnings, verified } = change
+  const [zones, found] = [await ledger.zonesOf(id), await ledger.foundAfter(id)]
   if (!zones) throw new Error(`change ${id} has no zones`)
   const zoneOf = (snapshot: Snapshot): Zone => ({ domain, usesRegistrarDns: true, ...snapshot })
   return {

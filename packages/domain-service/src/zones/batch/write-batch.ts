@@ -92,11 +92,6 @@ export class WriteBatch {
     }
   }
 
-  /** Settles writes of which nothing is done. */
-  async fail(writes: QueuedWrite[], error: unknown): Promise<void> {
-    for (const write of writes) await this.#recorder.fail(write, error)
-  }
-
   /** Settles these writes. Without any, only a late write is repaired. */
   async run(writes: QueuedWrite[]): Promise<void> {
     const refusal = await this.#tryAttempt(writes)
@@ -125,8 +120,8 @@ export class WriteBatch {
       if (this.#unsent) throw this.#unsent
       return await this.#attempt(writes)
     } catch (error) {
-      const unsettled = writes.filter((each) => !this.#superseded.has(each))
-      await this.fail(unsettled, error)
+      for (const write of writes)
+        if (!this.#superseded.has(write)) await this.#recorder.fail(write, error)
       return undefined
     }
   }
