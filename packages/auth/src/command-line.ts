@@ -227,38 +227,26 @@ export type Input = NodeJS.ReadableStream & Pick<Partial<ReadStream>, 'isTTY'>
  * Reads a new password: from a terminal twice, without echo; otherwise from the first line.
  * @throws {Error} if it is missing, or not repeated.
  */
-export const readNewPassword = (input: Input, prompt: Writable): Promise<string> =>
-  input.isTTY ? askTwice(input, prompt) : readFirstLine(input)
-
-async function askTwice(input: Input, prompt: Writable): Promise<string> {
+export async function readNewPassword(input: Input, prompt: Writable): Promise<string> {
+  const terminal = input.isTTY === true
   // readline echoes to its output, so it gets one that discards.
   const output = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const lines = createInterface({ input, output, terminal: true, historySize: 0 })
+  const lines = createInterface({ input, output, terminal, historySize: 0 })
   const typed = lines[Symbol.asyncIterator]()
+  const ask = async (question: string) => {
+    if (terminal) prompt.write(question)
+    // Ctrl-C, Ctrl-D and the end of a pipe all end the lines.
+    const { value, done } = await typed.next()
+    if (done) throw new Error('No password was given')
+    return value
+  }
   try {
-    prompt.write('Password: ')
-    const first = await readLine(typed)
-    prompt.write('\nAgain: ')
-    if (first === (await readLine(typed))) return first
+    const password = await ask('Password: ')
+    if (terminal && password !== (await ask('\nAgain: ')))
+      throw new Error('The two passwords differ')
+    return password
   } finally {
-    prompt.write('\n')
+    if (terminal) prompt.write('\n')
     lines.close()
   }
-  throw new Error('The two passwords differ')
-}
-
-async function readFirstLine(input: Input): Promise<string> {
-  const lines = createInterface({ input })
-  try {
-    return await readLine(lines[Symbol.asyncIterator]())
-  } finally {
-    lines.close()
-  }
-}
-
-// Ctrl-C, Ctrl-D and the end of a pipe all end the lines.
-async function readLine(lines: AsyncIterator<string>): Promise<string> {
-  const { value, done } = await lines.next()
-  if (done) throw new Error('No password was given')
-  return value
 }
