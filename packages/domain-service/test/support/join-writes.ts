@@ -29,7 +29,7 @@ export async function joinWrites<Result>(
   const answers: Promise<Result>[] = []
   for (let n = 0; n < count; n++) {
     answers.push(write(n))
-    if (isOrdered) await expect.poll(countWaiting).toBe(n + 1)
+    if (isOrdered) await expect.poll(countWaiting, { interval: 5 }).toBe(n + 1)
   }
   await expect.poll(countWaiting).toBe(count)
   sandbox.clearFaults()

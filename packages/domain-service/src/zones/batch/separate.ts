@@ -20,8 +20,8 @@ interface Steps {
 
 /**
  * Settles writes that the registrar refused together in as few calls as possible: those that it names are left out and
- * the others sent again. Where it names none, halves are tried: a refused half costs one call, an accepted one two, so
- * that one bad write among a hundred is found within 20 calls. The order of the writes is kept.
+ * the others sent again. Where it names none, halves are tried: each costs a send and a read, so that one bad write among
+ * a hundred is found within 21 calls. The order of the writes is kept.
  */
 export async function separate(refusal: Refusal, steps: Steps): Promise<void> {
   for (let latest: Refusal | undefined = refusal; latest; ) {
