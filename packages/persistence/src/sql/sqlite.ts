@@ -247,29 +247,28 @@ async function inTransaction<T>(
   }
 }
 
-/** Applies the migrations that a database has not seen, each part in one transaction. */
+/** Applies the migrations that a database has not seen, all or none. */
 function migrateSqlite(database: Database, migrations: Migrations) {
-  database.exec(
-    'create table if not exists migrations (part text primary key, applied integer not null) strict',
-  )
-  for (const [part, statements] of Object.entries(migrations)) {
-    database
-      .transaction(() => {
-        const find = database.prepare<[string], { applied: number }>(
-          'select applied from migrations where part = ?',
-        )
-        const applied = find.get(part)?.applied ?? 0
-        if (applied > statements.length) throw newer()
-        if (applied === statements.length) return // Nothing is written: the disk may be full.
-        for (const statement of statements.slice(applied)) {
-          database.exec(typeof statement === 'string' ? statement : render(statement, target).text)
-        }
-        database
-          .prepare('insert or replace into migrations values (?, ?)')
-          .run(part, statements.length)
-      })
-      .immediate()
-  }
+  const migrate = database.transaction(() => {
+    database.exec(
+      'create table if not exists migrations (part text primary key, applied integer not null) strict',
+    )
+    const find = database.prepare<[string], { applied: number }>(
+      'select applied from migrations where part = ?',
+    )
+    for (const [part, statements] of Object.entries(migrations)) {
+      const applied = find.get(part)?.applied ?? 0
+      if (applied > statements.length) throw newer()
+      if (applied === statements.length) continue // Nothing is written: the disk may be full.
+      for (const statement of statements.slice(applied)) {
+        database.exec(typeof statement === 'string' ? statement : render(statement, target).text)
+      }
+      database
+        .prepare('insert or replace into migrations values (?, ?)')
+        .run(part, statements.length)
+    }
+  })
+  migrate.immediate()
 }
 
 // An error that crosses threads keeps its code, not its class.
