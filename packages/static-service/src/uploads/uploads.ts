@@ -21,11 +21,11 @@ export interface Upload extends Omit<SavedBlob, 'tail'> {
   /** The catalog was given the file, and has not refused it since: it may be stored. */
   tried: 0 | 1
   expiresAt: number
-  /** Writers that fell silent. */
+  /** Writers that fell silent, and losses of its bytes. */
   epoch: number
 }
 
-type UploadChange = Partial<SavedBlob & Pick<Upload, 'length' | 'outcome' | 'tried'>>
+type UploadChange = Partial<SavedBlob & Pick<Upload, 'length' | 'outcome' | 'tried' | 'epoch'>>
 
 export interface UploadDependencies {
   database: Sql
@@ -37,7 +37,7 @@ export interface UploadDependencies {
 }
 
 interface WriterDependencies extends UploadDependencies {
-  /** Of what this process has received and recorded: without it a content is read again at its end. */
+  /** Of what this process has received and recorded, by id and epoch: without it a content is read again at its end. */
   hashes: LRUCache<string, ContentHash>
 }
 
@@ -119,7 +119,8 @@ export class Uploads {
       await using writer = new UploadWriter(upload, this.#dependencies)
       await work(writer).catch(async (error) => {
         if (!(error instanceof errors.BytesLost)) throw error
-        await writer.record({ size: 0, state: null, tail: null, tried: 0 })
+        const epoch = upload.epoch + 1 // Other replicas may know the lost bytes.
+        await writer.record({ size: 0, state: null, tail: null, tried: 0, epoch })
         throw errors.offsetConflict(0) // A client asks after a conflict, and continues there.
       })
       return writer.upload
@@ -157,8 +158,6 @@ export class Uploads {
 export class UploadWriter implements AsyncDisposable {
   readonly #dependencies: WriterDependencies
   readonly #blob: ResumableBlob
-  /** Its row, unless another writer has the upload. */
-  readonly #row: Statement
   readonly #timer = setInterval(() => void this.record({}).catch(() => undefined), 2000).unref()
   /** As it is recorded. */
   upload: Upload
@@ -171,11 +170,16 @@ export class UploadWriter implements AsyncDisposable {
     this.upload = upload
     this.#dependencies = dependencies
     const { id, size, epoch } = upload
-    this.#row = sql`id = ${id} and epoch = ${epoch} and writer_until > 0`
     this.#blob = store.resume(id, upload, epoch)
-    const hash = size === 0 ? new ContentHash() : hashes.get(id)
-    hashes.delete(id) // Until what it takes is recorded.
+    const hash = size === 0 ? new ContentHash() : hashes.get(`${id} ${epoch}`)
+    hashes.delete(`${id} ${epoch}`) // Until what it takes is recorded.
     if (hash?.size === size) this.#hash = hash
+  }
+
+  /** Its row, unless another writer has the upload. */
+  get #row(): Statement {
+    const { id, epoch } = this.upload
+    return sql`id = ${id} and epoch = ${epoch} and writer_until > 0`
   }
 
   /**
@@ -229,10 +233,10 @@ export class UploadWriter implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const { database, hashes } = this.#dependencies
-    const { id, size } = this.upload
+    const { id, size, epoch } = this.upload
     clearInterval(this.#timer)
     await this.#blob[Symbol.asyncDispose]()
-    if (this.#hash?.size === size) hashes.set(id, this.#hash)
+    if (this.#hash?.size === size) hashes.set(`${id} ${epoch}`, this.#hash)
     const release = sql`update ${uploads} set writer_until = 0 where ${this.#row}`
     await database.run(release).catch(() => undefined) // A lease that cannot be released expires.
   }

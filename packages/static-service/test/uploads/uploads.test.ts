@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -121,6 +121,24 @@ test('a whole upload that the bucket has lost goes back to the beginning', async
   expect([offsetOf(known), done.status]).toEqual([0, 204])
   const { bytes: served } = await service.call('GET', '/static/a')
   expect(served.equals(bytes)).toBe(true)
+})
+
+test('what a replica knows of bytes that were lost meanwhile is not the digest of those that came instead', async () => {
+  await using stores = await startSharedStores()
+  await using first = await start({ env: stores.env })
+  await using second = await start({ env: stores.env })
+  const sent = 8_500_000
+  const url = urlOf(await tus(first).create('a', sent + 1, { body: randomBytes(sent) }))
+  stores.s3.store.uploads.clear()
+  const bytes = randomBytes(sent + 1)
+
+  const conflict = await tus(second).patch(url, sent, 'x')
+  await tus(second).patch(url, 0, bytes.subarray(0, sent))
+  const done = await tus(first).patch(url, sent, bytes.subarray(sent))
+
+  expect([conflict.status, done.status]).toEqual([409, 204])
+  const { body } = await first.call('GET', '/api/files/a')
+  expect(body.sha256).toBe(createHash('sha256').update(bytes).digest('hex'))
 })
 
 test('what has expired is removed, and its space', async () => {
