@@ -237,8 +237,15 @@ const scarceTimeout = 10_000
 const malformed = (fault: string) =>
   new HttpError(400, 'malformed_request', fault, { headers: { connection: 'close' } })
 
-/** Resolves when the kernel has taken the bytes. */
+/** Resolves when the kernel has taken the bytes. @throws if the connection is closed before. */
 const written = (response: ServerResponse, bytes: Buffer) =>
   new Promise<void>((resolve, reject) => {
-    response.write(bytes, (error) => (error ? reject(error) : resolve()))
+    // Where the socket ends just now, the bytes wait for another one, and their callback is never called.
+    const onClose = () => reject(new Error('the connection was closed'))
+    response.once('close', onClose)
+    response.write(bytes, (error) => {
+      response.off('close', onClose)
+      if (error) reject(error)
+      else resolve()
+    })
   })

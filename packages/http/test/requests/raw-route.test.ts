@@ -123,6 +123,26 @@ test('a client that leaves before its response closes what the body reads from',
     .toHaveLength(1)
 })
 
+test('a connection that ends just before a chunk is written closes what the body reads from', async () => {
+  const closed = Promise.withResolvers<void>()
+  const respond: RawRoute['respond'] = ({ socket }) =>
+    response({
+      next: async () => {
+        socket.destroy()
+        return { done: false, value: Buffer.from('hello') }
+      },
+      return: async () => {
+        closed.resolve()
+        return { done: true, value: undefined }
+      },
+    })
+  await using service = await start({ rawRoutes: [route(respond)] })
+
+  await expect(fetch(`${service.url}/raw/a`)).rejects.toThrow()
+
+  await closed.promise
+})
+
 test('a pipelined request is served after the response before it was sent', async () => {
   const first = Promise.withResolvers<RawResponse>()
   const began: string[] = []

@@ -1,5 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { request } from 'node:http'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
+import { ContentStream } from '../../src/serving/content-stream.ts'
 import { type Service, start } from '../support/start.ts'
 
 const History = z.object({
@@ -131,6 +133,32 @@ test('the past needs a login', async () => {
   for (const path of ['/api/history?path=a.txt', '/api/history/content?path=a.txt&change=1']) {
     expect((await service.call('GET', path, { user: 'nobody' })).status).toBe(401)
   }
+})
+
+test('a past content is closed where its client leaves before the first byte', async () => {
+  const { open } = ContentStream
+  const [opened, released, closed] = [0, 1, 2].map(() => Promise.withResolvers<void>())
+  vi.spyOn(ContentStream, 'open').mockImplementationOnce(async (...content) => {
+    const { blob } = content[0]
+    const dispose = blob[Symbol.asyncDispose].bind(blob)
+    blob[Symbol.asyncDispose] = () => dispose().then(closed?.resolve)
+    const stream = await open.apply(ContentStream, content)
+    opened?.resolve()
+    await released?.promise
+    return stream
+  })
+  const client = request({
+    ...{ port: service.port, path: `/api/history/content?path=a.txt&change=${ids[1]}` },
+    headers: { authorization: `Bearer ${await service.tokenOf('admin')}` },
+  })
+  client.on('error', () => undefined).end()
+  await opened?.promise
+
+  client.destroy()
+  await expect.poll(() => JSON.stringify(service.lines())).toContain('request aborted')
+  released?.resolve()
+
+  await expect(closed?.promise).resolves.toBeUndefined()
 })
 
 test('without KEEP_HISTORY_DAYS the states are listed, their contents gone but for those of a version', async () => {

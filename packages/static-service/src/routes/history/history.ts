@@ -179,18 +179,18 @@ async function sendPast(
   })
   const pieces = part?.pieces ?? [{ start: 0, end: row.size }]
   if (Buffer.isBuffer(content)) return reply.send(joinPieces(content, pieces))
-  return reply.send(Readable.from(copies(await ContentStream.open(content, pieces, row.digest))))
+  const stream = await ContentStream.open(content, pieces, row.digest)
+  const body = Readable.from(copies(stream))
+  // Also where the client left before the first chunk was read: `copies` does not begin then.
+  body.once('close', () => void stream.return())
+  return reply.send(body)
 }
 
 // A chunk is valid until the next one is requested, and Readable reads ahead.
 async function* copies(stream: ContentStream) {
-  try {
-    for (;;) {
-      const { done, value } = await stream.next()
-      if (done) return
-      yield Buffer.from(value)
-    }
-  } finally {
-    await stream.return()
+  for (;;) {
+    const { done, value } = await stream.next()
+    if (done) return
+    yield Buffer.from(value)
   }
 }
