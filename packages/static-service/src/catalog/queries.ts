@@ -1,5 +1,5 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import type { FileRow, VersionRow } from '../files/file-record.ts'
+import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
 import { parentOf } from '../files/path-segments.ts'
 import { among } from './records.ts'
 import { versionColumns } from './versions.ts'
@@ -44,6 +44,12 @@ export class Queries {
     )
     const row = rows.find((one) => one.path !== null)
     return { row, conflicts: rows.some((one) => one.path === null) }
+  }
+
+  /** Those with files, the largest count first. */
+  categories(): Promise<CategoryCount[]> {
+    return this.#sql.all(sql`select category, file_count "fileCount", total_size "totalSize"
+      from ${name('categories')} order by file_count desc, category`)
   }
 
   /** Bytes of all contents, and what of it depends on a new one at this path. */

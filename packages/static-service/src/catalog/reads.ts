@@ -63,13 +63,9 @@ async function countUsage(
   transaction: SqlTransaction,
   directory: string,
 ): Promise<Totals & { categories: CategoryCount[] }> {
-  const totals = await new Queries(transaction).totals()
-  if (directory === '') {
-    const categories = await transaction.all<CategoryCount>(sql`
-      select category, file_count "fileCount", total_size "totalSize"
-      from ${name('categories')} order by file_count desc, category`)
-    return { ...totals, categories }
-  }
+  const counters = new Queries(transaction)
+  const totals = await counters.totals()
+  if (directory === '') return { ...totals, categories: await counters.categories() }
   const inside = sql`from ${name('files')} where ${below(directory)}`
   const categories = await transaction.all<CategoryCount>(sql`
     select category, count(*) "fileCount", sum(size) "totalSize" ${inside}

@@ -143,7 +143,10 @@ function listCategories(app: App, slash: string, { catalog }: Dependencies) {
       serializerCompiler: uncheckedJson,
     },
     async ({ query }) => {
-      const { categories } = await catalog.reads.usage(query.prefix)
+      const { categories } =
+        query.prefix === ''
+          ? { categories: await catalog.categories() }
+          : await catalog.reads.usage(query.prefix)
       return { categories: categories.map(describeCategory) }
     },
   )
