@@ -143,11 +143,10 @@ function listCategories(app: App, slash: string, { catalog }: Dependencies) {
       serializerCompiler: uncheckedJson,
     },
     async ({ query }) => {
-      const { categories } =
-        query.prefix === ''
-          ? { categories: await catalog.categories() }
-          : await catalog.reads.usage(query.prefix)
-      return { categories: categories.map(describeCategory) }
+      const { prefix } = query
+      const found =
+        prefix === '' ? await catalog.categories() : (await catalog.reads.usage(prefix)).categories
+      return { categories: found.map(describeCategory) }
     },
   )
 }

@@ -145,9 +145,9 @@ export const methodSchemas = {
   },
 }
 
-/** Response headers that a page of another origin may read. */
+/** Response headers that a page of another origin may read, besides those of all routes. */
 export const exposedTusHeaders = [
-  ...['location', 'content-location', 'repr-digest', 'upload-offset', 'upload-length'],
+  ...['content-location', 'repr-digest', 'upload-offset', 'upload-length'],
   ...['upload-defer-length', 'upload-metadata', 'upload-expires', 'tus-resumable', 'tus-version'],
   ...['tus-max-size', 'tus-extension', 'tus-checksum-algorithm'],
 ]
