@@ -68,6 +68,7 @@ describe.each(forms)('accounts in %s', (_name, begin) => {
     ['the username in capitals', 'VERA-OF-EXAMPLE'],
     ['a common password', 'qwertyuiop'],
     ['a common password in capitals', 'Password123'],
+    ['the last of the 10,000 most common ones that has ten signs', 'greedisgood'],
   ])('%s is a weak password', async (_what, weak) => {
     await service.users.update((users) => [...users, { ...victim, username: 'Vera-of-Example' }])
     const token = (await service.login('Vera-of-Example', "victim's words")).body.access_token

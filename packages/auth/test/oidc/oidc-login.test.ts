@@ -157,6 +157,13 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
       (await service.other.send('GET', '/api/auth/me', undefined, token)).status
     expect([await status(bob.access_token), await status(api.body.token)]).toEqual([200, 200])
 
+    const byItself = await service.send(
+      'DELETE',
+      '/api/users/oidc:bob',
+      undefined,
+      bob.access_token,
+    )
+    expect(byItself).toMatchObject({ status: 409, code: 'last_admin' })
     const removed = await service.send('DELETE', '/api/users/oidc:bob', undefined, admin)
 
     expect(removed.status).toBe(204)

@@ -48,6 +48,8 @@ describe.each(forms)('users in %s', (_name, begin) => {
       pagination: { page: 1, page_size: 2, total_items: 3, total_pages: 2 },
     })
     expect((await send('GET', '/api/users')).body.pagination.page_size).toBe(50)
+    const last = (await send('GET', '/api/users?page_size=2&page=2')).body
+    expect(last.users).toMatchObject([{ username: 'adam', role: 'admin' }])
   })
 
   test('the writes of a user may be proposals', async () => {
