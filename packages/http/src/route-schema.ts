@@ -35,7 +35,7 @@ declare module 'fastify' {
      */
     moreFaults?: (request: { params: unknown; body: unknown }) => Fault[]
     /**
-     * How a route limits callers that are limited to folders; a route without it refuses them, as if nothing were there.
+     * How a route limits callers that are limited to folders.
      * `path`: the wildcard of its URL is the path of a file. `prefix`: it covers the directory of this query parameter, which
      * becomes the only folder of a caller that names none. `handler`: it calls `requirePath` and `requireDirectory`.
      * `none`: it shows and changes nothing below a path.

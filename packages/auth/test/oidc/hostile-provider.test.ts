@@ -99,14 +99,11 @@ test('a failed discovery is repeated at the next login', async () => {
 
 test('name and groups are those of the ID token, and what it lacks is from userinfo', async () => {
   metadata = { ...metadata, userinfo_endpoint: `${server.url}/userinfo` }
-  await using at = await start({ oidc: oidcConfig(server.url) })
-  answers.userinfo = () => ({ sub: 'u1', preferred_username: 'other', groups: ['staff'] })
+  const oidc = { ...oidcConfig(server.url), usernameClaim: 'nickname', groupsClaim: 'teams' }
+  await using at = await start({ oidc })
+  answers.userinfo = () => ({ sub: 'u1', nickname: 'other', teams: ['staff'] })
 
-  const response = await logInWith(
-    { sub: 'u1', preferred_username: 'uma', groups: undefined },
-    sign,
-    { at },
-  )
+  const response = await logInWith({ sub: 'u1', nickname: 'uma' }, sign, { at })
 
   expect(response.status).toBe(302)
   expect(await at.users.find('oidc:uma')).toMatchObject({ role: 'viewer' })

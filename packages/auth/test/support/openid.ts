@@ -55,6 +55,7 @@ export async function startProvider(
       clients: [{ client_id: 'service', client_secret, redirect_uris: redirectUris }],
       jwks: { keys },
       cookies: { keys: ['a key of the tests'] },
+      pkce: { required: () => true },
       scopes: ['openid', 'profile', 'groups'],
       claims: { openid: ['sub'], profile: ['preferred_username'], groups: ['groups'] },
       ttl: { AccessToken: 60, IdToken: 60, Interaction: 600, Session: 600, Grant: 600 },

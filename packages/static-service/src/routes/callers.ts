@@ -1,5 +1,5 @@
 import { allowsPath, type Caller, callerOf } from '@domains-and-files/auth'
-import { type App, noSuchRoute, validationFailed } from '@domains-and-files/http'
+import { type App, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import type { Actor } from '../catalog/changes/change-entry.ts'
 import { directoryNotFound, fileNotFound } from '../errors.ts'
@@ -8,13 +8,15 @@ import { checkEncoding, readDirectory, readUrlPath, readWrittenPath } from '../f
 /**
  * Limits the routes that are registered from now on to the folders of their callers, before the hooks of the route, and
  * before validation: what is outside a caller's folders is absent, whatever else is wrong with the request. A URL that cannot
- * be decoded is refused.
+ * be decoded is refused. A route that does not declare `folders` stops the boot.
  */
 export function limitToFolders(app: App): void {
   const limited = new Set<string>()
   app.addHook('onRoute', ({ url, config }) => {
     // The refusals of other methods are public, and at the URLs of earlier routes, too.
-    if (config?.access !== 'public') limited.add(url)
+    if (!config?.access || config.access === 'public') return
+    if (!config.folders) throw new Error(`The route ${url} must set config.folders`)
+    limited.add(url)
   })
   app.addHook('onRequest', (request, _reply, done) => {
     const { url = '', config } = request.routeOptions
@@ -61,7 +63,6 @@ function checkRequest(request: FastifyRequest, folders: string[]) {
   const kind = request.routeOptions.config.folders
   if (kind === 'none' || kind === 'handler') return
   if (kind === 'prefix') return limitPrefix(request.query as Record<string, unknown>, folders) // Not yet validated.
-  if (kind !== 'path') throw noSuchRoute()
   const { '*': rest = '' } = request.params as Record<string, string> // As `path` promises.
   const path = readUrlPath(request.url, rest)
   if (!allowsPath({ folders }, path)) throw fileNotFound(path)

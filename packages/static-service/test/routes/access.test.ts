@@ -222,7 +222,9 @@ test('the tag of a record changes with its access, and each of its tags meets a 
 })
 
 test('admins list, set and remove rules; nobody else does', async () => {
+  const before = Date.now()
   const { status, body } = await setRule(service, encodeURIComponent('m\u00e4rz/'), false)
+  expect(Date.parse(String(body.at))).toBeGreaterThanOrEqual(before)
   expect([status, body]).toMatchObject([200, { prefix: 'm\u00e4rz/', public: false, by: 'admin' }])
   const { body: listed } = await service.call('GET', '/api/access')
   expect(listed.rules).toContainEqual(body)

@@ -1,4 +1,6 @@
+import fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { limitToFolders } from '../../src/routes/callers.ts'
 import { type Part, type Service, start, writeForm } from '../support/start.ts'
 import { digestOf } from '../support/stored-contents.ts'
 
@@ -122,6 +124,13 @@ describe('outside of its folders a limited caller finds nothing', () => {
 
     expect(body.files?.map(({ path }) => path)).toEqual(Object.keys(stored).sort())
   })
+})
+
+test('a route that does not say how it holds callers to their folders stops the boot', () => {
+  const app = fastify()
+  limitToFolders(app as never)
+
+  expect(() => app.get('/x', { config: { access: 'viewer' } }, async () => '')).toThrow('folders')
 })
 
 test('lists, searches, trees, counts and statistics cover the only folder', async () => {
