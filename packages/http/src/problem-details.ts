@@ -81,6 +81,8 @@ export function answerError(
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
+  // The framework closes the stream of a client that has left: logged as aborted.
+  if (error.code === 'ERR_STREAM_PREMATURE_CLOSE' && reply.raw.destroyed) return reply.hijack()
   const problem = requestProblem(error, request)
   // Fastify would close while the body is still arriving, and the sender would get a reset instead of this response.
   // The open connection reads and drops the rest.

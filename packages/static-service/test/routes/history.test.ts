@@ -135,7 +135,7 @@ test('the past needs a login', async () => {
   }
 })
 
-test('a past content is closed where its client leaves before the first byte', async () => {
+test('a past content is closed where its client leaves before the first byte, which is no error', async () => {
   const { open } = ContentStream
   const [opened, released, closed] = [0, 1, 2].map(() => Promise.withResolvers<void>())
   vi.spyOn(ContentStream, 'open').mockImplementationOnce(async (...content) => {
@@ -159,6 +159,8 @@ test('a past content is closed where its client leaves before the first byte', a
   released?.resolve()
 
   await expect(closed?.promise).resolves.toBeUndefined()
+  await historyOf(service, 'a.txt')
+  expect(service.lines().filter(({ level }) => level === 'error')).toEqual([])
 })
 
 test('without KEEP_HISTORY_DAYS the states are listed, their contents gone but for those of a version', async () => {
