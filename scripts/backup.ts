@@ -12,7 +12,7 @@ const startFiles = ['admin-password', 'registrar.json']
 const [command = '', target = '', ...rest] = process.argv.slice(2)
 const folder = rest.find((argument) => !argument.startsWith('-'))
 if (!folder || ![...services, 'all'].includes(target)) {
-  const options = command === 'backup' ? '[--verify] [--skip-damaged]' : '[--verify]'
+  const options = command === 'backup' ? '[--verify] [--keep n] [--skip-damaged]' : '[--verify]'
   process.stderr.write(`Usage: npm run ${command} -- <domain|static|all> <folder> ${options}\n`)
   process.exit(2)
 }
@@ -21,7 +21,7 @@ process.exit(target === 'all' ? runAll(folder) : runService(target, rest, {}))
 function runService(service: string, args: string[], env: Record<string, string>): number {
   const script = join(root, `packages/${service}-service/src/maintenance/data-command.ts`)
   // Under `npm start` both services share one users file outside their data directories.
-  const shared = join(root, 'data/users.json')
+  const shared = resolve('data/users.json')
   const users =
     !process.env.DATA_DIR && !process.env.USERS_FILE && existsSync(shared)
       ? { USERS_FILE: shared }

@@ -19,18 +19,22 @@ if (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE) {
   process.exit(2)
 }
 
-const rooms = join(import.meta.dirname, '..', 'packages', `${service}-service`, 'src/maintenance')
+const backupCommand = join(import.meta.dirname, 'backup.ts')
+const filesCommand = join(
+  import.meta.dirname,
+  '../packages/static-service/src/maintenance/files-command.ts',
+)
 const scratch = mkdtempSync(join(tmpdir(), 'drill-'))
 const restored = join(scratch, 'restored')
 const again = join(scratch, 'backups')
 process.on('exit', () => rmSync(scratch, { recursive: true, force: true }))
 
 const elsewhere = { DATA_DIR: restored, USERS_FILE: '' }
-run('back up', 'data-command.ts', ['backup', folder, '--verify'])
-run('check the backup', 'data-command.ts', ['check', folder, '--verify'])
-run('restore', 'data-command.ts', ['restore', folder, '--verify'], elsewhere)
-if (service === 'static') run('check the files', 'files-command.ts', ['check'], elsewhere)
-run('back up what was restored', 'data-command.ts', ['backup', again], elsewhere)
+run('back up', [backupCommand, 'backup', service, folder, '--verify'])
+run('check the backup', [backupCommand, 'check', service, folder, '--verify'])
+run('restore', [backupCommand, 'restore', service, folder, '--verify'], elsewhere)
+if (service === 'static') run('check the files', [filesCommand, 'check'], elsewhere)
+run('back up what was restored', [backupCommand, 'backup', service, again], elsewhere)
 const differing = compare(newestManifest(folder), newestManifest(again))
 report(
   'compare',
@@ -38,9 +42,9 @@ report(
   differing.join(', ') || 'as many rows, and the same contents',
 )
 
-function run(step: string, script: string, args: string[], env: Record<string, string> = {}) {
+function run(step: string, args: string[], env: Record<string, string> = {}) {
   const begun = performance.now()
-  const { status, stdout, stderr } = spawnSync(process.execPath, [join(rooms, script), ...args], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
     encoding: 'utf8',
     env: { ...process.env, ...env },
   })

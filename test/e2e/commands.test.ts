@@ -9,6 +9,7 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
@@ -378,26 +379,21 @@ function createFolder(files: Record<string, string>): string {
 }
 
 test.each(['domain', 'static'])(
-  'npm run drill: the %s service is backed up, restored and compared',
+  'npm run drill: the %s service of npm start is backed up with the users, restored and compared',
   async (service) => {
-    const backups = join(createFolder({}), 'backups')
+    const cwd = createFolder({})
+    symlinkSync(everything.dataDir, join(cwd, 'data'))
     await run('files', [
       'sync',
       createFolder({ 'a.txt': 'a', 'b.bin': 'b'.repeat(40_000) }),
       'drill',
     ])
-    const { dataDir } = everything
-    const env = {
-      DATA_DIR: join(dataDir, `${service}-service`),
-      USERS_FILE: join(dataDir, 'users.json'),
-    }
 
-    const report = await run(
-      'files',
-      [join(root, 'scripts/drill.ts'), service, backups],
-      env,
+    const report = await promisify(execFile)(
       process.execPath,
-    )
+      [join(root, 'scripts/drill.ts'), service, 'backups'],
+      { cwd, env: { PATH: process.env.PATH } },
+    ).catch((error) => error)
 
     expect([report.code, report.stderr, report.stdout]).toEqual([
       undefined,
@@ -407,5 +403,7 @@ test.each(['domain', 'static'])(
     expect(report.stdout).toMatch(
       /^ok {4} restore: [\s\S]*^ok {4} compare: as many rows, and the same contents$/m,
     )
+    const [snapshot = ''] = readdirSync(join(cwd, 'backups/snapshots'))
+    expect(readdirSync(join(cwd, 'backups/snapshots', snapshot))).toContain('users.json')
   },
 )
