@@ -70,6 +70,18 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
     })
   })
 
+  test('a trust may be limited to domains and records', async () => {
+    const records = [{ name: '_acme-challenge', types: ['TXT'] }]
+    await add({ folders: undefined, domains: ['example.com'], records })
+
+    const { body } = await exchange(service, await issuer.sign())
+
+    const token = body.access_token
+    const me = await service.other.call('/api/auth/me', { token })
+    expect(me.body).toMatchObject({ user: { domains: ['example.com'] }, token: { records } })
+    expect((await service.other.call('/edit', { method: 'PUT', token })).status).toBe(403)
+  })
+
   test('each token is exchanged once, at whichever replica, in whatever spelling', async () => {
     await add()
     const [plain, withoutId] = [await issuer.sign(), await issuer.sign({ jti: undefined })]

@@ -35,6 +35,7 @@ test('a trust is added for the service of its limits, listed and removed', async
   expect(await trustsIn(join(folder.path, 'static-service'))).toMatchObject([
     {
       ...{ name: 'site', issuer: 'https://id.example.com', role: 'editor', folders: ['site/'] },
+      audience: 'https://files.example.com',
       claims: { repository: 'acme/site', ref: 'refs/heads/a=b' },
     },
   ])

@@ -39,7 +39,7 @@ const server = createServer(async (request, response) => {
     if (new URLSearchParams(body).get('subject_token') === 'refused') return answer(400, refused)
     return answer(200, { access_token: 'of-job', token_type: 'Bearer', expires_in: 900 })
   }
-  return answer(200, { files: [], pagination: { total_pages: 1 } })
+  return answer(200, { files: [], domains: [], pagination: { total_pages: 1 } })
 })
 let challenge = ''
 let baseUrl = 'http://127.0.0.1'
@@ -61,14 +61,17 @@ beforeEach(() => {
   requests.length = 0
 })
 
-async function files(args: string[], env: Record<string, string> = {}) {
-  const program = join(import.meta.dirname, '../../src/commands/files.ts')
+const files = (args: string[], env?: Record<string, string>) => run('files', args, env)
+
+async function run(name: 'files' | 'domains', args: string[], env: Record<string, string> = {}) {
+  const program = join(import.meta.dirname, `../../src/commands/${name}.ts`)
   const surroundings = {
-    ...{ PATH: process.env.PATH, FILES_URL: `${baseUrl}/`, XDG_CONFIG_HOME: folder },
+    ...{ PATH: process.env.PATH, FILES_URL: `${baseUrl}/`, DOMAINS_URL: baseUrl },
+    XDG_CONFIG_HOME: folder,
     ...{ NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
   }
-  const run = promisify(execFile)(process.execPath, [program, ...args], { env: surroundings })
-  return run.then(({ stdout }) => ({ code: 0, stdout, stderr: '' })).catch((error) => error)
+  const running = promisify(execFile)(process.execPath, [program, ...args], { env: surroundings })
+  return running.then(({ stdout }) => ({ code: 0, stdout, stderr: '' })).catch((error) => error)
 }
 const authorizations = () => requests.flatMap(({ authorization }) => authorization ?? [])
 
@@ -112,6 +115,30 @@ test('in a job of GitLab the token that it offers is exchanged once for all comm
   expect([refused.code, refused.stderr]).toEqual([
     1,
     'No trust admits this token (invalid_grant)\n',
+  ])
+})
+
+test('domains logs in and exchanges tokens of jobs, too, by its own variables', async () => {
+  const github = {
+    ACTIONS_ID_TOKEN_REQUEST_URL: `${baseUrl}/github`,
+    ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'secret of the job',
+  }
+  const domains = (args: string[], env = {}) =>
+    run('domains', args, { XDG_CONFIG_HOME: join(folder, 'domains'), ...env })
+  const answers = [
+    await domains(['login', '--sso'], { BROWSER: join(folder, 'browser') }),
+    await domains(['list']),
+    await domains(['list'], { ...github, DOMAINS_AUDIENCE: 'https://domains.test' }),
+    await domains(['list'], { DOMAINS_ID_TOKEN: 'for domains' }),
+  ]
+
+  expect(answers.map(({ code }) => code)).toEqual([0, 0, 0, 0])
+  const used = ['Bearer of-sso', 'Bearer secret of the job', 'Bearer of-job', 'Bearer of-job']
+  expect(authorizations()).toEqual(used)
+  const exchanged = requests.filter(({ path }) => path === '/api/auth/token')
+  expect(exchanged.map(({ body }) => new URLSearchParams(body).get('subject_token'))).toEqual([
+    'job https://domains.test ',
+    'for domains',
   ])
 })
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, type Service, start } from '../support/start.ts'
+import { digestOf } from '../support/stored-contents.ts'
 
 const large = Buffer.alloc(400_000, 'large ')
 const text = 'p { color: teal }\n'.repeat(200)
@@ -75,7 +76,7 @@ const all = {
 test.each<[string, number, Record<string, string>, string?]>([
   ['', 200, {}],
   ['', 200, {}, 'HEAD'],
-  ['?v=0123456789', 200, {}],
+  ['?v=DIGEST', 200, {}],
   ['?download', 200, {}],
   ['', 206, { range: 'bytes=5-9' }],
   ['', 206, { range: 'bytes=0-1,5-9' }],
@@ -89,7 +90,8 @@ test.each<[string, number, Record<string, string>, string?]>([
   for (const path of ['drafts/a.css', 'drafts/large.bin']) {
     const { url } = await create({ path })
 
-    const answer = await get(url + query, headers, method)
+    const digest = digestOf(stored[path] ?? '')
+    const answer = await get(url + query.replace('DIGEST', digest), headers, method)
 
     expect(answer.status).toBe(status)
     expect(answer.headers).toMatchObject(all)
@@ -294,6 +296,18 @@ test('a link shows the file as it is now', async () => {
   await service.put('open/now.txt', 'after')
 
   expect((await get(url)).bytes.toString()).toBe('after')
+})
+
+test.each([
+  [60, 1],
+  [31_536_000, 10_000],
+])('a link may last %i seconds, for %i downloads', async (expires_in, downloads) => {
+  const { body } = await create({ path: 'open/e.txt', expires_in, downloads })
+
+  expect(body.downloads_left).toBe(downloads)
+  expect(Date.parse(String(body.expires_at)) - Date.parse(String(body.created_at))).toBe(
+    expires_in * 1000,
+  )
 })
 
 test.each([

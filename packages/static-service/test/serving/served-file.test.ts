@@ -1,5 +1,6 @@
 import { parse as parseDisposition } from 'content-disposition'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { asPrivate, describeFile, representationOf } from '../../src/serving/served-file.ts'
 import { type StaticService, startStatic } from '../support/static-start.ts'
 
 let service: StaticService
@@ -92,6 +93,19 @@ describe('what is served cannot harm the site that shows it', () => {
     expect(found.headers.vary).toBeUndefined()
     expect(found.headers['access-control-expose-headers']).toContain('content-range')
   })
+})
+
+test('what is prepared for everybody and for one reader stays apart', () => {
+  const row = { path: 'a.txt', name: 'a.txt', digest: 'a'.repeat(64), size: 1 }
+  const dated = { ...row, contentType: 'text/plain', updatedAt: '2027-01-15T09:30:00.000Z' }
+  const rules = { sites: [], cacheControl: 'public' }
+  const file = describeFile(dated as never, rules as never) // Only what headers need.
+  const cachingOf = (each: typeof file) =>
+    representationOf(each, 'identity', true).common['cache-control']
+
+  expect(cachingOf(file)).toBe('public')
+  expect(cachingOf(asPrivate(file, { 'cache-control': 'private' }))).toBe('private')
+  expect(cachingOf(file)).toBe('public')
 })
 
 describe('how long an answer may be kept', () => {
