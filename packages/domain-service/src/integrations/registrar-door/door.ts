@@ -39,7 +39,10 @@ export async function registerRegistrarDoor(app: App, dependencies: Dependencies
     const caller = await authenticate(params, request, tokens)
     const command = commands.get(params.require('Command', errors.commandMissing).toLowerCase())
     if (!command) throw commandUnknown()
-    const running = command.run(params, { caller, requestId: request.id })
+    const { raw } = reply
+    const isSent = () => raw.statusCode === 200 && raw.writableFinished
+    const answered = new Promise<boolean>((end) => raw.once('close', () => end(isSent())))
+    const running = command.run(params, { caller, requestId: request.id, answered })
     running.catch(() => undefined) // After the time limit nobody waits for it.
     const result = await Promise.race([running, delay(clock, maxWaitMs)])
     if (!result) throw registrarBusy(retryAfterSeconds)

@@ -15,7 +15,7 @@ function givenOf(text: string, id: number): GivenZone {
   const [, letters = '', sign, base] = /^([a-z]*)([!?+]?)([a-z]*)$/.exec(text) ?? []
   return {
     id,
-    isSubmitted: sign === '!' || sign === '?',
+    state: sign === '!' ? 'answered' : sign === '?' ? 'submitted' : 'read',
     zone: zoneOf(letters),
     base: sign === '?' || sign === '+' ? zoneOf(base ?? '') : undefined,
   }
