@@ -124,6 +124,8 @@ function createServer(options: AppOptions, parts: ServerParts): App {
     logController: new AccessLogController(accessLog),
     trustProxy: options.trustProxy,
     bodyLimit: smallBody,
+    // What a crash left may take longer than the framework's ten seconds to read: the service would never start.
+    pluginTimeout: 0,
     http: {
       ...parserOptions,
       headersTimeout: limits.headersTimeout,

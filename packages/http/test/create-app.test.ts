@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { createLogger, createMetrics, type HealthReport, HttpError } from '../src/index.ts'
 import { start } from './support/start.ts'
@@ -519,6 +519,25 @@ test('a request whose client left before the response is logged with the address
 
   const line = () => service.lines().find(({ msg }) => msg === 'request aborted')
   await expect.poll(line).toMatchObject({ method: 'GET', path: '/slow', client: '127.0.0.1' })
+})
+
+test('an app may take an hour until it is ready', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const starting = start({}, (app) =>
+    app.addHook('onReady', () => {
+      begun.resolve()
+      return released.promise
+    }),
+  )
+  await begun.promise
+
+  vi.advanceTimersByTime(3_600_000)
+  released.resolve()
+
+  await using service = await starting
+  expect((await fetch(`${service.url}/things`)).status).toBe(200)
 })
 
 test('what runs while the app stops is still answered', async () => {
