@@ -172,32 +172,44 @@ export async function start(options: Options = {}): Promise<Service> {
     await closing
     await followed?.[Symbol.asyncDispose]()
   }
+  const send: Service['call'] = async (
+    method,
+    path,
+    { body, text, headers, user = 'admin' } = {},
+  ) => {
+    // Not fetch, which adds headers of its own to conditional requests.
+    const answer = await request(url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${await tokenOf(user)}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(text === undefined ? {} : { body: text }),
+    })
+    const received = await answer.body.text()
+    const isJson = /json/.test(String(answer.headers['content-type']))
+    return {
+      status: answer.statusCode,
+      headers: new Headers(
+        Object.entries(answer.headers).map(([name, value]) => [name, String(value)]),
+      ),
+      body: Body.parse(isJson ? renameList(JSON.parse(received)) : {}),
+      text: received,
+    }
+  }
   return {
     url,
     sandbox,
     dataDir,
     lines: () => written.map((line) => JSON.parse(line)),
-    call: async (method, path, { body, text, headers, user = 'admin' } = {}) => {
-      // Not fetch, which adds headers of its own to conditional requests.
-      const answer = await request(url + path, {
-        method,
-        headers: {
-          authorization: `Bearer ${await tokenOf(user)}`,
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          ...headers,
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        ...(text === undefined ? {} : { body: text }),
-      })
-      const received = await answer.body.text()
-      const isJson = /json/.test(String(answer.headers['content-type']))
-      return {
-        status: answer.statusCode,
-        headers: new Headers(
-          Object.entries(answer.headers).map(([name, value]) => [name, String(value)]),
-        ),
-        body: Body.parse(isJson ? renameList(JSON.parse(received)) : {}),
-        text: received,
+    call: async (...args) => {
+      for (;;) {
+        const answer = await send(...args)
+        // A busy machine took more than a second from reading to sending: nothing was sent.
+        const isTooSlow = answer.body.detail?.startsWith('The registrar answers so slowly')
+        if (options.clock || !isTooSlow) return answer
       }
     },
     sessionOf: tokenOf,
