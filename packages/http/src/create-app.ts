@@ -18,6 +18,7 @@ import {
   AccessLogController,
   frameworkLogger,
   logAbandonedRequests,
+  type Redaction,
   registerLogMetrics,
 } from './logging/access-log.ts'
 import type { Logger } from './logging/logger.ts'
@@ -58,8 +59,8 @@ export interface AppOptions {
   connections?: Partial<ConnectionLimits>
   /** Get their requests before the framework. The first is the most frequent. */
   rawRoutes?: RawRoute[]
-  /** The path of a request as logs have it: without secrets. */
-  redactPath?: (path: string) => string
+  /** Secrets in paths, which no log has. */
+  redaction?: Redaction
   /** The error for a path that cannot be percent-decoded. Default: `malformed_url`. */
   badUrl?: () => HttpError
   /** Whether GET / names the service and its docs. Default: true; false where the service has a page of its own. */
@@ -77,7 +78,7 @@ export async function createApp(
 ): Promise<App> {
   const limits = { ...defaultLimits, ...options.connections }
   const { metrics } = options
-  const accessLog = new AccessLog(options.log, options.redactPath)
+  const accessLog = new AccessLog(options.log, options.redaction)
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
   const cors = corsOptions(options)
   const crossOrigin = crossOriginHeaders(options.corsOrigins, cors.exposedHeaders)

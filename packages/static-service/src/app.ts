@@ -44,7 +44,7 @@ import { type FindReader, ReadableFiles } from './serving/readable-files.ts'
 import { describeFile } from './serving/served-file.ts'
 import { StaticHandler } from './serving/static-handler.ts'
 import type { AccessRules } from './sharing/access-rules.ts'
-import { Links, redactLink } from './sharing/links.ts'
+import { Links, linkTokens } from './sharing/links.ts'
 import type { Uploads } from './uploads/uploads.ts'
 
 export interface Dependencies {
@@ -81,7 +81,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       alarmingCodes: ['insufficient_storage'],
       health: () => report(parts),
       rawRoutes: [serving.handler, serving.linkHandler],
-      redactPath: redactLink,
+      redaction: linkTokens,
       badUrl: () => invalidPath('it is not valid percent-encoded UTF-8'),
     },
     (app) => registerRoutes(app, parts, serving),

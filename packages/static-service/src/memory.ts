@@ -1,3 +1,4 @@
+import { PerformanceObserver } from 'node:perf_hooks'
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 
 /** Without it, what a start leaves would stay in memory. */
@@ -9,8 +10,11 @@ export const keepYoungGenerationSmall = () => limitGrowth(1)
  * chunks would wait for a collection.
  */
 export function growYoungGeneration(): void {
-  // It grows in steps, and shrinks when the process is idle.
-  setInterval(() => limitGrowth(youngBytes() > maxYoungBytes / 2 ? 1 : 2), 50).unref()
+  limitGrowth(2)
+  // It grows in steps, by collections, and shrinks when the process is idle.
+  new PerformanceObserver(() => limitGrowth(youngBytes() > maxYoungBytes / 2 ? 1 : 2)).observe({
+    type: 'gc',
+  })
 }
 
 const maxYoungBytes = 4 * 1_048_576

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 
 const memory = join(import.meta.dirname, '../src/memory.ts')
 
-// Prints the largest size of the young generation in MiB, in which many objects survive. Its size is adjusted every 50 ms:
-// once in each round.
+// Prints the largest size of the young generation in MiB, in which many objects survive. Its growth is adjusted after
+// a collection, when the event loop turns: once in each round.
 const script = (isGrowing: boolean) => `
   import { getHeapSpaceStatistics } from 'node:v8'
   import { setTimeout as wait } from 'node:timers/promises'

@@ -2,12 +2,6 @@
 
 export type Dialect = 'sqlite' | 'postgres'
 
-/** Text between values. A value that is a `Fragment` becomes text; every other value is bound. */
-export interface Statement {
-  readonly strings: readonly string[]
-  readonly values: readonly unknown[]
-}
-
 /** Where a statement will run. `schema` qualifies names on PostgreSQL. */
 export interface Target {
   dialect: Dialect
@@ -22,138 +16,81 @@ export interface Rendered {
   rows?: readonly unknown[][]
 }
 
-/** Part of a statement: itself a statement, or text that depends on the target. */
-abstract class Fragment {
-  abstract writeTo(rendered: Rendered, target: Target): void
-}
+/** A statement, or a part of one: writes its text and its bound values for a target. */
+export type Statement = (rendered: Rendered, target: Target) => void
 
-class Template extends Fragment implements Statement {
-  readonly strings: readonly string[]
-  readonly values: readonly unknown[]
-
-  constructor(strings: readonly string[], values: readonly unknown[]) {
-    super()
-    this.strings = strings
-    this.values = values
-  }
-
-  writeTo(rendered: Rendered, target: Target): void {
-    const { strings, values } = this
+/** Text between values, which are bound: booleans as 0 and 1, undefined as null. Only a `Statement` among them becomes text. */
+export const sql =
+  (strings: readonly string[], ...values: unknown[]): Statement =>
+  (rendered, target) => {
     for (let at = 0; at < strings.length; at += 1) {
       rendered.text += strings[at]
-      if (at < values.length) writeValue(rendered, values[at], target)
+      if (at === values.length) return
+      const value = values[at]
+      if (typeof value === 'function') value(rendered, target)
+      else {
+        rendered.values.push(typeof value === 'boolean' ? Number(value) : (value ?? null))
+        // After some bare parameters, such as those of `limit`, SQLite compiles the statement again for each value.
+        rendered.text += target.dialect === 'postgres' ? `$${rendered.values.length}` : '+?'
+      }
     }
   }
-}
-
-class Name extends Fragment {
-  readonly #name: string
-
-  constructor(name: string) {
-    super()
-    this.#name = name
-  }
-
-  writeTo(rendered: Rendered, { dialect, schema }: Target): void {
-    rendered.text += dialect === 'postgres' ? `${schema}.${this.#name}` : this.#name
-  }
-}
-
-class EachRow extends Fragment {
-  readonly #rows: readonly unknown[][]
-
-  constructor(rows: readonly unknown[][]) {
-    super()
-    this.#rows = rows
-  }
-
-  writeTo(rendered: Rendered): void {
-    rendered.rows = this.#rows
-  }
-}
-
-type ByDialectStatements = Record<Dialect, Statement | (() => Statement)>
-
-class ByDialect extends Fragment {
-  readonly #statements: ByDialectStatements
-
-  constructor(statements: ByDialectStatements) {
-    super()
-    this.#statements = statements
-  }
-
-  writeTo(rendered: Rendered, target: Target): void {
-    const statement = this.#statements[target.dialect]
-    writeValue(rendered, typeof statement === 'function' ? statement() : statement, target)
-  }
-}
-
-function writeValue(rendered: Rendered, value: unknown, target: Target) {
-  if (value instanceof Fragment) return value.writeTo(rendered, target)
-  rendered.values.push(typeof value === 'boolean' ? Number(value) : (value ?? null))
-  // After some bare parameters, such as those of `limit`, SQLite compiles the statement again for each value.
-  rendered.text += target.dialect === 'postgres' ? `$${rendered.values.length}` : '+?'
-}
-
-/**
- * A statement. Values are bound, never text; booleans are bound as 0 and 1, undefined as null. Statements and the fragments
- * of this file nest.
- */
-export const sql = (strings: readonly string[], ...values: unknown[]): Statement =>
-  new Template(strings, values)
 
 /** A table or function of the service: qualified with its schema on PostgreSQL, plain in SQLite. */
-export function name(identifier: string): Fragment {
+export function name(identifier: string): Statement {
   if (!/^[a-z_][a-z0-9_]*$/.test(identifier)) throw new Error(`${identifier} is not a name`)
-  return new Name(identifier)
+  return (rendered, { dialect, schema }) => {
+    rendered.text += dialect === 'postgres' ? `${schema}.${identifier}` : identifier
+  }
 }
 
 /** Parts with a separator between them. */
 export const join = (parts: readonly unknown[], separator = ', '): Statement =>
-  new Template(
-    ['', ...Array.from({ length: Math.max(0, parts.length - 1) }, () => separator), ''].slice(
-      0,
-      parts.length + 1,
-    ),
-    parts,
-  )
+  sql(['', ...parts.slice(1).map(() => separator), ''].slice(0, parts.length + 1), ...parts)
 
 /** Bound values for `in (…)`. An empty list matches nothing. */
 export const list = (values: readonly unknown[]): Statement =>
   values.length === 0 ? sql`null` : join(values)
 
-/** Different text in each dialect: only where the two have nothing in common. A function is called where its dialect is used. */
-export const dialect = (statements: ByDialectStatements): Fragment => new ByDialect(statements)
+/** Different text in each dialect: only where the two have nothing in common. */
+export const dialect =
+  (statements: Record<Dialect, Statement>): Statement =>
+  (rendered, target) =>
+    statements[target.dialect](rendered, target)
 
 /**
  * Without text: SQLite runs the statement once for each row, whose values are those of the `?` in its text. It binds no others.
  * Not for PostgreSQL, where each run is a round trip.
  */
-export const eachRow = (rows: readonly unknown[][]): Fragment => new EachRow(rows)
+export const eachRow =
+  (rows: readonly unknown[][]): Statement =>
+  (rendered) => {
+    rendered.rows = rows
+  }
 
 const nothing = sql``
 
 /** Milliseconds since 1970 by the database's clock. In SQLite by the clock that it was opened with. */
 export const now: Statement = sql`${name('now_ms')}()`
 /** Locks the rows read, until the transaction ends. SQLite has one writer at a time. */
-export const forUpdate: Fragment = dialect({ postgres: sql`for update`, sqlite: nothing })
-export const forUpdateSkipLocked: Fragment = dialect({
+export const forUpdate: Statement = dialect({ postgres: sql`for update`, sqlite: nothing })
+export const forUpdateSkipLocked: Statement = dialect({
   postgres: sql`for update skip locked`,
   sqlite: nothing,
 })
 
 // Column types and table options of migrations.
-export const identity: Fragment = dialect({
+export const identity: Statement = dialect({
   postgres: sql`bigint generated by default as identity primary key`,
   sqlite: sql`integer primary key autoincrement`,
 })
-export const int8: Fragment = dialect({ postgres: sql`bigint`, sqlite: sql`integer` })
-export const bytes: Fragment = dialect({ postgres: sql`bytea`, sqlite: sql`blob` })
-export const strict: Fragment = dialect({ postgres: nothing, sqlite: sql`strict` })
+export const int8: Statement = dialect({ postgres: sql`bigint`, sqlite: sql`integer` })
+export const bytes: Statement = dialect({ postgres: sql`bytea`, sqlite: sql`blob` })
+export const strict: Statement = dialect({ postgres: nothing, sqlite: sql`strict` })
 
 /** The statement as a driver takes it. */
 export function render(statement: Statement, target: Target): Rendered {
   const rendered: Rendered = { text: '', values: [] }
-  writeValue(rendered, statement, target)
+  statement(rendered, target)
   return rendered
 }

@@ -36,10 +36,10 @@ export function insertInto(table: string, columns: Columns, onConflict = '') {
   const valuesOf = (row: object) => names.map((key) => Reflect.get(row, key))
   return async (transaction: SqlTransaction, rows: readonly object[]): Promise<void> => {
     for (const some of pieces(rows)) {
-      const values = dialect({
-        sqlite: () => sql`${marks}${eachRow(some.map(valuesOf))}`,
-        postgres: () => sql`select ${text(names.join(', '))} from ${records(some)}`,
-      })
+      const values =
+        transaction.dialect === 'sqlite'
+          ? sql`${marks}${eachRow(some.map(valuesOf))}`
+          : sql`select ${text(names.join(', '))} from ${records(some)}`
       await transaction.run(
         sql`insert into ${name(table)} (${text(names.join(', '))}) ${values} ${text(onConflict)}`,
       )

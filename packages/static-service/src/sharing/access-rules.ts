@@ -60,7 +60,8 @@ export class AccessRules {
   readonly #isPublicByDefault: boolean
   readonly #listeners: (() => void)[] = []
   #rules = new Map<string, AccessRule>()
-  #version = -1
+  /** Another after each change of the rules. Set here only. */
+  version = -1
 
   private constructor(database: Sql, { isPublicByDefault, isExclusive }: Options) {
     this.#database = database
@@ -72,11 +73,6 @@ export class AccessRules {
     const rules = new AccessRules(database, options)
     await rules.#load()
     return rules
-  }
-
-  /** Another after each change of the rules. */
-  get version(): number {
-    return this.#version
   }
 
   /** By the rules in memory. */
@@ -91,7 +87,7 @@ export class AccessRules {
 
   /** Loads the rules if this version of them is newer than those in memory. */
   catchUp(version: number): Promise<void> | undefined {
-    return version > this.#version ? this.#load() : undefined
+    return version > this.version ? this.#load() : undefined
   }
 
   /** Loads what other replicas have changed. */
@@ -156,13 +152,13 @@ export class AccessRules {
   // Of several loads at once the newest counts, whichever ends last.
   #adopt(rows: Row[]) {
     const version = rows[0]?.version ?? 0
-    if (version <= this.#version) return
+    if (version <= this.version) return
     this.#rules = new Map(
       rows.flatMap(({ prefix, is_public, by_user: by, at }) =>
         prefix === null ? [] : [[prefix, { prefix, public: is_public === 1, by, at }]],
       ),
     )
-    this.#version = version
+    this.version = version
     for (const listener of this.#listeners) listener()
   }
 }
