@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type Access, HttpError } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { ApiTokens } from './api-tokens/api-tokens.ts'
-import { looksLikeApiToken, otherServiceOf, prefixOf } from './api-tokens/token-format.ts'
+import { looksLikeApiToken, otherServiceOf } from './api-tokens/token-format.ts'
 import {
   apiTokenExpired,
   apiTokenInvalid,
@@ -78,15 +78,16 @@ export function enforceAccess(
       ]
   })
   app.addHook('onRequest', (request, _reply, done) => {
-    try {
-      const needed = accessOf(request)
-      if (needed === 'public') return done()
-      authenticate(request)
-        .then((caller) => admit(request, caller, needed))
-        .then(() => done(), done)
-    } catch (error) {
-      done(error as Error) // Only errors are thrown above.
-    }
+    const { config, method, url } = request.routeOptions
+    const { access = isPreflight(method) ? 'public' : undefined } = config
+    if (request.is404 || access === 'public') return done()
+    if (!access)
+      return done(
+        new Error(`The route ${url} has no config.access: it was made before the plugin auth`),
+      )
+    authenticate(request)
+      .then((caller) => admit(request, caller, access))
+      .then(() => done(), done)
   })
   app.decorate('findReader', async (sender) => {
     const { authorization, 'x-api-key': apiKey } = sender.headers
@@ -99,7 +100,7 @@ export function enforceAccess(
 
   async function authenticate({ headers, ip }: Sender): Promise<Caller> {
     const token = readCredential(headers)
-    const isApiToken = prefixOf(token) === apiTokens.prefix
+    const isApiToken = token.startsWith(apiTokens.prefix)
     const caller = isApiToken ? await apiTokens.verify(token, ip) : await sessions.verify(token)
     if (typeof caller === 'string') throw rejectionOf(token, caller)
     return caller
@@ -170,14 +171,6 @@ const documented: Record<NeededRole, HttpError[]> = {
   viewer: viewerErrors,
   editor: [...viewerErrors, roleRequired('editor')],
   admin: [...viewerErrors, roleRequired('admin')],
-}
-
-function accessOf(request: FastifyRequest): Access {
-  const { config, method, url } = request.routeOptions
-  if (request.is404) return 'public'
-  if (isAccess(config.access)) return config.access
-  if (isPreflight(method)) return 'public'
-  throw new Error(`The route ${url} has no config.access: it was made before the plugin auth`)
 }
 
 // Browsers send a preflight OPTIONS without credentials (Fetch, CORS-preflight fetch), so it cannot be guarded.

@@ -13,7 +13,7 @@ import {
   rightsOfGrant,
 } from '../rights.ts'
 import type { User } from '../users/user.ts'
-import { createToken, digestOf } from './token-format.ts'
+import { createToken, digestOf, prefixOf } from './token-format.ts'
 
 /** The limits of a token; an absent one does not limit. */
 export const tokenLimits = {
@@ -104,6 +104,7 @@ export class ApiTokens {
    * token is invalid, as if unknown.
    */
   async verify(text: string, address: string): Promise<Caller | 'invalid' | 'expired'> {
+    if (prefixOf(text) !== this.prefix) return 'invalid'
     const digest = digestOf(text)
     const row = await this.#options.database.get<Row>(
       sql`select ${columns} from ${table} where lookup = ${lookupOf(digest)}`,

@@ -66,7 +66,7 @@ export class SessionTokens {
   readonly #signed = new Map<string, z.infer<typeof Claims>>()
   /** The newest first. */
   readonly #secrets: string[]
-  readonly #fingerprints = new WeakMap<User, string[]>()
+  readonly #accounts = new WeakMap<User, { caller: Caller; fingerprints: Buffer[] }>()
 
   constructor(jwt: FastifyInstance['jwt'], options: SessionTokenOptions) {
     this.#jwt = jwt
@@ -81,7 +81,7 @@ export class SessionTokens {
       sub: user.username,
       role: user.role,
       ...(user.oidc && limitsOf(user)),
-      pwd: this.#fingerprintsOf(user)[0],
+      pwd: this.#accountOf(user).fingerprints[0]?.toString(),
     }
     return this.#sign(claims, this.#options.ttl)
   }
@@ -112,10 +112,14 @@ export class SessionTokens {
       return caller ? { ...caller, expiresAt } : 'invalid'
     }
     const user = await this.#userOf(claims)
-    const isKept = user?.kept !== undefined && user.kept === keptSessionOf(user, claims.jti)
-    if (!user || !(isKept || this.#isOfPassword(user, claims.pwd))) return 'invalid'
+    if (!user) return 'invalid'
+    const { caller, fingerprints } = this.#accountOf(user)
+    const isKept = user.kept !== undefined && user.kept === keptSessionOf(user, claims.jti)
+    const sent = Buffer.from(claims.pwd)
+    const isSent = (each: Buffer) => each.length === sent.length && timingSafeEqual(each, sent)
+    if (!isKept && !fingerprints.some(isSent)) return 'invalid'
     return {
-      ...callerOfUser(user.oidc ? { ...user, role: claims.role, ...limitsOf(claims) } : user),
+      ...(user.oidc ? { ...caller, role: claims.role, ...limitsOf(claims) } : caller),
       expiresAt,
       session: claims.jti,
     }
@@ -153,25 +157,20 @@ export class SessionTokens {
     return undefined
   }
 
-  #isOfPassword(user: User, sent: string) {
-    return this.#fingerprintsOf(user).some(
-      (fingerprint) =>
-        sent.length === fingerprint.length &&
-        timingSafeEqual(Buffer.from(sent), Buffer.from(fingerprint)),
-    )
-  }
-
-  // By each secret. A new password has a new salt, so this ends a user's tokens even when the same password is set again.
-  #fingerprintsOf(user: User): string[] {
-    const known = this.#fingerprints.get(user)
+  // Fingerprints by each secret. A new password has a new salt, so this ends a user's tokens even when the same password is
+  // set again.
+  #accountOf(user: User) {
+    const known = this.#accounts.get(user)
     if (known) return known
     const parts = [user.username, user.password ?? user.id, ...(user.logins ? [user.logins] : [])]
     const text = ['password of a token', ...parts].join('\0')
-    const made = this.#secrets.map((secret) =>
-      createHmac('sha256', secret).update(text).digest().subarray(0, 16).toString('base64url'),
-    )
-    this.#fingerprints.set(user, made)
-    return made
+    const fingerprints = this.#secrets.map((secret) => {
+      const digest = createHmac('sha256', secret).update(text).digest()
+      return Buffer.from(digest.toString('base64url', 0, 16))
+    })
+    const account = { caller: callerOfUser(user), fingerprints }
+    this.#accounts.set(user, account)
+    return account
   }
 }
 

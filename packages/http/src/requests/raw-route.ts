@@ -77,7 +77,7 @@ export class RawRouteServer {
   /** Serves the requests of these routes, and leaves all others to the framework. */
   listener(framework: RequestListener): RequestListener {
     return (request, response) => {
-      const route = this.#routeOf(request.url ?? '')
+      const route = routeOf(this.#routes, request.url ?? '')
       if (!route) return framework(request, response)
       const exchange = {
         route,
@@ -89,11 +89,6 @@ export class RawRouteServer {
       if (response.socket) this.#serve(exchange)
       else this.#serveInTurn(exchange)
     }
-  }
-
-  #routeOf(url: string): RawRoute | undefined {
-    for (const route of this.#routes) if (url.startsWith(route.prefix)) return route
-    return this.#routes.find(({ prefix }) => isBelow(prefix, url))
   }
 
   // A pipelined request waits for the responses before its own, so that it holds no file and no memory meanwhile. Node reads
@@ -221,14 +216,15 @@ interface Outcome {
   error?: Error | undefined
 }
 
-// Other spellings of a path: in absolute form (RFC 9112, 3.2.2), or with characters encoded that need not be.
-function isBelow(prefix: string, url: string): boolean {
-  const [, first] = /^(?:https?:\/\/[^/?#]*)?(\/[^/?#]*\/)/i.exec(url) ?? []
-  if (first === undefined) return false
+function routeOf(routes: RawRoute[], url: string): RawRoute | undefined {
+  for (const route of routes) if (url.startsWith(route.prefix)) return route
+  // Other spellings: in absolute form (RFC 9112, 3.2.2), or with characters encoded that need not be.
+  const [, first = ''] = /^(?:https?:\/\/[^/?#]*)?(\/[^/?#]*\/)/i.exec(url) ?? []
   try {
-    return decodeURIComponent(first) === prefix
+    const plain = decodeURIComponent(first)
+    return routes.find(({ prefix }) => prefix === plain)
   } catch {
-    return false
+    return undefined
   }
 }
 

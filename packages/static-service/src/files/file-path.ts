@@ -43,20 +43,12 @@ export function hasEncodedSlash(url: string): boolean {
   return at !== -1 && !url.slice(0, at).includes('?')
 }
 
-/**
- * Checks that a URL can be percent-decoded: the framework leaves a malformed query parameter undecoded.
- * @throws {HttpError} `invalid_path`.
- */
-export function checkEncoding(url: string): void {
-  if (!isDecodable(url)) throw invalidPath('it is not valid percent-encoded UTF-8')
-}
-
-function isDecodable(url: string): boolean {
+/** A URL, or a part of one, decoded. @throws {HttpError} `invalid_path` where it is not percent-encoded UTF-8. */
+export function decodeUrl(url: string): string {
   try {
-    // Compared, since the bundler removes a call of this function whose value is not used, and what it throws with it.
-    return decodeURIComponent(url) !== ''
+    return decodeURIComponent(url)
   } catch {
-    return false
+    throw invalidPath('it is not valid percent-encoded UTF-8')
   }
 }
 

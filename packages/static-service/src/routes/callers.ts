@@ -3,7 +3,7 @@ import { type App, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import type { Actor } from '../catalog/changes/change-entry.ts'
 import { directoryNotFound, fileNotFound } from '../errors.ts'
-import { checkEncoding, readDirectory, readUrlPath, readWrittenPath } from '../files/file-path.ts'
+import { decodeUrl, readDirectory, readUrlPath, readWrittenPath } from '../files/file-path.ts'
 
 /**
  * Limits the routes that are registered from now on to the folders of their callers, before the hooks of the route, and
@@ -24,7 +24,7 @@ export function limitToFolders(app: App): void {
     if (request.is404 || isOpen || !limited.has(url)) return done()
     const { folders } = callerOf(request)
     try {
-      checkEncoding(request.url)
+      decodeUrl(request.url) // The framework leaves a malformed query parameter undecoded.
       if (folders) checkRequest(request, folders)
       done()
     } catch (error) {

@@ -1,6 +1,6 @@
 import { HttpError } from '@domains-and-files/http'
-import { encodedSlash, fileNotFound, invalidPath } from '../errors.ts'
-import { hasEncodedSlash, join, readPath } from '../files/file-path.ts'
+import { encodedSlash, fileNotFound } from '../errors.ts'
+import { decodeUrl, hasEncodedSlash, join, readPath } from '../files/file-path.ts'
 
 /** A directory that is served as a web site (STATIC_SITES): with an index, clean URLs and a page for missing paths. */
 export interface SitePolicy {
@@ -74,7 +74,7 @@ export interface Target {
 export function readTarget(url: string, policies: StaticPolicies): Target {
   const [, rest = '', search] =
     /^(?:https?:\/\/[^/?#]*)?\/[^/?#]*\/([^?]*)(?:\?(.*))?$/is.exec(url) ?? []
-  const text = decode(rest)
+  const text = decodeUrl(rest)
   // One file has one URL: an encoded slash is no separator.
   if (hasEncodedSlash(rest)) throw encodedSlash(text)
   if (text.startsWith('/')) throw fileNotFound(text)
@@ -94,14 +94,6 @@ export function readTarget(url: string, policies: StaticPolicies): Target {
 export const plainPath = /^\/static\/((?:[\w~-][\w.~-]*\/)*[\w~-][\w.~-]*)$/
 
 export const maxPlainLength = 255
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    throw invalidPath('it is not valid percent-encoded UTF-8')
-  }
-}
 
 // Reserved names cannot be stored, so they are absent here.
 function readStoredPath(text: string): string {
