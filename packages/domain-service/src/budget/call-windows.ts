@@ -146,13 +146,12 @@ export class CallWindows {
 
   state(now: number): WindowState[] {
     return this.#limits.map(({ calls, window }) => {
-      const since = now - windowMs[window]
-      const oldest = this.#all.oldestAfter(since)
+      const { count, oldest } = this.#all.after(now - windowMs[window])
       const nextFreeAt = oldest === undefined ? undefined : oldest + windowMs[window]
       return {
         window,
         limit: calls,
-        left: Math.max(0, calls - this.#all.countAfter(since) - this.#all.held),
+        left: Math.max(0, calls - count - this.#all.held),
         nextFreeAt,
         nextFreeMs: nextFreeAt === undefined ? 0 : nextFreeAt - now,
       }
@@ -164,7 +163,7 @@ export class CallWindows {
     const count = Math.min(24, Math.max(1, Math.floor(this.keepMs / windowMs.hour)))
     const reads = this.#shares[0]?.log
     const within = (log: CallLog | undefined, from: number) =>
-      log ? log.countAfter(from) - log.countAfter(from + windowMs.hour) : 0
+      log ? log.after(from).count - log.after(from + windowMs.hour).count : 0
     return Array.from({ length: count }, (_, at) => {
       const from = now - (count - at) * windowMs.hour
       return { from, calls: within(this.#all, from), reads: within(reads, from) }
@@ -177,7 +176,7 @@ export class CallWindows {
     const [shortest] = bounds.sort((a, b) => windowMs[a.limit.window] - windowMs[b.limit.window])
     if (!shortest) return false
     const { log, limit } = shortest
-    return limit.calls - log.countAfter(now - windowMs[limit.window]) < limit.calls / 2
+    return limit.calls - log.after(now - windowMs[limit.window]).count < limit.calls / 2
   }
 
   #logsOf(priority: string): CallLog[] {
@@ -221,17 +220,18 @@ class CallLog {
     const [first] = this.#times
     if (first === undefined || first > at - 2 * this.#keepMs) return
     // Half of the span is outdated: one copy instead of one shift per call.
-    this.#times = this.#times.slice(this.#firstAfter(at - this.#keepMs))
+    this.#times = this.#times.slice(-this.after(at - this.#keepMs).count)
   }
 
-  /** Calls made after `since`, without held slots. */
-  countAfter(since: number): number {
-    return this.#times.length - this.#firstAfter(since)
-  }
-
-  /** The oldest call made after `since`. */
-  oldestAfter(since: number): number | undefined {
-    return this.#times[this.#firstAfter(since)]
+  /** How many calls were made after `since`, without held slots, and when the oldest of them. */
+  after(since: number): { count: number; oldest: number | undefined } {
+    let [low, high] = [0, this.#times.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#times[middle] ?? 0) > since) high = middle
+      else low = middle + 1
+    }
+    return { count: this.#times.length - low, oldest: this.#times[low] }
   }
 
   /**
@@ -246,15 +246,5 @@ class CallLog {
     if (index < 0) return now
     const last = this.#times[index] ?? now
     return Math.max(now, last + windowMs[limit.window] + marginMs)
-  }
-
-  #firstAfter(since: number): number {
-    let [low, high] = [0, this.#times.length]
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if ((this.#times[middle] ?? 0) > since) high = middle
-      else low = middle + 1
-    }
-    return low
   }
 }

@@ -1,6 +1,6 @@
 import { type App, answers, type HeaderDoc } from '@domains-and-files/http'
 import { z } from 'zod'
-import { type WindowState, windowMs } from '../budget/call-windows.ts'
+import { windowMs } from '../budget/call-windows.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import type { ZoneSweep } from '../zones/zone-watch.ts'
@@ -173,17 +173,12 @@ export function addRateLimitHeaders(app: App, registrar: RegistrarClient) {
     route.onSend = [
       ...[route.onSend ?? []].flat(),
       (_request, reply, payload, done) => {
-        const left = describeLeft(registrar.quota.state())
-        reply.header('ratelimit-policy', policy).header('ratelimit', left)
+        const windows = registrar.quota.state().map(({ window, left, nextFreeMs }) => {
+          return `"${window}";r=${left};t=${Math.ceil(nextFreeMs / 1000)}`
+        })
+        reply.header('ratelimit-policy', policy).header('ratelimit', windows.join(', '))
         done(null, payload)
       },
     ]
   })
 }
-
-const describeLeft = (windows: WindowState[]) =>
-  windows
-    .map(
-      ({ window, left, nextFreeMs }) => `"${window}";r=${left};t=${Math.ceil(nextFreeMs / 1000)}`,
-    )
-    .join(', ')

@@ -53,7 +53,11 @@ export function limitConnections(
     if (isStopping) reply.header('connection', 'close')
     // RFC 9110, 8.6. The CORS plugin sets it.
     if (reply.statusCode === 204) reply.removeHeader('content-length')
-    if (mayStall(reply.raw, payload)) reply.raw.setTimeout(limits.stallTimeout)
+    // The kernel takes a small response at once, unless earlier bytes still wait.
+    const length =
+      Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : payload && Infinity
+    if (reply.raw.socket?.writableLength || Number(length) > smallResponse)
+      reply.raw.setTimeout(limits.stallTimeout)
     done(null, payload)
   })
   // First: the listener that serves the request may read its body in the same tick.
@@ -87,13 +91,6 @@ function markAnswered(socket: Socket) {
 /** Whether the kernel has taken all of a response. Node's `writableFinished` follows in a later tick. */
 export const isSent = ({ socket, writableEnded }: ServerResponse) =>
   writableEnded && socket !== null && socket.writableLength === 0 && !socket.destroyed
-
-// The kernel takes a small response at once, unless earlier bytes still wait.
-const mayStall = ({ socket }: ServerResponse, payload: unknown) =>
-  (socket?.writableLength ?? 0) > 0 ||
-  (Buffer.isBuffer(payload) || typeof payload === 'string'
-    ? payload.length > smallResponse
-    : Boolean(payload))
 
 const smallResponse = 16_384
 

@@ -65,7 +65,7 @@ export class BatchedOutput implements LogOutput {
     // A character takes three bytes at most.
     const maxLength = 3 * line.length
     if (!this.#last || this.#last.bytes.length - this.#last.length < maxLength) {
-      this.#closeLast()
+      if (this.#last) this.#closeLast()
       this.#last = { bytes: Buffer.allocUnsafe(Math.max(chunkBytes, maxLength)), length: 0 }
     }
     const written = this.#last.bytes.write(line, this.#last.length)

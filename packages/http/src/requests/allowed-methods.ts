@@ -12,20 +12,12 @@ export const maxParamLength = 1024
 export function refuseOtherMethods(app: FastifyInstance): void {
   const allowed = new Map<string, Set<string>>()
   const widerPaths = new Map<string, string>()
-  /** Whether a path matches paths of other routes, too. */
-  const overlapping = new Map<string, boolean>()
+  /** Paths that match paths of other routes, too; found with the first request. */
+  let overlapping: Set<string> | undefined
   let paths: ReturnType<typeof routerOf> | undefined
   function methodsAt(url = ''): Set<string> | undefined {
     paths ??= routerOf(allowed, widerPaths)
     return paths.find('GET', url)?.store
-  }
-  function isOverlapping(url: string): boolean {
-    const known = overlapping.get(url)
-    if (known !== undefined) return known
-    const pattern = new RegExp(`^${url.replace(/:[^/]+/g, '[^/]+').replace('*', '.*')}$`)
-    const overlaps = [...allowed.keys()].some((each) => each !== url && pattern.test(each))
-    overlapping.set(url, overlaps)
-    return overlaps
   }
   const refusal = (method: string, url?: string) => {
     const known = methodsAt(url)
@@ -43,7 +35,8 @@ export function refuseOtherMethods(app: FastifyInstance): void {
   app.addHook('onRequest', ({ is404, method, raw, routeOptions }, _reply, done) => {
     if (is404) return done(refusal(method, raw.url))
     // A wider path has this method, but not the path itself.
-    const isDoubtful = isOverlapping(routeOptions.url ?? '')
+    overlapping ??= findOverlapping([...allowed.keys()])
+    const isDoubtful = overlapping.has(routeOptions.url ?? '')
     const isRefused = isDoubtful && !methodsAt(raw.url)?.has(method)
     done(isRefused ? refusal(method, raw.url) : undefined)
   })
@@ -57,6 +50,14 @@ export function refuseOtherMethods(app: FastifyInstance): void {
     if (method && url) error.cause = refusal(method, url)
   })
 }
+
+const findOverlapping = (urls: string[]) =>
+  new Set(
+    urls.filter((url) => {
+      const pattern = new RegExp(`^${url.replace(/:[^/]+/g, '[^/]+').replace('*', '.*')}$`)
+      return urls.some((each) => each !== url && pattern.test(each))
+    }),
+  )
 
 /** The methods of each path. Built for the first request that needs it: that takes as long as a third of the routes. */
 function routerOf(allowed: Map<string, Set<string>>, widerPaths: Map<string, string>) {

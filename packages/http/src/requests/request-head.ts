@@ -40,7 +40,7 @@ export function checkRequestHeads(app: FastifyInstance) {
   app.server.on('connect', (_request, socket) => answerSocketError(new Error(), socket as Socket))
   // A callback hook: a promise per request would cost more than the work.
   app.addHook('onRequest', ({ id, raw }, reply, done) => {
-    stripForwardedPorts(raw.headers)
+    if (raw.headers['x-forwarded-for']?.includes(':')) stripForwardedPorts(raw.headers)
     reply.header('x-request-id', id).header('x-content-type-options', 'nosniff')
     // Node drops bytes that follow a declined upgrade: close, so that no response is matched to them.
     if (raw.headers.upgrade !== undefined) reply.header('connection', 'close')

@@ -24,8 +24,9 @@ const maxPrepared = 300
 const maxLogBytes = 16 * 1024 * 1024
 export const defaultBusyTimeoutMs = 5_000
 
-/** One connection, with its prepared statements. Calls are synchronous. */
-export class Connection {
+/** One connection, with its prepared statements; as `SqlTransaction` inside the transaction that its owner has begun. */
+export class Connection implements SqlTransaction {
+  readonly dialect = 'sqlite'
   readonly database: Database.Database
   readonly #prepared = new Map<string, Database.Statement<unknown[]>>()
 
@@ -49,12 +50,25 @@ export class Connection {
     this.database.function('now_ms', { directOnly: true }, options.now ?? Date.now)
   }
 
-  /** Runs a statement without values. */
-  run(text: string): void {
-    this.prepare({ text, values: [] }).run()
+  async all<Row extends object>(statement: Statement): Promise<Row[]> {
+    const rendered = render(statement, target)
+    return this.prepare(rendered).all(...rendered.values) as Row[] // As the caller's columns say.
   }
 
-  prepare({ text }: Rendered): Database.Statement<unknown[]> {
+  async get<Row extends object>(statement: Statement): Promise<Row | undefined> {
+    const rendered = render(statement, target)
+    return this.prepare(rendered).get(...rendered.values) as Row | undefined // As above.
+  }
+
+  async run(statement: Statement): Promise<number> {
+    const rendered = render(statement, target)
+    const prepared = this.prepare(rendered)
+    let changes = 0
+    for (const values of rendered.rows ?? [rendered.values]) changes += prepared.run(values).changes
+    return changes
+  }
+
+  prepare({ text }: Pick<Rendered, 'text'>): Database.Statement<unknown[]> {
     const known = this.#prepared.get(text)
     if (known) return known
     const prepared = this.database.prepare<unknown[]>(text)
@@ -62,34 +76,6 @@ export class Connection {
     if (this.#prepared.size >= maxPrepared && oldest) this.#prepared.delete(oldest)
     this.#prepared.set(text, prepared)
     return prepared
-  }
-}
-
-/** Statements on one connection, inside the transaction that its owner has begun. */
-export class OpenTransaction implements SqlTransaction {
-  readonly dialect = 'sqlite'
-  readonly #connection: Connection
-
-  constructor(connection: Connection) {
-    this.#connection = connection
-  }
-
-  async all<Row extends object>(statement: Statement): Promise<Row[]> {
-    const rendered = render(statement, target)
-    return this.#connection.prepare(rendered).all(...rendered.values) as Row[] // As the caller's columns say.
-  }
-
-  async get<Row extends object>(statement: Statement): Promise<Row | undefined> {
-    const rendered = render(statement, target)
-    return this.#connection.prepare(rendered).get(...rendered.values) as Row | undefined // As above.
-  }
-
-  async run(statement: Statement): Promise<number> {
-    const rendered = render(statement, target)
-    const prepared = this.#connection.prepare(rendered)
-    let changes = 0
-    for (const values of rendered.rows ?? [rendered.values]) changes += prepared.run(values).changes
-    return changes
   }
 }
 

@@ -6,7 +6,6 @@ import {
   Connection,
   DatabaseFiles,
   defaultBusyTimeoutMs,
-  OpenTransaction,
   type SqliteOptions,
   target,
   translateSqliteError,
@@ -156,7 +155,7 @@ export class SqliteSql implements Sql {
     this.#idle = undefined
     let isUsable = false
     try {
-      connection.run('begin')
+      connection.prepare({ text: 'begin' }).run()
       const value = await inTransaction(connection, work)
       isUsable = true
       return value
@@ -233,7 +232,7 @@ export class SqliteSql implements Sql {
 async function beginImmediate(connection: Connection, deadline: number) {
   for (let attempt = 0; ; attempt++) {
     try {
-      connection.run('begin immediate')
+      connection.prepare({ text: 'begin immediate' }).run()
       return
     } catch (error) {
       const isLocked = error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
@@ -251,12 +250,12 @@ async function inTransaction<T>(
   check?: () => void,
 ): Promise<T> {
   try {
-    const value = await work(new OpenTransaction(connection))
+    const value = await work(connection)
     check?.()
-    connection.run('commit')
+    connection.prepare({ text: 'commit' }).run()
     return value
   } catch (error) {
-    if (connection.database.inTransaction) connection.run('rollback')
+    if (connection.database.inTransaction) connection.prepare({ text: 'rollback' }).run()
     throw error
   }
 }

@@ -1,6 +1,5 @@
 import type { FileRow } from '../files/file-record.ts'
 import type { Category } from '../files/media-type.ts'
-import { fold } from './listing/search-index.ts'
 
 export const sorts = ['path', '-path', 'updated_at', '-updated_at', 'size', '-size'] as const
 
@@ -32,6 +31,9 @@ export interface FileList {
   /** The last of these files, if others follow. */
   next?: SortedFile | undefined
 }
+
+/** Text as searches compare it: case and Unicode spelling do not matter. Upper case, since sigma has two small forms. */
+export const fold = (text: string) => text.toLowerCase().toUpperCase().normalize('NFC')
 
 /** What determines the files of a list and their order, without the page. */
 export const keyOf = ({ category, search, prefix, recursive, sort }: ListQuery) => [

@@ -44,12 +44,11 @@ export type CatalogReads = {
 } & { list: (query: ListQuery) => Promise<FileList> }
 
 export function catalogReads(database: Sql): CatalogReads {
-  const listing = new FileListing(database)
   const bound = Object.entries(queries).map(([name, query]) => [
     name,
     (input: never) => query(database, input),
   ])
-  return { ...Object.fromEntries(bound), list: (query: ListQuery) => listing.list(query) }
+  return { ...Object.fromEntries(bound), list: new FileListing(database).list }
 }
 
 type Reader = Pick<SqlTransaction, 'all'>

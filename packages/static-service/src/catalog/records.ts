@@ -62,13 +62,6 @@ export const among = (values: readonly (string | number)[]): Statement =>
     postgres: sql`= any(${values})`,
   })}`
 
-/** Selects these numbers as `id`. */
-export const idsIn = (ids: readonly number[]): Statement =>
-  sql`${dialect({
-    sqlite: sql`select value id from json_each(${JSON.stringify(ids)})`,
-    postgres: sql`select unnest(${ids}::bigint[]) id`,
-  })}`
-
 /** A JSON object of columns or expressions by key, as text without spaces. */
 export function jsonObject(fields: Record<string, string>): Statement {
   const entries = Object.entries(fields)

@@ -7,12 +7,12 @@ import {
 } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
 import { below } from '../changes/load-files.ts'
-import { type ListQuery, maxHits, type SortedFile } from '../list-query.ts'
+import { fold, type ListQuery, maxHits, type SortedFile } from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
 import { fileColumns } from '../queries.ts'
 import { all } from '../records.ts'
 import { type Order, orders } from './list-order.ts'
-import { fold, type PathSample, searchIndexOf } from './search-index.ts'
+import { type PathSample, searchIndexOf } from './search-index.ts'
 
 /** What counters say about the files that a list can contain. */
 export interface ListScope {
@@ -216,6 +216,13 @@ const compared = dialect({
   sqlite: sql`id, folded, path`,
   postgres: sql`id, folded, path, name, size, updated_at`,
 })
+
+/** Selects these numbers as `id`. */
+export const idsIn = (ids: readonly number[]): Statement =>
+  sql`${dialect({
+    sqlite: sql`select value id from json_each(${JSON.stringify(ids)})`,
+    postgres: sql`select unnest(${ids}::bigint[]) id`,
+  })}`
 
 /** The files with the numbers that `page` selects as `id`, in this order. */
 export async function readRows(

@@ -1,8 +1,7 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/path-segments.ts'
-import type { SortedFile } from '../list-query.ts'
+import { fold, type SortedFile } from '../list-query.ts'
 import { type OrderName, orders } from './list-order.ts'
-import { fold } from './search-index.ts'
 
 /** Which files a list has: the first fields of `keyOf`. */
 export type ListedFiles = [

@@ -1,10 +1,10 @@
 import type { Sql, SqlTransaction } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
 import { type FileList, type ListQuery, maxHits } from '../list-query.ts'
-import { idsIn } from '../records.ts'
 import {
   countOf,
   findMatches,
+  idsIn,
   type ListScope,
   readRows,
   readScope,
@@ -36,8 +36,8 @@ export class FileListing {
     this.#sql = database
   }
 
-  list(query: ListQuery): Promise<FileList> {
-    return this.#sql.snapshot(async (transaction) => {
+  readonly list = (query: ListQuery): Promise<FileList> =>
+    this.#sql.snapshot(async (transaction) => {
       const scope = await readScope(transaction, query)
       if (scope.isMissing) return { rows: [], total: 0, isExact: true }
       const cache = await this.#cacheOf(transaction, scope.lastChange)
@@ -45,7 +45,6 @@ export class FileListing {
       const rows = list.rows.slice(0, query.pageSize)
       return { ...list, rows, next: isLast(list, query) ? undefined : rows.at(-1) }
     })
-  }
 
   /**
    * An index provides the page where it has the order and the total is known. Otherwise the matching files are collected

@@ -5,6 +5,7 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
+import { fold } from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
 import { among, insertInto } from '../records.ts'
 
@@ -166,9 +167,6 @@ function numberOf(run: string): number {
   if (run.length === 2) return 256 + (first << 8) + second
   return 65_792 + (first << 16) + (second << 8) + third
 }
-
-/** Text as searches compare it: case and Unicode spelling do not matter. Upper case, since sigma has two small forms. */
-export const fold = (text: string) => text.toLowerCase().toUpperCase().normalize('NFC')
 
 /** Estimates shares of the files from a random sample of their paths. */
 export class PathSample {
