@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
-import { join, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
+import { join, now, type Sql, sql } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
 import type { BlobStore, ResumableBlob, SavedBlob } from '../blobs/blob-store.ts'
 import { ContentHash } from '../blobs/hashing.ts'
@@ -36,10 +36,7 @@ export interface UploadDependencies {
   store: Pick<BlobStore, 'resume' | 'discard'>
 }
 
-interface WriterDependencies extends UploadDependencies {
-  /** Of what this process has received and recorded, by id and epoch: without it a content is read again at its end. */
-  hashes: LRUCache<string, ContentHash>
-}
+type Hashes = LRUCache<string, ContentHash>
 
 type Work = (writer: UploadWriter) => Promise<void>
 
@@ -50,14 +47,16 @@ const columns = sql`id, owner, path, metadata, length, size, state, outcome, tri
  * the next request.
  */
 export class Uploads {
-  readonly #dependencies: WriterDependencies
+  readonly #dependencies: UploadDependencies
   readonly #written = new Set<string>()
+  /** Of what this process has received and recorded, by id and epoch: without it a content is read again at its end. */
+  readonly #hashes: Hashes = new LRUCache({ max: 1000 })
   readonly #timer: NodeJS.Timeout
   #sweeping = Promise.resolve()
 
   /** `onError`: expired uploads could not be removed. It is tried again. */
   constructor(dependencies: UploadDependencies, onError: (error: unknown) => void) {
-    this.#dependencies = { ...dependencies, hashes: new LRUCache({ max: 1000 }) }
+    this.#dependencies = dependencies
     this.#timer = setInterval(() => {
       this.#sweeping = this.#sweeping.then(() => this.sweep()).catch(onError)
     }, 10_000).unref()
@@ -87,20 +86,20 @@ export class Uploads {
   /** @throws {HttpError} `upload_not_found`, also outside the caller's own or its folders, or `upload_ended`. */
   async find(id: string, caller: Caller): Promise<Upload> {
     const { database, sync } = this.#dependencies
-    const upload = await database.get<Upload & { isEnded: unknown; writerUntil: number }>(
-      sql`select ${columns}, expires_at <= ${now} "isEnded", writer_until "writerUntil"
-        from ${uploads} where id = ${id}`,
+    const upload = await database.get<Upload & { isEnded: unknown }>(
+      sql`select ${columns}, expires_at <= ${now} "isEnded" from ${uploads} where id = ${id}`,
     )
     if (upload?.owner !== caller.username || !allowsPath(caller, upload.path))
       throw errors.uploadNotFound()
     if (upload.isEnded) throw errors.uploadEnded()
     // Its writer may have committed the row just now.
-    if (upload.writerUntil > 0) await sync?.()
+    if (this.#written.has(id)) await sync?.()
     return upload
   }
 
   /**
-   * Runs `work` as the only writer of an upload, which begins again where its bytes are lost. Returns the upload as it is then.
+   * Runs `work` as the only writer of an upload, which begins again where its bytes are lost, and records what arrived, also
+   * where `work` fails. Returns the upload as it is then.
    * @throws {HttpError} `upload_locked` while another one is heard of, and as `find`.
    */
   async write(id: string, caller: Caller, work: Work): Promise<Upload> {
@@ -116,8 +115,12 @@ export class Uploads {
       )
       if (!upload) throw errors.uploadLocked()
       // Ended before the response: the client may send its next request at once.
-      await using writer = new UploadWriter(upload, this.#dependencies)
-      await work(writer).catch(async (error) => {
+      await using writer = new UploadWriter(upload, this.#dependencies, this.#hashes)
+      const saved = work(writer).then(
+        () => writer.save({}, true),
+        (error) => writer.save().then(() => Promise.reject(error)),
+      )
+      await saved.catch(async (error) => {
         if (!(error instanceof errors.BytesLost)) throw error
         const epoch = upload.epoch + 1 // Other replicas may know the lost bytes.
         await writer.record({ size: 0, state: null, tail: null, tried: 0, epoch })
@@ -156,64 +159,73 @@ export class Uploads {
 
 /** The only writer of an upload. One that could not renew its lease can lose it to another one; then it records nothing. */
 export class UploadWriter implements AsyncDisposable {
-  readonly #dependencies: WriterDependencies
+  readonly #dependencies: UploadDependencies
+  readonly #hashes: Hashes
   readonly #blob: ResumableBlob
   readonly #timer = setInterval(() => void this.record({}).catch(() => undefined), 2000).unref()
   /** As it is recorded. */
   upload: Upload
+  /** The bytes that arrive do not count yet. */
+  isTentative = false
   #hash: ContentHash | undefined
   #unsaved = 0
   #saving: Promise<void> | undefined
+  #isReleased = false
 
-  constructor(upload: Upload & SavedBlob, dependencies: WriterDependencies) {
-    const { store, hashes } = dependencies
+  constructor(upload: Upload & SavedBlob, dependencies: UploadDependencies, hashes: Hashes) {
+    const { id, size, epoch } = upload
     this.upload = upload
     this.#dependencies = dependencies
-    const { id, size, epoch } = upload
-    this.#blob = store.resume(id, upload, epoch)
+    this.#hashes = hashes
+    this.#blob = dependencies.store.resume(id, upload, epoch)
     const hash = size === 0 ? new ContentHash() : hashes.get(`${id} ${epoch}`)
     hashes.delete(`${id} ${epoch}`) // Until what it takes is recorded.
     if (hash?.size === size) this.#hash = hash
   }
 
-  /** Its row, unless another writer has the upload. */
-  get #row(): Statement {
-    const { id, epoch } = this.upload
-    return sql`id = ${id} and epoch = ${epoch} and writer_until > 0`
-  }
-
   /**
-   * Records a change durably, and prolongs the lease; the upload expires so many milliseconds later.
+   * Records a change durably. The upload expires so many milliseconds later; the lease is prolonged, or ends.
    * @throws {HttpError} `upload_locked` where another writer has the upload.
    */
-  async record(change: UploadChange, expiresInMs = this.#dependencies.lifetimeMs): Promise<void> {
+  async record(
+    change: UploadChange,
+    isLast = false,
+    expiresInMs = this.#dependencies.lifetimeMs,
+  ): Promise<void> {
     const { database, sync } = this.#dependencies
+    const { id, epoch } = this.upload
     const changes = Object.entries(change).map(([name, value]) => sql([`${name} = `, ''], value))
     const recorded = await database.run(sql`update ${uploads}
-      set ${join([...changes, heard(expiresInMs)])} where ${this.#row}`)
+      set ${join([...changes, heard(expiresInMs, isLast)])}
+      where id = ${id} and epoch = ${epoch} and writer_until > 0`)
+    this.#isReleased ||= isLast
     if (changes.length > 0) await sync?.()
     if (recorded === 0) throw errors.uploadLocked()
     this.upload = { ...this.upload, ...change }
   }
 
-  /** Appends bytes. With `isSaved`, they are durable and recorded as they arrive, all but the last 8 MiB. */
-  async write(chunk: Buffer, isSaved: boolean): Promise<void> {
-    if (isSaved && this.#unsaved >= saveBytes) {
+  /** Appends bytes; so many are left, with them. At most 8 MiB of those that count are not recorded. */
+  async write(chunk: Buffer, left: number): Promise<void> {
+    if (this.#unsaved >= saveBytes && !this.isTentative) {
       await this.#saving
-      this.#unsaved = 0
-      this.#saving = this.#blob.save(false).then((saved) => this.record(saved))
-      this.#saving.catch(() => undefined) // Thrown where it is awaited.
+      if (!(this.#unsaved + left <= 2 * saveBytes)) {
+        this.#unsaved = 0
+        this.#saving = this.#blob.save(false).then((saved) => this.record(saved))
+        this.#saving.catch(() => undefined) // Thrown where it is awaited.
+      }
     }
     this.#unsaved += chunk.length
     this.#hash?.update(chunk)
     await this.#blob.write(chunk)
   }
 
-  /** Records all bytes, which are durable then. */
-  async save(): Promise<void> {
-    if (this.#unsaved === 0) return
-    const [saved] = await Promise.all([this.#blob.save(true), this.#saving])
-    await this.record(saved)
+  /** Records a change, and all bytes that count, which are durable then. */
+  async save(change: UploadChange = {}, isLast = false): Promise<void> {
+    if (this.#isReleased) return
+    const hasBytes = this.#unsaved > 0 && !this.isTentative
+    const [saved] = await Promise.all([hasBytes && this.#blob.save(true), this.#saving])
+    await this.record({ ...saved, ...change }, isLast)
+    this.#unsaved = 0
   }
 
   /** The whole content, for the catalog. May be repeated. */
@@ -225,26 +237,27 @@ export class UploadWriter implements AsyncDisposable {
 
   /** Ends the upload and removes its bytes: as a file, which is told until it expires, or without an outcome. */
   async end(outcome?: string): Promise<void> {
-    await (outcome ? this.record({ outcome, tail: null }) : this.record({ tail: null }, 0))
+    await (outcome
+      ? this.record({ outcome, tail: null }, true)
+      : this.record({ tail: null }, true, 0))
     this.#hash = undefined
     // What this leaves is found by a sweep, or by the next start.
     await this.#dependencies.store.discard(this.upload.id, this.upload).catch(() => undefined)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const { database, hashes } = this.#dependencies
     const { id, size, epoch } = this.upload
     clearInterval(this.#timer)
     await this.#blob[Symbol.asyncDispose]()
-    if (this.#hash?.size === size) hashes.set(`${id} ${epoch}`, this.#hash)
-    const release = sql`update ${uploads} set writer_until = 0 where ${this.#row}`
-    await database.run(release).catch(() => undefined) // A lease that cannot be released expires.
+    if (this.#hash?.size === size) this.#hashes.set(`${id} ${epoch}`, this.#hash)
+    // A lease that cannot be released expires.
+    if (!this.#isReleased) await this.record({}, true).catch(() => undefined)
   }
 }
 
-/** Of a writer: it has its lease for ten seconds, and the upload its time, from now on. */
-const heard = (expiresInMs: number) =>
-  sql`writer_until = ${now} + 10000, expires_at = ${now} + ${expiresInMs}`
+/** Of a writer: it has its lease for ten seconds unless it ends, and the upload its time, from now on. */
+const heard = (expiresInMs: number, isLast = false) =>
+  sql`writer_until = ${isLast ? sql`0` : sql`${now} + 10000`}, expires_at = ${now} + ${expiresInMs}`
 
 // So many are made durable while as many arrive.
 const saveBytes = 4_194_304

@@ -52,12 +52,13 @@ export const urlOf = ({ headers }: Answer): string => String(headers.location)
 /** Where an upload continues. */
 export const offsetOf = ({ headers }: Answer): number => Number(headers['upload-offset'])
 
-/** A PATCH of which only the headers are sent. */
-export async function beginPatch({ port, tokenOf }: Service, url: string, size: number) {
+/** A PATCH of which only the headers are sent; without a size its body comes in chunks. */
+export async function beginPatch({ port, tokenOf }: Service, url: string, size?: number) {
   const socket = connect(port, '127.0.0.1').on('error', () => undefined)
   const headers = {
     ...{ ...tusHeaders, host: 'x', authorization: `Bearer ${await tokenOf('admin')}` },
-    ...{ 'content-type': offsetStream, 'upload-offset': '0', 'content-length': String(size) },
+    ...{ 'content-type': offsetStream, 'upload-offset': '0' },
+    ...(size ? { 'content-length': size } : { 'transfer-encoding': 'chunked' }),
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(`PATCH ${url} HTTP/1.1\r\n${lines.join('')}\r\n`)

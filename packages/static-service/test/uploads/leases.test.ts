@@ -73,7 +73,7 @@ test('a second writer takes over once the first has been silent for ten seconds'
 
   await expect(first.writer.record(saved)).rejects.toMatchObject(isLocked)
   await expect(first.writer.record({})).rejects.toMatchObject(isLocked)
-  await first.end()
+  await expect(first.end()).rejects.toMatchObject(isLocked)
   await second.writer.record(saved)
   await second.end()
   await expect(second.writer.record({})).rejects.toMatchObject(isLocked)

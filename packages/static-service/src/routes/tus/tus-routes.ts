@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto'
-import { type Caller, callerOf } from '@domains-and-files/auth'
+import { callerOf } from '@domains-and-files/auth'
 import { type App, HttpError, hasBody, methodNotAllowed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import * as errors from '../../errors.ts'
@@ -41,10 +40,6 @@ function addRoutes(app: App, dependencies: Dependencies) {
       'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
     'tus-checksum-algorithm': 'sha1,sha256',
   }
-  const exchangeOf = (request: FastifyRequest, reply: FastifyReply): Exchange => {
-    const [caller, sent] = [callerOf(request), tus.readHeaders(request.headers)]
-    return { ...dependencies, request, reply, caller, sent }
-  }
   const [url, ...urls] = ['/api/uploads/:id', '/api/uploads', '/api/uploads/'] as const
   for (const each of [url, ...urls])
     app.options(each, { schema: { hide: true } }, (_request, reply) =>
@@ -52,18 +47,17 @@ function addRoutes(app: App, dependencies: Dependencies) {
     )
   for (const each of urls)
     app.post(each, { config, schema: tus.creationSchema }, (request, reply) =>
-      create(exchangeOf(request, reply), request.query.folder),
+      create({ ...dependencies, request, reply }, request.query.folder),
     )
-  for (const [method, schema] of Object.entries(tus.methodSchemas)) {
-    const handler = (request: FastifyRequest & { params: { id: string } }, reply: FastifyReply) => {
-      const { 'x-http-method-override': override = method } = request.headers
-      const named = method === 'POST' ? String(override).toUpperCase() : method
-      const handle = handlers[named]
-      if (!handle) throw methodNotAllowed(named, Object.keys(handlers).join(', '))
-      return handle(exchangeOf(request, reply), request.params.id)
-    }
-    app.route({ method, url, config, schema: { ...schema, params: tus.params }, handler })
+  const handler = (request: FastifyRequest & { params: { id: string } }, reply: FastifyReply) => {
+    const { 'x-http-method-override': override = 'POST' } = request.headers
+    const method = request.method === 'POST' ? String(override).toUpperCase() : request.method
+    const handle = handlers[method]
+    if (!handle) throw methodNotAllowed(method, Object.keys(handlers).join(', '))
+    return handle({ ...dependencies, request, reply }, request.params.id)
   }
+  for (const [method, schema] of Object.entries(tus.methodSchemas))
+    app.route({ method, url, config, schema: { ...schema, params: tus.params }, handler })
 }
 
 const config = { access: 'editor', folders: 'handler' } as const
@@ -71,15 +65,16 @@ const config = { access: 'editor', folders: 'handler' } as const
 interface Exchange extends Dependencies {
   request: FastifyRequest
   reply: FastifyReply
-  caller: Caller
-  sent: tus.TusHeaders
 }
 
 async function create(exchange: Exchange, folder: string | undefined) {
-  const { request, reply, uploads, limits, caller, sent } = exchange
-  if (request.headers['upload-concat'] !== undefined) throw errors.concatenationNotSupported()
-  const { 'upload-length': length = null, 'upload-metadata': metadata } = sent
-  if ((length === null) === (sent['upload-defer-length'] === undefined))
+  const { request, reply, uploads, limits } = exchange
+  const caller = callerOf(request)
+  const { 'upload-concat': concat, 'upload-defer-length': deferred } = request.headers
+  if (concat !== undefined) throw errors.concatenationNotSupported()
+  const length = tus.readBytes(request.headers, 'upload-length') ?? null
+  const metadata = String(request.headers['upload-metadata'] ?? '')
+  if (deferred !== (length === null ? '1' : undefined))
     throw errors.malformedTus('Send either Upload-Length or Upload-Defer-Length: 1')
   const path = requirePath(caller, tus.readTarget(metadata, folder))
   limits.checkSize(length ?? 0)
@@ -99,8 +94,8 @@ async function create(exchange: Exchange, folder: string | undefined) {
 }
 
 const handlers: Record<string, (exchange: Exchange, id: string) => Promise<unknown>> = {
-  async HEAD({ reply, uploads, caller }, id) {
-    const upload = await uploads.find(id, caller)
+  async HEAD({ request, reply, uploads }, id) {
+    const upload = await uploads.find(id, callerOf(request))
     const { length, metadata, outcome } = upload
     // A whole upload without a byte has none that could be withheld.
     const isOpen = length === null || (length === 0 && !outcome)
@@ -110,15 +105,16 @@ const handlers: Record<string, (exchange: Exchange, id: string) => Promise<unkno
   },
 
   async PATCH(exchange, id) {
-    const { reply, uploads, caller, sent } = exchange
-    const { 'upload-offset': offset } = sent
+    const { request, reply, uploads } = exchange
+    const offset = tus.readBytes(request.headers, 'upload-offset')
     if (offset === undefined) throw errors.malformedTus('Send Upload-Offset')
-    const upload = await uploads.write(id, caller, (writer) => receive(exchange, writer, offset))
+    const work = (writer: UploadWriter) => receive(exchange, writer, offset)
+    const upload = await uploads.write(id, callerOf(request), work)
     return reply.code(204).headers(progressOf(upload)).send()
   },
 
-  async DELETE({ reply, uploads, caller }, id) {
-    await uploads.write(id, caller, (writer) => writer.end())
+  async DELETE({ request, reply, uploads }, id) {
+    await uploads.write(id, callerOf(request), (writer) => writer.end())
     return reply.code(204).send()
   },
 }
@@ -126,46 +122,44 @@ const handlers: Record<string, (exchange: Exchange, id: string) => Promise<unkno
 // Receives the bytes of a request, and stores the file when they are all there. What a whole upload has may come again: an end
 // that was refused, or met no response, is tried again.
 async function receive(exchange: Exchange, writer: UploadWriter, offset: number) {
-  const { request, limits, sent } = exchange
+  const { raw, headers } = exchange.request
   const { upload } = writer
   const { size, outcome } = upload
-  const { 'upload-length': length = upload.length, 'upload-checksum': checksum } = sent
+  const checksum = tus.readChecksum(headers)
+  const length = tus.readBytes(headers, 'upload-length') ?? upload.length
   const conflict = errors.offsetConflict(knownOffset(upload))
   if (isWhole(upload) ? offset > size : offset !== size) throw conflict
   if (length !== (upload.length ?? length) || (length ?? size) < size)
     throw errors.malformedTus('Upload-Length cannot be changed, nor be less than what was sent')
   const demandRoom = (end: number) => {
     if (length !== null && end > length) throw errors.uploadLengthExceeded(length)
-    limits.checkSize(length ?? end)
+    exchange.limits.checkSize(length ?? end)
   }
-  demandRoom(offset + Number(request.headers['content-length'] ?? 0))
+  const announced = Number(headers['content-length'])
+  demandRoom(offset + (announced || 0)) // NaN: sent in chunks.
   if (length !== upload.length) await writer.record({ length })
-  const [algorithm, digest] = checksum?.split(' ') ?? []
-  const hash = algorithm ? createHash(algorithm) : undefined
-  await readBody(request.raw, async (chunks) => {
+  writer.isTentative = checksum !== undefined
+  const end = await readBody(raw, async (chunks) => {
     let end = offset
-    try {
-      for await (const chunk of chunks) {
-        end += chunk.length
-        demandRoom(end)
-        hash?.update(chunk)
-        if (!isWhole(upload)) await writer.write(chunk, !hash)
-      }
-    } catch (error) {
-      if (!hash) await writer.save()
-      throw error
+    for await (const chunk of chunks) {
+      demandRoom(end + chunk.length)
+      checksum?.hash.update(chunk)
+      if (!isWhole(upload)) await writer.write(chunk, offset + announced - end)
+      end += chunk.length
     }
     if (end < size) throw conflict
-    if (hash && hash.digest('base64') !== digest) throw errors.checksumMismatch()
-    await writer.save()
+    if (checksum && checksum.hash.digest('base64') !== checksum.digest)
+      throw errors.checksumMismatch()
+    return end
   })
-  if (!outcome && isWhole(writer.upload)) await publish(exchange, writer)
+  writer.isTentative = false
+  if (!outcome && end === length) await publish(exchange, writer)
 }
 
 async function publish(exchange: Exchange, writer: UploadWriter) {
   const { path, owner, metadata, tried } = writer.upload
   const { request, catalog, describe } = exchange
-  await writer.record({ tried: 1 })
+  await writer.save({ tried: 1 })
   await using draft = await writer.stage()
   const row = tried ? await catalog.find(path) : undefined
   const isStored = row?.digest === draft.hash?.digest && row?.uploadedBy === owner

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { answers, type HeaderDoc } from '@domains-and-files/http'
 import { z } from 'zod'
@@ -8,34 +9,20 @@ import type { Conditions } from '../../rfc9110/entity-tags.ts'
 import { conditionsOf } from '../files/store-files.ts'
 import { file, uploadErrors } from '../openapi-examples.ts'
 
-const Bytes = z.optional(
-  z
-    .string()
-    .regex(/^\d{1,15}$/, 'must be a number')
-    .transform(Number),
-)
+/** A header of tus 1.0.0 with a number of bytes. @throws {HttpError} `malformed_request`. */
+export function readBytes(headers: IncomingHttpHeaders, name: string): number | undefined {
+  const value = headers[name]
+  if (value === undefined) return undefined
+  if (!/^\d{1,15}$/.test(String(value))) throw errors.malformedTus(`${name} must be a number`)
+  return Number(value)
+}
 
-// https://tus.io/protocols/resumable-upload
-const TusHeaders = z.object({
-  'upload-offset': Bytes,
-  'upload-length': Bytes,
-  'upload-defer-length': z.literal('1', 'can only be 1').optional(),
-  'upload-metadata': z.string().default(''),
-  'upload-checksum': z
-    .string()
-    .regex(/^sha(?:1|256) [A-Za-z0-9+/]+={0,2}$/, 'must be sha1 or sha256, a space, and base64')
-    .optional(),
-})
-
-export type TusHeaders = z.output<typeof TusHeaders>
-
-/** The request headers of tus 1.0.0, those with numbers of bytes as such. @throws {HttpError} `malformed_request`. */
-export function readHeaders(headers: IncomingHttpHeaders): TusHeaders {
-  const { data, error } = TusHeaders.safeParse(headers)
-  if (data) return data
-  throw errors.malformedTus(
-    error.issues.map(({ path, message }) => `${path.join('.')} ${message}`).join('; '),
-  )
+/** The hash that the bytes of a request must have, if any. @throws {HttpError} `malformed_request`. */
+export function readChecksum({ 'upload-checksum': value }: IncomingHttpHeaders) {
+  if (value === undefined) return undefined
+  const [, algorithm, digest] = /^(sha1|sha256) ([A-Za-z0-9+/]+={0,2})$/.exec(String(value)) ?? []
+  if (algorithm) return { hash: createHash(algorithm), digest }
+  throw errors.malformedTus('Upload-Checksum must be sha1 or sha256, a space, and base64')
 }
 
 /**

@@ -473,6 +473,31 @@ test('what arrived of a request that was cut counts, and HEAD answers while anot
   expect((await served(service, 'a')).equals(bytes)).toBe(true)
 })
 
+test.each(['with its length', 'in chunks'])(
+  'of what arrived of a request %s, all but the last 8 MiB is durable while it goes on',
+  async (how) => {
+    await using service = await emptyService()
+    const { create, head } = tus(service)
+    const [size, sent] = [40 * mebibyte, 17 * mebibyte]
+    const url = urlOf(await create('a', size))
+    const isChunked = how === 'in chunks'
+    const socket = await beginPatch(service, url, isChunked ? undefined : size)
+    const send = (count: number) => {
+      if (isChunked) socket.write(`${count.toString(16)}\r\n`)
+      socket.write(randomBytes(count))
+      if (isChunked) socket.write('\r\n')
+    }
+
+    send(sent)
+    const readOffset = async () => {
+      send(4096) // One that falls silent is cut, and all that arrived of it is durable then.
+      return offsetOf(await head(url))
+    }
+    await expect.poll(readOffset).toBeGreaterThanOrEqual(sent - 8 * mebibyte)
+    socket.destroy()
+  },
+)
+
 test('the digest of an upload is that of its bytes', async () => {
   await using service = await emptyService()
   const { create, patch } = tus(service)
