@@ -53,11 +53,17 @@ export const urlOf = ({ headers }: Answer): string => String(headers.location)
 export const offsetOf = ({ headers }: Answer): number => Number(headers['upload-offset'])
 
 /** A PATCH of which only the headers are sent; without a size its body comes in chunks. */
-export async function beginPatch({ port, tokenOf }: Service, url: string, size?: number) {
+export async function beginPatch(
+  { port, tokenOf }: Service,
+  url: string,
+  size?: number,
+  others: Record<string, string> = {},
+) {
   const socket = connect(port, '127.0.0.1').on('error', () => undefined)
   const headers = {
     ...{ ...tusHeaders, host: 'x', authorization: `Bearer ${await tokenOf('admin')}` },
     ...{ 'content-type': offsetStream, 'upload-offset': '0' },
+    ...others,
     ...(size ? { 'content-length': size } : { 'transfer-encoding': 'chunked' }),
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)

@@ -473,6 +473,41 @@ test('what arrived of a request that was cut counts, and HEAD answers while anot
   expect((await served(service, 'a')).equals(bytes)).toBe(true)
 })
 
+test('nothing counts of a request with a checksum that was cut', async () => {
+  await using service = await emptyService()
+  const { create, patch } = tus(service)
+  const bytes = randomBytes(3 * mebibyte)
+  const url = urlOf(await create('a', bytes.length))
+  const checksum = `sha256 ${digest('sha256', bytes)}`
+  const socket = await beginPatch(service, url, bytes.length, { 'upload-checksum': checksum })
+
+  socket.write(bytes.subarray(0, 2 * mebibyte))
+  await expect.poll(() => service.storedContents()).not.toEqual([])
+  socket.destroy()
+  const statuses: unknown[] = []
+  await expect
+    .poll(async () => statuses[statuses.push((await patch(url, 0, bytes)).status) - 1])
+    .not.toBe(423)
+
+  expect(statuses.at(-1)).toBe(204)
+})
+
+test('an upload whose length is not yet known has the size limit of every upload', async () => {
+  await using service = await emptyService({ MAX_UPLOAD_BYTES: '1000' })
+  const { create, patch } = tus(service)
+  const url = urlOf(await create('a'))
+  await patch(url, 0, 'x'.repeat(900))
+
+  const answers = [
+    await patch(url, 900, 'x'.repeat(101)),
+    await patch(url, 900, 'x'.repeat(101), { headers: { 'transfer-encoding': 'chunked' } }),
+    await patch(url, 900, '', { headers: { 'upload-length': '1001' } }),
+  ]
+
+  for (const { status, body } of answers)
+    expect([status, body.code]).toEqual([413, 'file_too_large'])
+})
+
 test.each(['with its length', 'in chunks'])(
   'of what arrived of a request %s, all but the last 8 MiB is durable while it goes on',
   async (how) => {
