@@ -162,7 +162,7 @@ test('10,001 domains are read at the real rate, within the readers’ share', as
   expect((await list()).body).toMatchObject({ pagination: { total_items: 1 } })
 })
 
-test('the list is refreshed in the background', async () => {
+test('the list is refreshed in the background, and what is new is an event', async () => {
   const { clock, service, list } = await startAtRealRate(3, { DOMAINS_TTL_MS: '60000' })
   await using _ = service
   await list('', 'admin')
@@ -178,6 +178,10 @@ test('the list is refreshed in the background', async () => {
   expect(before.body).toMatchObject({ pagination: { total_items: 4 } })
   expect(after.headers.get('age')).toBe('0')
   expect(after.body).toMatchObject({ pagination: { total_items: 5 } })
+  const added = async (user: string) =>
+    (await service.call('GET', '/api/events?types=domain.added', { user })).text
+  await expect.poll(() => added('admin')).toContain('"name":"new.net"')
+  expect(await added('limited')).toContain('"events":[]')
 })
 
 test('no-cache reads a list of one page afresh', async () => {

@@ -5,7 +5,10 @@ import { type Call, type Service, start, www } from '../support/start.ts'
 const hosts = '/api/domains/example.com/dns/hosts'
 const rrset = (name: string) => `/api/domains/example.com/dns/rrsets/${name}/A`
 const setHosts = 'namecheap.domains.dns.setHosts'
-const domains = [{ name: 'example.com', hosts: [www] }]
+const domains = [
+  { name: 'example.com', hosts: [www] },
+  { name: 'example.org', hosts: [] },
+]
 
 const add = (service: Service, name: string, options: Call = {}, query = '') =>
   service.call('POST', `${hosts}/A${query}`, { body: { name, address: '192.0.2.9' }, ...options })
@@ -134,6 +137,10 @@ test('authors, tokens and those who may only propose approve and reject nothing'
     Array(2).fill([403, 'forbidden']),
   )
   expect((await approve(service, at, 'viewer')).status).toBe(403)
+  const elsewhere = hosts.replace('.com', '.org')
+  const other = await service.call('PUT', `${elsewhere}?propose=true`, { body: { hosts: [www] } })
+  const unseen = await approve(service, other.headers.get('location') ?? '', 'limited')
+  expect([unseen.status, unseen.body.code]).toEqual([404, 'change_not_found'])
   expect((await read(service, at)).status).toBe('proposed')
 })
 
@@ -166,7 +173,8 @@ test('protocols that cannot wait refuse a proposer in their own words', async ()
 test('other changes of the zone do not matter, but a proposal that would do something else is outdated', async () => {
   await using service = await start({ domains })
   const body = { values: ['192.0.2.50'] }
-  const put = await service.call('PUT', rrset('www'), { user: 'proposer', body })
+  const headers = { 'if-match': (await service.call('GET', hosts)).headers.get('etag') ?? '' }
+  const put = await service.call('PUT', rrset('www'), { user: 'proposer', body, headers })
   const at = put.headers.get('location') ?? ''
   await add(service, 'unrelated')
   await service.call('PUT', rrset('www'), { body: { values: ['192.0.2.2'] } })

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { appendEvents } from '@domains-and-files/events'
 import { SqliteSql } from '@domains-and-files/persistence'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { databaseName } from '../../src/ledger/schema.ts'
 import { connect, databaseOf } from '../support/databases.ts'
@@ -129,6 +129,7 @@ describe('GET /api/events', () => {
 
   it('sends a comment every 15 seconds, and ends with the right to listen', async () => {
     const clock = new FakeClock()
+    const setTimer = vi.spyOn(clock, 'setTimer')
     await using service = await start({ clock })
     const answer = await fetch(`${service.url}/api/tokens`, {
       method: 'POST',
@@ -157,6 +158,7 @@ describe('GET /api/events', () => {
     }
     expect(await comment()).toMatch(/^:\nid: [0-9A-Z]{26}$/)
     expect(await comment()).toMatch(/^:\nid: [0-9A-Z]{26}$/)
+    expect(setTimer).toHaveBeenCalledWith(expect.any(Function), 15_000)
     await service.call('DELETE', `/api/tokens/${created.id}`)
     for (let last: string | undefined = ''; last !== undefined; ) last = await comment()
   })

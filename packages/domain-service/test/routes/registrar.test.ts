@@ -2,16 +2,32 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { driveClock } from '../support/drive-clock.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { apiKey, start } from '../support/start.ts'
 
 const named = expect.stringMatching(/^127\.0\.0\.1:\d+$/)
 
-test('health and the registrar page say which registrar the service calls', async () => {
-  await using service = await start()
+test('health and the registrar page say which registrar is called, and events when it fails', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
 
   const health = await service.call('GET', '/health')
   const state = await service.call('GET', '/api/registrar')
+  service.sandbox.fault({ kind: 'reset', times: 0 })
+  const read = () => driveClock(clock, service, service.call('GET', '/api/domains'))
+  for (let code: string | undefined; code !== 'registrar_unavailable'; )
+    code = (await read()).body.code
+  service.sandbox.clearFaults()
+  await clock.advance(5_000)
+  await read()
+  const types = async () => {
+    const query = 'types=registrar.failing,registrar.recovered'
+    const { text } = await service.call('GET', `/api/events?${query}`)
+    return JSON.parse(text).events.map(({ type }: { type: string }) => type)
+  }
 
+  await expect.poll(types).toEqual(['registrar.failing', 'registrar.recovered'])
   expect(health.body).toMatchObject({ checks: { registrar: { status: 'ok', registrar: named } } })
   expect(state.body).toMatchObject({ registrar: named })
 })

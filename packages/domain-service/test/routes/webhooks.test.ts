@@ -54,13 +54,15 @@ async function ask(service: Service, method: string, path = '', body?: unknown, 
 test('a webhook is made, tested, paused, changed and deleted by admins; its secret is shown once', async () => {
   await using service = await start({ env })
   await using receiver = await openReceiver()
-  const made = await ask(service, 'POST', '', { url: receiver.url, domains: ['EXAMPLE.com'] })
+  const made = await ask(service, 'POST', '', {
+    ...{ url: receiver.url, domains: ['EXAMPLE.com'], name: 'chat' },
+  })
   expect(made.status, made.text).toBe(201)
   const { id, secret, ...rest } = Webhook.parse(made.body)
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
   expect(rest).toEqual({ url: receiver.url, types: null, domains: ['example.com'], paused: false })
   const listed = await ask(service, 'GET')
-  expect(listed.body.webhooks).toMatchObject([{ id, url: receiver.url }])
+  expect(listed.body.webhooks).toMatchObject([{ id, url: receiver.url, name: 'chat' }])
   expect(listed.text).not.toContain('whsec_')
   expect((await ask(service, 'GET', `/${id}`)).body).toEqual(listed.body.webhooks[0])
 
@@ -84,6 +86,8 @@ test('a webhook is made, tested, paused, changed and deleted by admins; its secr
   await expect.poll(() => receiver.bodies.length).toBe(3)
   expect(receiver.bodies[2]).toEqual(receiver.bodies[1])
 
+  const elsewhere = await ask(service, 'PATCH', `/${id}`, { url: 'https://10.0.0.1/' })
+  expect([elsewhere.status, elsewhere.body.code]).toEqual([400, 'webhook_url_refused'])
   const paused = await ask(service, 'PATCH', `/${id}`, { paused: true, types: ['change.refused'] })
   expect(paused.body).toMatchObject({ paused: true, types: ['change.refused'] })
   expect((await ask(service, 'DELETE', `/${id}`)).status).toBe(204)

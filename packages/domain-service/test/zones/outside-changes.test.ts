@@ -9,12 +9,12 @@ const panel = { name: 'panel', type: 'A', address: '192.0.2.50' }
 async function begin(env: Record<string, string> = {}) {
   const clock = new FakeClock()
   const service = await start({ domains: [{ name: 'example.com', hosts: [www] }], clock, env })
-  /** Reads the zone now, and again as often, a second later each. */
-  const read = async (times = 1) => {
+  /** Reads the zone so often, each time so much later. */
+  const read = async (times = 1, afterMs = 1_100) => {
     for (let n = 0; n < times; n++) {
       // Zones are compared in the background, by the clocks of the process and of the database.
       await expect.poll(() => clock.isQuiet()).toBe(true)
-      await clock.advance(1_100)
+      await clock.advance(afterMs)
       await service.call('GET', `${path}/hosts`, { headers: { 'cache-control': 'no-cache' } })
     }
   }
@@ -33,6 +33,7 @@ test('a change made outside is an entry of the history once two reads a second a
   await setZone(service, [www, panel])
 
   await read()
+  await read(1, 999)
   const early = await outside()
   await read(3)
   const [entry, ...more] = await outside()
@@ -73,14 +74,16 @@ test('it is reverted like any other change, and the revert is no change made out
   expect((await history()).map(({ by }) => by)).toEqual(['admin', null])
 })
 
-test('the reads of our own writes find it, too', async () => {
+test('the reads of our own writes find it, too, also of those that are refused', async () => {
   await using set = await begin()
   const { clock, service, read, outside } = set
   await read()
   await setZone(service, [www, panel])
-  for (const name of ['a', 'b']) {
+  for (const _ of [1, 2]) {
     await clock.advance(1_100)
-    await service.call('POST', `${path}/hosts/A`, { body: { name, address: '192.0.2.9' } })
+    const body = { name: www.name, address: www.address }
+    const { status } = await service.call('POST', `${path}/hosts/A`, { body })
+    expect(status).toBe(409)
   }
 
   await expect.poll(outside).toMatchObject([{ changes: { added: [panel], removed: [] } }])

@@ -57,7 +57,7 @@ test('a sweep reads each zone once in its interval, at most a sixth of the reade
   expect(await found()).toMatchObject([{ by: null, reason: 'outside', domain: 'b.com' }])
 })
 
-test('a sweep reads the longest unseen first', async () => {
+test('a sweep reads the longest unseen first, and nothing with an interval of 0', async () => {
   const clock = new FakeClock()
   const read: string[] = []
   const at = (hoursAgo: number) => ({
@@ -69,17 +69,25 @@ test('a sweep reads the longest unseen first', async () => {
     ['b.com', at(4)],
     ['c.com', at(3)],
   ])
-  const sweep = new ZoneSweep({
-    ledger: { knownZones: { sightings: async () => seen } } as never, // Only what it uses.
-    registrar: { zone: async ({ name }: { name: string }) => read.push(name) } as never,
-    ...{ domains: { managed: [...seen.keys()] }, intervalMs: 3_600_000, isActive: () => true },
-    ...{ clock, log: createLogger({ name: 'test', level: 'silent' }) },
-  })
+  const open = (intervalMs: number) =>
+    new ZoneSweep({
+      ledger: { knownZones: { sightings: async () => seen } } as never, // Only what it uses.
+      registrar: { zone: async ({ name }: { name: string }) => read.push(name) } as never,
+      ...{ domains: { managed: [...seen.keys()] }, intervalMs, isActive: () => true },
+      ...{ clock, log: createLogger({ name: 'test', level: 'silent' }) },
+    })
 
+  const off = open(0)
+  off.start()
+  await clock.advance(120_000)
+  off.close()
+  const readByNone = read.splice(0)
+  const sweep = open(3_600_000)
   sweep.start()
   await clock.advance(120_000)
   sweep.close()
 
+  expect(readByNone).toEqual([])
   expect(read).toEqual(['b.com', 'c.com', 'a.com'])
 })
 

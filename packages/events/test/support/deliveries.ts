@@ -81,7 +81,7 @@ export const append = (
 
 const logger = createLogger({ name: 'test', level: 'silent' })
 
-/** One process; `endTimeLimits` ends the time limits of all its tries. */
+/** One process; `timers`: the time limits of its tries in milliseconds; `endTimeLimits` ends the time limits of all its tries. */
 export function openProcess(
   sql: TestDatabase['sql'],
   stack: AsyncDisposableStack,
@@ -89,21 +89,21 @@ export function openProcess(
 ) {
   const log = new EventLog(sql)
   const store = new WebhookStore(sql)
-  const timers = new Set<() => void>()
-  const setTimer = (callback: () => void) => {
-    timers.add(callback)
+  const timers = new Map<() => void, number>()
+  const setTimer = (callback: () => void, milliseconds: number) => {
+    timers.set(callback, milliseconds)
     return { cancel: () => timers.delete(callback) }
   }
   const sender = new DeliverySender({ now: Date.now, setTimer }, ['127.0.0.0/8'])
   const dispatcher = new WebhookDispatcher({ store, log, source, sender, logger, pollMs: 20 })
   if (!isIdle) dispatcher.start()
   const endTimeLimits = () => {
-    for (const end of timers) end()
+    for (const end of timers.keys()) end()
   }
   const close = () => {
     endTimeLimits()
     return dispatcher.close()
   }
   stack.defer(close)
-  return { log, store, endTimeLimits, close }
+  return { log, store, timers, endTimeLimits, close }
 }
