@@ -42,5 +42,5 @@ export async function startIssuer() {
       .setProtectedHeader({ alg: signing.alg ?? alg ?? 'RS256', kid })
       .sign(key)
   }
-  return { ...server, sign, add, published, fetches }
+  return { ...server, sign, add, published, fetches, metadata }
 }

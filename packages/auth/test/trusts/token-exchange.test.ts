@@ -333,19 +333,25 @@ describe('a service that trusts', () => {
   })
 })
 
-test('while an issuer is away, its tokens can be exchanged later', async () => {
+test('while an issuer is away, or its discovery is wrong, its tokens can be exchanged later', async () => {
   await using service = await start()
   service.clock.ms = Date.now()
   const away = await startIssuer()
   const token = await away.sign()
   const trust = { ...wanted(), issuer: away.url }
   await service.send('POST', '/api/trusts', trust, await service.tokenOf('adam'))
+  const right = { ...away.metadata }
+  const unprotected = right.jwks_uri.replace('127.0.0.1', '[::ffff:127.0.0.1]')
+  for (const wrong of [{ issuer: issuer.url }, { jwks_uri: unprotected }]) {
+    Object.assign(away.metadata, right, wrong)
+    expect((await exchange(service, token)).status).toBe(503)
+  }
   await away[Symbol.asyncDispose]()
 
   const { status, headers, code } = await exchange(service, token)
 
   expect([status, headers.get('retry-after'), code]).toEqual([503, '10', 'unavailable'])
-  const line = service.lines().find(({ msg }) => msg === 'issuer of a trust cannot be reached')
+  const line = service.lines().findLast(({ msg }) => msg === 'issuer of a trust cannot be reached')
   expect(JSON.stringify(line)).toContain(away.url)
 })
 
