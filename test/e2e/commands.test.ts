@@ -356,6 +356,16 @@ test.each([
   expect(failed.stderr).toMatch(reason)
 })
 
+test.each(['domains', 'files'] as const)('%s --help prints the commands', async (command) => {
+  const { code, stdout, stderr } = await run(command, ['list', '--help'])
+
+  expect([code, stderr, stdout]).toEqual([
+    undefined,
+    '',
+    expect.stringContaining(`  ${command} list`),
+  ])
+})
+
 test.each([['put'], ['deploy'], ['sync']])(
   '%s names the file that is not there',
   async (command) => {

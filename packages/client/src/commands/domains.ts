@@ -31,7 +31,7 @@ const usage = `DNS records through the domain service.
                                                           what happens from now on, through breaks of the connection
   domains export <domain>                                 print the zone file
   domains import <domain> <zone file> [--dry-run]         replace the zone by a zone file
-  domains pull <folder>                                   write a zone file for each domain: example.com.zone
+  domains pull <folder>                                   write a zone file for each domain with records: example.com.zone
   domains plan <folder>                                   show what \`apply\` would change; exits with 2 if anything
   domains apply <folder>                                  make the zones what the files of the folder say
 

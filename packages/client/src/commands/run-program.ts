@@ -27,6 +27,10 @@ export async function runProgram<Client, Named extends Options>(
   program: 'domains' | 'files',
   { usage, port, options, open, commands }: Program<Client, Named>,
 ) {
+  if (process.argv.includes('--help')) {
+    process.stdout.write(usage)
+    return
+  }
   try {
     const { values, positionals } = parseArgs({ allowPositionals: true, options })
     const [name = '', ...args] = positionals
