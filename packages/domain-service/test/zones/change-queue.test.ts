@@ -18,6 +18,12 @@ const changeAt = async (service: Service, location: string | null) =>
 const statusOf = async (service: Service, location: string | null) =>
   (await changeAt(service, location)).status
 
+/** Seldom: the clock is driven only while the service does nothing. */
+const untilDone = (service: Service, headers: Headers) =>
+  expect
+    .poll(() => statusOf(service, headers.get('location')), { interval: 1_000 })
+    .toBe('confirmed')
+
 test('a write that prefers not to wait is answered 202, carried out, and told at its address', async () => {
   await using service = await start()
 
@@ -81,7 +87,7 @@ test('a queued change survives a restart', async () => {
   await first.close()
 
   await using second = await start({ dataDir: first.dataDir, sandbox: first.sandbox, clock, env })
-  const isDone = expect.poll(() => statusOf(second, headers.get('location'))).toBe('confirmed')
+  const isDone = untilDone(second, headers)
   await driveClock(clock, second, isDone)
 
   expect(second.live()).toHaveLength(2)
@@ -93,7 +99,7 @@ test('a failing registrar delays a queued change, and does not refuse it', async
   service.sandbox.fault({ kind: 'html', times: 4 })
 
   const { headers } = await addLater(service)
-  const isDone = expect.poll(() => statusOf(service, headers.get('location'))).toBe('confirmed')
+  const isDone = untilDone(service, headers)
   await driveClock(clock, service, isDone)
 
   expect(service.live()).toHaveLength(2)
