@@ -116,8 +116,10 @@ export class SessionTokens {
     const { caller, fingerprints } = this.#accountOf(user)
     const isKept = user.kept !== undefined && user.kept === keptSessionOf(user, claims.jti)
     const sent = Buffer.from(claims.pwd)
-    const isSent = (each: Buffer) => each.length === sent.length && timingSafeEqual(each, sent)
-    if (!isKept && !fingerprints.some(isSent)) return 'invalid'
+    const isOfPassword = fingerprints.some(
+      (each) => each.length === sent.length && timingSafeEqual(each, sent),
+    )
+    if (!isKept && !isOfPassword) return 'invalid'
     return {
       ...(user.oidc ? { ...caller, role: claims.role, ...limitsOf(claims) } : caller),
       expiresAt,

@@ -106,7 +106,8 @@ export async function readZone(request: AtDomain, reply: FastifyReply, zones: Zo
   const etag = etagOf(cached.value)
   reply.header('etag', etag)
   setAgeHeader(reply, cached)
-  return { zone: cached.value, isCurrent: isCurrent(request.headers['if-none-match'], etag) }
+  const { 'if-none-match': tags } = request.headers
+  return { zone: cached.value, isCurrent: tags !== undefined && isCurrent(tags, etag) }
 }
 
 /** Whether the client refuses a cached answer (RFC 9111, 5.2.1). */
