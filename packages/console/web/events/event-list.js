@@ -86,7 +86,7 @@ function eventItem({ type, at, by, data: anyData }) {
   return html`
     <li class="moment">
       <div class="moment-head">
-        ${name} ${(data.domain ?? data.name) ? domainLink(data.domain ?? data.name) : nothing}
+        ${name} ${type.startsWith('domain.') ? domainLink(data.name) : nothing}
         ${by ? html`<strong>${by}</strong>` : nothing}
         <span>${summaryOf(type, data)}</span>
         <span class="muted">${age(at)}</span>
@@ -102,6 +102,7 @@ function summaryOf(type, data) {
     return html`${data.action} <code>${data.prefix ?? paths[0] ?? ''}</code>${more > 0 ? ` and ${formatCount(more, 'more file')}` : nothing}`
   }
   if (type === 'version.created') return html`version <code>${data.version}</code>`
+  if (type === 'link.used_up') return html`<code>${data.path}</code>`
   if (type === 'domain.expiring')
     return `expires ${data.expires_on}, in ${formatCount(data.days_left, 'day')}`
   return data.registrar ?? nothing

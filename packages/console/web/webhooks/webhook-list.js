@@ -83,7 +83,7 @@ const changeTypes = ['change.proposed', 'change.refused', 'change.unconfirmed']
 const accountTypes = ['domain.expiring', 'domain.added', 'domain.removed', 'registrar.failing']
 const typesOf = {
   domains: [...zoneTypes, ...changeTypes, ...accountTypes, 'registrar.recovered'],
-  files: ['files.changed', 'version.created'],
+  files: ['files.changed', 'version.created', 'link.used_up'],
 }
 
 const words = html`<strong>Copy the secret now.</strong> The receiver checks signatures with it. It is shown this once.`
