@@ -1,3 +1,4 @@
+import { open } from 'node:fs/promises'
 import type { Logger } from '@domains-and-files/http'
 import { BackupWatch, SqliteSql } from '@domains-and-files/persistence'
 import { blobDatabaseFile } from './blobs/disk/blob-database.ts'
@@ -36,8 +37,9 @@ export async function openEmbeddedStorage(
     file: uploadDatabaseFile(dataDir),
     migrations: { uploads: uploadMigrations },
   })
+  const uploadLog = await open(`${uploadDatabaseFile(dataDir)}-wal`)
   // Flushed off the event loop, and only the commits that a response depends on.
-  const sync = () => uploadDatabase.flush()
+  const sync = () => uploadLog.datasync()
   const uploads = new Uploads(
     { database: uploadDatabase.unsynced, sync, lifetimeMs, store },
     (error) => log.error({ err: error }, 'expired uploads not removed'),
@@ -60,6 +62,7 @@ export async function openEmbeddedStorage(
       await warmed
       await tidied
       await uploads.close()
+      await uploadLog.close()
       await uploadDatabase.close()
       await catalog.stopBackground() // The store removes what it has freed.
       await store.close()

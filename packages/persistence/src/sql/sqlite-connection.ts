@@ -1,5 +1,4 @@
 import { statSync } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
 import Database from 'better-sqlite3'
 import { DatabaseFullError, DatabaseUnavailableError } from '../errors.ts'
 import type { Migrations, SqlTransaction } from './sql.ts'
@@ -106,47 +105,6 @@ export class DatabaseFiles {
   get #changed(): string | undefined {
     for (const [path, identity] of this.#identities) if (identityOf(path) !== identity) return path
     return undefined
-  }
-}
-
-/** The write-ahead log of an open database. */
-export class WriteAheadLog {
-  readonly #file: string
-  readonly #database: Database.Database
-  #handle: FileHandle | undefined
-  #isSound = true
-  #last: Promise<void> = Promise.resolve()
-  #next: Promise<void> | undefined
-
-  constructor(file: string, database: Database.Database) {
-    this.#file = `${file}-wal`
-    this.#database = database
-  }
-
-  /** Flushes all that is committed, off the event loop. Callers that come while a flush runs share the next one. */
-  flush(): Promise<void> {
-    this.#next ??= this.#last.then(() => {
-      this.#next = undefined
-      return this.#flush()
-    })
-    this.#last = this.#next.catch(() => undefined)
-    return this.#next
-  }
-
-  async close(): Promise<void> {
-    await this.#last
-    await this.#handle?.close()
-  }
-
-  // The kernel reports a failure once. Later commits would stand behind bytes that the disk may lack, where no recovery
-  // finds them: first the log is emptied into the database.
-  async #flush() {
-    if (!this.#isSound && this.#database.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) !== 0)
-      throw new DatabaseUnavailableError(new Error('the write-ahead log is in use'))
-    this.#isSound = false
-    this.#handle ??= await open(this.#file)
-    await this.#handle.datasync()
-    this.#isSound = true
   }
 }
 

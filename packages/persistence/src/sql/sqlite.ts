@@ -9,7 +9,6 @@ import {
   type SqliteOptions,
   target,
   translateSqliteError,
-  WriteAheadLog,
 } from './sqlite-connection.ts'
 import { render, type Statement } from './statement.ts'
 
@@ -36,7 +35,6 @@ export class SqliteSql implements Sql {
   readonly #options: SqliteOptions
   readonly #writer: Connection
   readonly #files: DatabaseFiles
-  readonly #log: WriteAheadLog
   readonly #timer: NodeJS.Timeout
   #reader: Connection | undefined
   /** Of an earlier snapshot. */
@@ -49,7 +47,7 @@ export class SqliteSql implements Sql {
   #synchronous: Synchronous = 'FULL'
   /**
    * The same database. Its commits survive the process, but a power cut only if a later durable one has succeeded: they
-   * cost no fsync. `flush` makes them durable.
+   * cost no fsync.
    */
   readonly unsynced: Sql = {
     dialect: 'sqlite',
@@ -70,7 +68,6 @@ export class SqliteSql implements Sql {
     database.pragma('busy_timeout = 0')
     database.exec('select 1 from sqlite_schema')
     this.#files = new DatabaseFiles(options.file)
-    this.#log = new WriteAheadLog(options.file, database)
     this.#timer = setInterval(() => {
       this.#isIntact = this.#files.areIntact
     }, checkMs).unref()
@@ -140,16 +137,6 @@ export class SqliteSql implements Sql {
     return result
   }
 
-  /** Makes durable what is committed, without blocking the event loop. */
-  async flush(): Promise<void> {
-    try {
-      this.#checkFiles()
-      await this.#log.flush()
-    } catch (error) {
-      throw this.#noteFailure(translateSqliteError(error))
-    }
-  }
-
   async snapshot<T>(work: (snapshot: SqlTransaction) => Promise<T>): Promise<T> {
     const connection = this.#idle ?? this.#openReader() // Its own: a transaction stays open across calls.
     this.#idle = undefined
@@ -173,7 +160,6 @@ export class SqliteSql implements Sql {
     clearInterval(this.#timer)
     this.#isClosed = true
     await this.#lastWrite
-    await this.#log.close()
     this.#idle?.database.close()
     this.#reader?.database.close()
     this.#writer.database.close()

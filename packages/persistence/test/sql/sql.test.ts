@@ -1,12 +1,11 @@
-import { existsSync, statSync } from 'node:fs'
-import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join as joinPath } from 'node:path'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import {
   bytes,
-  DatabaseFullError,
   DatabaseUnavailableError,
   DataDirError,
   dialect,
@@ -220,32 +219,6 @@ describe('a SQLite database', () => {
         expect(await mode()).toBe(2 - at)
       }
       expect(db.database.pragma('journal_mode', { simple: true })).toBe('wal')
-      await db.close()
-    }))
-
-  it('flushes once for all that wait, and after a failure empties the log into the database before', () =>
-    inDirectory(async (file) => {
-      const db = new SqliteSql({ file, migrations })
-      const handle = await open(file)
-      const datasync = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'datasync')
-      const logBytes = () => statSync(`${file}-wal`).size
-      await db.unsynced.run(sql`insert into ${items} (label) values ('a')`)
-      await Promise.all([db.flush(), db.flush(), db.flush()])
-      expect(datasync).toHaveBeenCalledOnce()
-      expect(logBytes()).toBeGreaterThan(0)
-
-      datasync.mockRejectedValueOnce(Object.assign(new Error('broken'), { code: 'ENOSPC' }))
-      await expect(db.flush()).rejects.toThrow(DatabaseFullError)
-      expect(db.isAvailable).toBe(false)
-      const reader = new SqliteSql({ file, isReadOnly: true })
-      reader.database.exec('begin; select count(*) from items')
-      await db.unsynced.run(sql`insert into ${items} (label) values ('b')`)
-      await expect(db.flush()).rejects.toThrow(DatabaseUnavailableError)
-      await reader.close()
-      await db.flush()
-      expect([datasync.mock.calls.length, logBytes()]).toEqual([3, 0])
-      datasync.mockRestore()
-      await handle.close()
       await db.close()
     }))
 })

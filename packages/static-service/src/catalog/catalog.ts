@@ -76,7 +76,6 @@ export abstract class Catalog extends Queries {
         error instanceof DatabaseUnavailableError ||
         (error instanceof HttpError && error.status === 503),
       isLarge: isAlone,
-      atOnce: database.dialect === 'sqlite' ? 2 : 1, // The contents of one are flushed while the other is committed.
     })
     this.#background = new BackgroundChanges({
       ...{ database, history },

@@ -9,7 +9,7 @@ interface Queued<Command, Outcome> {
  * that they wait for one fsync together.
  * `commit` returns one outcome per command, in order; if it rejects, so does every command of the group. After an outage
  * the queued ones are rejected, too: each group would wait for the time limit. A large command is a group of its own, and
- * between two of them the others have a group. Up to `atOnce` groups are committed at the same time, one of them large.
+ * between two of them the others have a group.
  */
 export class GroupCommit<Command, Outcome> {
   readonly #commit: (commands: Command[]) => Promise<Outcome[]>
@@ -17,34 +17,26 @@ export class GroupCommit<Command, Outcome> {
   readonly #isLarge: (command: Command) => boolean
   #queue: Queued<Command, Outcome>[] = []
   #large: Queued<Command, Outcome>[] = []
-  readonly #atOnce: number
-  #running = 0
-  #isLargeRunning = false
+  #isCommitting = false
 
   constructor(
     commit: (commands: Command[]) => Promise<Outcome[]>,
     {
       isOutage = () => false,
       isLarge = () => false,
-      atOnce = 1,
-    }: {
-      isOutage?: (error: unknown) => boolean
-      isLarge?: (command: Command) => boolean
-      atOnce?: number
-    } = {},
+    }: { isOutage?: (error: unknown) => boolean; isLarge?: (command: Command) => boolean } = {},
   ) {
     this.#commit = commit
     this.#isOutage = isOutage
     this.#isLarge = isLarge
-    this.#atOnce = atOnce
   }
 
   submit(command: Command): Promise<Outcome> {
     const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
     const queue = this.#isLarge(command) ? this.#large : this.#queue
     queue.push({ command, resolve, reject })
-    if (this.#running < this.#atOnce) {
-      this.#running += 1
+    if (!this.#isCommitting) {
+      this.#isCommitting = true
       // Not at once: the first of many would be a group of its own, and the others would wait for it.
       setImmediate(() => void this.#run())
     }
@@ -57,14 +49,11 @@ export class GroupCommit<Command, Outcome> {
   }
 
   async #run() {
-    while (this.#queue.length > 0 || (this.#large.length > 0 && !this.#isLargeRunning)) {
+    while (this.queued > 0) {
       await this.#commitGroup(this.#queue.splice(0, maxGroup))
-      if (this.#isLargeRunning) continue
-      this.#isLargeRunning = true
       await this.#commitGroup(this.#large.splice(0, 1))
-      this.#isLargeRunning = false
     }
-    this.#running -= 1
+    this.#isCommitting = false
   }
 
   async #commitGroup(group: Queued<Command, Outcome>[]) {

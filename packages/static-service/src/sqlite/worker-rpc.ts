@@ -98,25 +98,19 @@ export function codeOf(error: unknown): unknown {
 export function serveCalls(methods: Methods, close: () => void | Promise<void>): void {
   const port = parentPort
   if (!port) throw new Error('serveCalls runs in worker threads only')
-  let replies: Promise<void> = Promise.resolve()
   port.on('message', async (call: Call | undefined) => {
-    if (call) {
-      const reply = answer(call)
-      replies = replies.then(() => reply)
+    if (!call) {
+      await close()
+      port.close()
       return
     }
-    await replies
-    await close()
-    port.close()
-  })
-
-  async function answer({ id, method, input }: Call) {
+    const { id, method, input } = call
     try {
-      port?.postMessage({ id, value: await methods[method]?.(input as never) } satisfies Reply) // Typed by `ask`.
+      port.postMessage({ id, value: await methods[method]?.(input as never) } satisfies Reply) // Typed by `ask`.
     } catch (error) {
-      port?.postMessage({ id, error: toPlain(error) } satisfies Reply)
+      port.postMessage({ id, error: toPlain(error) } satisfies Reply)
     }
-  }
+  })
 }
 
 interface PlainError {

@@ -120,17 +120,6 @@ test('wherever the disk fails, a change is answered as it happened, and the serv
   expect(report).toMatchObject({ files: 2, damages: [], orphans: [] })
 })
 
-test('an upload is refused where its small content cannot be flushed', async () => {
-  const failing = await startFailing()
-  await put(failing, 'one', 'before')
-  failing.failAt('EIO', 1, 'contents.sqlite-wal')
-  const refused = await put(failing, 'one', 'after')
-
-  expect([failing.heal(), refused.status]).toEqual(['sync', 500])
-  expect(await read(failing, 'one')).toBe('200 before')
-  expect((await put(failing, 'one', 'after')).status).toBe(200)
-})
-
 test('a read that the disk fails is a 500 that keeps no file open, and the next one is answered', async () => {
   const failing = await startFailing({ MEMORY_CACHE_BYTES: '1048576' })
   // Too large for that cache; binary, so that the compressor does not touch it.

@@ -2,21 +2,18 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { GroupCommit } from '../../src/sqlite/group-commit.ts'
 
-/** Records its groups; the oldest one ends when `release` is called. A command in capitals is large. */
-function recordGroups(atOnce = 1) {
+/** Records its groups; a group ends when `release` is called. */
+function recordGroups() {
   const groups: string[][] = []
-  const releases: (() => void)[] = []
-  const commits = new GroupCommit<string, string>(
-    async (commands) => {
-      groups.push(commands)
-      await new Promise<void>((resolve) => {
-        releases.push(resolve)
-      })
-      return commands.map((command) => `${command} done`)
-    },
-    { atOnce, isLarge: (command) => command === command.toUpperCase() },
-  )
-  return { commits, groups, release: () => releases.shift()?.() }
+  let release: () => void = () => undefined
+  const commits = new GroupCommit<string, string>(async (commands) => {
+    groups.push(commands)
+    await new Promise<void>((resolve) => {
+      release = resolve
+    })
+    return commands.map((command) => `${command} done`)
+  })
+  return { commits, groups, release: () => release() }
 }
 
 test('commands of one event-loop iteration are one group, and those that arrive meanwhile the next', async () => {
@@ -53,28 +50,6 @@ test('after the last group the next command is committed again', async () => {
 
   expect(groups).toEqual([['a'], ['b']])
   expect(commits.queued).toBe(0)
-})
-
-test('two groups at once: one of them large, and others between two large ones', async () => {
-  const { commits, groups, release } = recordGroups(2)
-  const submit = async (command: string) => {
-    const submitted = commits.submit(command)
-    await nextTurn()
-    return submitted
-  }
-  const all = [submit('a'), submit('b'), submit('c'), submit('d')]
-  await nextTurn()
-  all.push(submit('A'), submit('B'), submit('e'))
-  await nextTurn()
-  for (let ended = 0; ended < 6; ended += 1) {
-    release()
-    await nextTurn()
-    if (ended === 1) all.push(submit('f'))
-    await nextTurn()
-  }
-
-  await Promise.all(all)
-  expect(groups).toEqual([['a', 'b', 'c', 'd'], ['e'], ['A'], ['f'], ['B']])
 })
 
 test('a group that fails rejects its commands and no others; an outage rejects those that wait, too', async () => {

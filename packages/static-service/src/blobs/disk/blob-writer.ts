@@ -20,14 +20,8 @@ export function openBlobWriter(file: string) {
   const sql = openBlobDatabase({ file })
   const apply = prepare(sql.database)
 
-  // The flush does not block the thread, as a durable commit would: it is under way while the catalog commits.
-  async function commitWhole(commands: BlobCommand[]): Promise<BlobOutcome[]> {
-    const outcomes = await sql.unsynced.transaction(async () =>
-      commands.map((each) => ({ value: apply(each) })),
-    )
-    await sql.flush()
-    return outcomes
-  }
+  const commitWhole = (commands: BlobCommand[]): Promise<BlobOutcome[]> =>
+    sql.transaction(async () => commands.map((each) => ({ value: apply(each) })))
 
   return {
     /**
