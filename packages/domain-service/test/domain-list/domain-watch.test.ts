@@ -40,31 +40,43 @@ test.each(ledgers)(
     }
     const late = entry('late.com', '2028-01-15')
     const never = entry('never.com', null)
+    const [near, far] = [entry('near.com', '2027-02-20'), entry('far.com', '2027-03-22')]
+    const rest = [late, never, entry('soon.com', '2027-02-04'), near, far]
 
-    await readList(
-      [late, never, entry('soon.com', '2027-02-04'), entry('over.com', '2027-01-14')],
-      today,
-    )
-    expect(await newEvents(), 'the first list').toEqual(['domain.expiring soon.com 20'])
-    const rest = [late, never, entry('soon.com', '2027-02-04')]
+    await readList([...rest, entry('over.com', '2027-01-14')], today)
+    expect(await newEvents(), 'the first list').toEqual([
+      'domain.expiring soon.com 20',
+      'domain.expiring near.com 36',
+    ])
     await readList([...rest, entry('new.com', '2027-01-15')], today + 5 * dayMs + 1)
     expect(await newEvents()).toEqual(['domain.added new.com', 'domain.removed over.com'])
     const told: string[] = []
     for (let day = 6; day <= 21; day++) {
-      await readList(rest, today + day * dayMs + day)
+      // Just after midnight, or just before the next one.
+      await readList(rest, today + day * dayMs + (day % 2 === 0 ? day : dayMs - 1))
       told.push(...(await newEvents()))
     }
     expect(told).toEqual([
       'domain.expiring soon.com 14',
+      'domain.expiring near.com 30',
+      'domain.expiring far.com 60',
       'domain.removed new.com',
       ...[7, 3, 1].map((days) => `domain.expiring soon.com ${days}`),
     ])
-    await readList([late, never, entry('soon.com', '2027-02-09')], today + 22 * dayMs)
-    expect(await newEvents(), 'another date').toEqual(['domain.expiring soon.com 3'])
+    const others = [entry('soon.com', '2027-02-09'), entry('near.com', '2027-03-01')]
+    await readList([late, never, ...others], today + 22 * dayMs)
+    expect(await newEvents(), 'another date').toEqual([
+      'domain.expiring soon.com 3',
+      'domain.expiring near.com 23',
+      'domain.removed far.com',
+    ])
     // A process ended after it had read the list.
     await addList([late, entry('brief.com', null)], today + 23 * dayMs)
     await readList([late, never], today + 23 * dayMs + 1)
-    expect(await newEvents(), 'beside the last list of events').toEqual(['domain.removed soon.com'])
+    expect(await newEvents(), 'beside the last list of events').toEqual([
+      'domain.removed soon.com',
+      'domain.removed near.com',
+    ])
     // A list that came and went while it was read, whoever read it.
     const changed = await store.begin(today)
     await store.addPage(changed, 1, [late], 2)
