@@ -109,6 +109,7 @@ test('what is not for others is refused: roles, URLs, addresses, a 51st webhook'
     'ftp://127.0.0.1/',
     'no url',
     'http://user:secret@127.0.0.1/',
+    'http://user@127.0.0.1/',
     'http://127.0.0.2/',
     'http://2130706434/',
     'http://[::ffff:10.0.0.1]/',

@@ -31,6 +31,7 @@ test('a list adds, changes and removes what it changes in the zone that the clie
     { HostName: 'WWW', RecordType: 'a', Address: '192.0.2.1', TTL: '600' },
     txt('new'),
   ])
+  await door.setHosts([{ HostName: 'www', RecordType: 'A', Address: '192.0.2.1' }, txt('new')])
 
   expect(rows).toHaveLength(2)
   expect([answer.http, answer.status, answer.numbers]).toEqual([200, 'OK', []])
