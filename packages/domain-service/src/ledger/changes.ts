@@ -17,7 +17,7 @@ import type {
   StoredProblem,
 } from './change.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
-import { leaseNow } from './replicas/leases.ts'
+import { leaseNow, notify } from './replicas/leases.ts'
 import { appendChangeEvents, callerIdOf, statusesOf } from './stored-change.ts'
 import { compress, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
@@ -55,6 +55,7 @@ export async function insertChange(
   if (inserted) {
     const { id } = inserted
     if (isAsync) await checkQueue(transaction, caller)
+    if (isAwaited) await notify(transaction, request.domain)
     if (effect) {
       await storeEffects(transaction, [{ ...effect, id }])
       await appendChangeEvents(transaction, [id])

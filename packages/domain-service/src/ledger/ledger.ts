@@ -78,30 +78,34 @@ export class Ledger extends ChangeHistory {
   }
 
   /**
-   * Queues a change, or finds the one that the same caller queued with the same idempotency key. Without `isAsync` a client
-   * waits for it: it is not among `queued`, and it is cancelled when its process ends before it is sent. With its `effect` it
-   * is a proposal.
+   * Queues an asynchronous change, or finds the one that the same caller queued with the same idempotency key. With its
+   * `effect` it is a proposal.
    * @throws 422 `idempotency_key_reused` for another request under the same key; 429 `too_many_changes` beyond 1,000 queued
    * asynchronous changes of the caller, or 10,000 or 256 MiB of all.
    */
-  accept(
-    request: ChangeRequest,
-    options: { isAsync: boolean; effect?: ChangeEffect },
-  ): Promise<{ id: number; isNew: boolean; change: StoredChange }> {
-    const database = options.isAsync ? this.sql : this.#unsynced
-    return database.transaction(async (transaction) => {
-      const accepted = await insertChange(transaction, request, options)
-      if (accepted.isNew) await notify(transaction, request.domain)
+  accept(request: ChangeRequest, effect?: ChangeEffect) {
+    return this.sql.transaction(async (transaction) => {
+      const accepted = await insertChange(transaction, request, { isAsync: true, effect })
       return { ...accepted, change: await readChange(transaction, accepted.id) }
     })
   }
 
-  /** Takes queued changes of one domain into a batch: `sending`, though nothing is sent yet. Returns those it has taken. */
-  async claim(ids: number[]): Promise<number[]> {
+  /**
+   * As `accept`, a change for which a client waits: it is not among `queued`, and it is cancelled when its process ends
+   * before it is sent.
+   */
+  async acceptAwaited(request: ChangeRequest): Promise<number> {
+    const { id } = await this.#unsynced.transaction((transaction) =>
+      insertChange(transaction, request, { isAsync: false }),
+    )
+    return id
+  }
+
+  /** Takes queued changes of a domain into a batch: `sending`, though nothing is sent yet. Returns those it has taken. */
+  async claim(domain: string, ids: number[]): Promise<number[]> {
     if (ids.length === 0) return []
     return beforeSending(() =>
       this.#unsynced.transaction(async (transaction) => {
-        const domain = await domainOf(transaction, ids[0])
         const fence = await this.#lock(transaction, domain)
         const rows = await transaction.all<{ id: number }>(sql`
           update ${changes} set status = 'sending', claim_fence = ${fence}
@@ -277,7 +281,7 @@ const cancelAll = (transaction: SqlTransaction, which: Statement) =>
       idempotency_key = null
     where ${which} and status in ('queued', 'proposed') and is_async = 1`)
 
-async function domainOf(transaction: SqlTransaction, id: number | undefined): Promise<string> {
+async function domainOf(transaction: SqlTransaction, id: number): Promise<string> {
   const row = await transaction.get<{ domain: string }>(
     sql`select domain from ${changes} where id = ${id}`,
   )

@@ -144,7 +144,7 @@ export async function appendChangeEvents(
     sql`select ${listedColumns} from ${name('changes')} where id in (${list(ids)}) order by id`,
   )
   const added = rows.flatMap((row) => {
-    const type = before.get(row.id) === row.status ? undefined : typeOf(toStoredChange(row))
+    const type = before.get(row.id) === row.status ? undefined : typeOf(row)
     return type ? [{ type, by: row.by || undefined, requestId: row.request_id, data: row }] : []
   })
   await appendEvents(transaction, added)
@@ -161,23 +161,14 @@ export async function statusesOf(transaction: SqlTransaction, ids: number[]) {
 /** The change that an event is about, as it was then. */
 export const changeOf = ({ data }: StoredEvent) => toStoredChange(data as ChangeRow) // As `appendChangeEvents` stored it.
 
-function typeOf({
-  status,
-  reason,
-  summary,
-  emailTypeBefore,
-  emailTypeAfter,
-}: StoredChange): ChangeEvent | undefined {
+function typeOf({ status, reason, ...row }: ChangeRow): ChangeEvent | undefined {
   if (status === 'proposed') return 'change.proposed'
   if (status === 'refused') return 'change.refused'
   if (status === 'unconfirmed') return 'change.unconfirmed'
-  const isChanged =
-    summary !== undefined &&
-    (summary.added.length > 0 ||
-      summary.removed.length > 0 ||
-      summary.omitted !== undefined ||
-      emailTypeBefore !== emailTypeAfter)
-  if (status !== 'confirmed' || !isChanged) return undefined
+  if (status !== 'confirmed' || row.summary === null) return undefined
+  const { added, removed, omitted } = JSON.parse(row.summary) as ChangeSummary
+  const isChanged = added.length + removed.length > 0 || omitted !== undefined
+  if (!isChanged && row.email_type_before === row.email_type_after) return undefined
   return reason === outsideReason ? 'zone.changed_outside' : 'zone.changed'
 }
 

@@ -63,9 +63,10 @@ export class RegistrarTransport {
         method: 'POST',
         headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/xml' },
         body: body.toString(),
-        dispatcher: this.#agent.compose(
-          (dispatch) => (options, handler) => dispatch(options, watchStart(handler, onSend)),
-        ),
+        dispatcher: this.#agent.compose((dispatch) => (options, handler) => {
+          watchStart(handler, onSend)
+          return dispatch(options, handler)
+        }),
         signal: AbortSignal.timeout(this.#timeoutMs),
       })
       const answer = await response.body.arrayBuffer()
@@ -83,19 +84,13 @@ export class RegistrarTransport {
 }
 
 // undici calls `onRequestStart` once the request has a connected socket, and then writes it.
-const watchStart = (
-  handler: Dispatcher.DispatchHandler,
-  onSend: () => void,
-): Dispatcher.DispatchHandler => ({
-  onRequestStart: (...started) => {
+function watchStart(handler: Dispatcher.DispatchHandler, onSend: () => void) {
+  const start = handler.onRequestStart?.bind(handler)
+  handler.onRequestStart = (...started) => {
     onSend()
-    handler.onRequestStart?.(...started)
-  },
-  onResponseStart: (...response) => handler.onResponseStart?.(...response),
-  onResponseData: (...data) => handler.onResponseData?.(...data),
-  onResponseEnd: (...end) => handler.onResponseEnd?.(...end),
-  onResponseError: (...failure) => handler.onResponseError?.(...failure),
-})
+    start?.(...started)
+  }
+}
 
 // The registrar reports too many requests as 405; all its other answers, errors included, are 200.
 function requireOk(status: number) {

@@ -36,7 +36,7 @@ export class Approvals {
     const effect = evaluateWrite(request, await readCurrent(domain))
     // Preconditions hold now: what else changes in the zone until the approval does not matter.
     const stored = { ...request, ifMatch: undefined, ifNoneMatch: undefined }
-    const { change, isNew } = await ledger.accept(stored, { isAsync: true, effect })
+    const { change, isNew } = await ledger.accept(stored, effect)
     return isNew ? { change, zones: zonesOf(effect) } : this.#find(change.id)
   }
 

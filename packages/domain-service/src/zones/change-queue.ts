@@ -36,7 +36,7 @@ export class ChangeQueue {
   async add(domain: Domain, write: ZoneWrite): Promise<StoredChange> {
     const { clock, ledger } = this.#options
     const request = toChangeRequest(domain, write, 'async')
-    const { change } = await ledger.accept(request, { isAsync: true })
+    const { change } = await ledger.accept(request)
     this.#debounce ??= clock.setTimer(() => {
       this.#debounce = undefined
       this.wake()

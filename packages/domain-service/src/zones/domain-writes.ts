@@ -5,10 +5,10 @@ import { type ChangeRequest, maxReady } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
 import type { Leases } from '../ledger/replicas/leases.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
+import { runBatch } from './batch/run-batch.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
-import { DomainQueue } from './domain-queue.ts'
 import { WaitingClients } from './waiting-clients.ts'
-import { type BatchEnd, toStoredProblem, type WriteResult } from './zone-write.ts'
+import { type BatchEnd, type QueuedWrite, toStoredProblem, type WriteResult } from './zone-write.ts'
 
 export interface WriteQueueOptions {
   registrar: RegistrarClient
@@ -39,7 +39,6 @@ const maxOutageMs = 10_000
 export class DomainWrites {
   readonly #domain: Domain
   readonly #options: Options
-  readonly #queue: DomainQueue
   readonly #clients: WaitingClients
   #checks: PromiseWithResolvers<void>[] = []
   /** Who waits until no change is ready. */
@@ -57,13 +56,6 @@ export class DomainWrites {
     this.#domain = domain
     this.#options = options
     this.#clients = new WaitingClients(options.batch.ledger, options.replicas?.awaited)
-    this.#queue = new DomainQueue(domain, {
-      ...options,
-      onBatch: (end) => options.onBatch(domain, end),
-      pull: () => this.#pull(),
-      isShared: options.replicas !== undefined,
-      checkLease: () => this.#checkLease(),
-    })
   }
 
   get waiting(): number {
@@ -73,7 +65,7 @@ export class DomainWrites {
   async write(request: ChangeRequest): Promise<WriteResult> {
     this.#accepting++
     try {
-      const { id } = await this.#options.batch.ledger.accept(request, { isAsync: false })
+      const id = await this.#options.batch.ledger.acceptAwaited(request)
       const end = this.#clients.wait(id)
       this.#start()
       return end
@@ -164,14 +156,16 @@ export class DomainWrites {
     const { name } = this.#domain
     await ledger.takeOver(name)
     let hasWorked = this.#checks.length > 0
-    if (await ledger.hasOpenSend(name)) this.#checkOpenSend()
-    for (;;) {
+    for (let batches = 0; ; batches++) {
       const waiting = this.#clients.ids
       const drains = [...this.#drains]
-      await this.#pull()
-      hasWorked ||= !this.#queue.isEmpty
+      const writes: QueuedWrite[] = []
+      await this.#pull(writes)
+      hasWorked ||= writes.length > 0
+      // Every batch resolves open sends.
+      if (batches + writes.length === 0 && (await ledger.hasOpenSend(name))) this.#checkOpenSend()
       if (this.#isStopped) this.#rejectTasks(serviceStopping())
-      const hasWork = !this.#queue.isEmpty || this.#checks.length > 0
+      const hasWork = writes.length + this.#checks.length > 0
       if (this.#isStopped || !hasWork) {
         this.#drains = this.#drains.filter((drain) => !drains.includes(drain))
         for (const drain of drains) drain.resolve()
@@ -179,7 +173,7 @@ export class DomainWrites {
         if (!this.#options.replicas) await this.#clients.answer(waiting)
         return hasWorked
       }
-      if (!(await this.#runBatch())) return false
+      if (!(await this.#runBatch(writes))) return false
     }
   }
 
@@ -193,35 +187,46 @@ export class DomainWrites {
   }
 
   /** @returns false where it failed. */
-  async #runBatch(): Promise<boolean> {
+  async #runBatch(writes: QueuedWrite[]): Promise<boolean> {
+    const { registrar, batch, replicas, onBatch } = this.#options
     const checks = this.#checks.splice(0)
     try {
-      if (await this.#queue.run()) for (const check of checks) check.resolve()
+      const ended = await runBatch(this.#domain, writes, {
+        ...{ registrar, batch, isShared: replicas !== undefined },
+        pull: (joined) => this.#pull(joined),
+        checkLease: () => this.#checkLease(),
+      })
+      this.#clients.release()
+      if (ended) onBatch(this.#domain, ended)
+      if (ended) for (const check of checks) check.resolve()
       else this.#checks.push(...checks)
       this.#answeredAt = performance.now()
       await this.#clients.answerEnded()
       return true
     } catch (error) {
+      this.#clients.release()
       this.#checks.push(...checks)
       this.#rejectTasks(error)
       return false
     }
   }
 
-  /** Hands over what all processes have queued. @returns the id up to which nothing is missing. */
-  async #pull(): Promise<number> {
+  /** Adds what all processes have queued. @returns the id up to which nothing is missing. */
+  async #pull(writes: QueuedWrite[]): Promise<number> {
     if (this.#isStopped) return Infinity
     const isAccepting = this.#accepting > 0
     const { ledger } = this.#options.batch
-    const ready = await ledger.ready(this.#domain.name, this.#clients.pulled)
+    const known = writes.map(({ id }) => id)
+    const ready = await ledger.ready(this.#domain.name, known)
     this.#answeredAt = performance.now()
     for (const change of ready) {
       if (!this.#options.replicas && !change.isAsync && !this.#clients.has(change.id)) {
         // Its client got an error while the ledger could not be written.
         const problem = toStoredProblem(ledgerUnavailable(undefined))
         if (!isAccepting) await ledger.endUnsent(change, { problem }).catch(() => undefined)
-      } else if (this.#clients.mayPull(change.id)) this.#queue.add(this.#clients.pull(change))
+      } else if (this.#clients.mayPull(change.id)) writes.push(this.#clients.pull(change))
     }
+    writes.sort((one, other) => one.id - other.id)
     return ready.length >= maxReady ? (ready.at(-1)?.id ?? Infinity) : Infinity
   }
 

@@ -15,6 +15,7 @@ export class WaitingClients {
   readonly #awaited: AwaitedChanges | undefined
   /** Several clients may have sent one change under an idempotency key. */
   readonly #ends = new Map<number, PromiseWithResolvers<WriteResult>[]>()
+  /** Changes that the batch of this process has, which reports their ends. */
   readonly #pulled = new Set<number>()
   /** How often a batch of this process has failed to carry out a change. */
   readonly #failures = new Map<number, number>()
@@ -32,11 +33,6 @@ export class WaitingClients {
   /** The changes that they wait for. */
   get ids(): number[] {
     return [...this.#ends.keys()]
-  }
-
-  /** Changes that a batch of this process has, or the next one. */
-  get pulled(): number[] {
-    return [...this.#pulled]
   }
 
   has(id: number): boolean {
@@ -57,22 +53,25 @@ export class WaitingClients {
     return (this.#failures.get(id) ?? 0) < maxFailures
   }
 
-  /** A change for a batch of this process, which reports its end. */
+  /** A change for the batch of this process. */
   pull(change: QueuedChange): QueuedWrite {
     const { id, isAsync } = change
     this.#pulled.add(id)
     return {
       ...change,
       resolve: (result) => {
-        this.#pulled.delete(id)
         for (const end of this.#take(id)) end.resolve(result)
       },
       reject: (error) => {
-        this.#pulled.delete(id)
         if (!this.#awaited) this.#reject(id, error)
         else if (!isAsync) this.#countFailure(id, error, this.#awaited)
       },
     }
+  }
+
+  /** The batch is over. */
+  release() {
+    this.#pulled.clear()
   }
 
   // Another replica may have taken over what failed here, so the ledger decides. A change that cannot be ended in it would be

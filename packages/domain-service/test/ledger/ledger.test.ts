@@ -60,7 +60,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     ]
 
     expect(await ledger.cancel(first)).toMatchObject({ status: 'cancelled' })
-    expect(await ledger.claim([first, second])).toEqual([second])
+    expect(await ledger.claim(domain, [first, second])).toEqual([second])
     expect(await ledger.cancel(second)).toBeUndefined()
     expect((await ledger.find(first))?.status).toBe('cancelled')
   })
@@ -68,7 +68,7 @@ describe.each(ledgers)('%s', (_name, open) => {
   test('what was about to be sent when the process ended is queued again or cancelled', async () => {
     const { ledger, endProcess } = await open()
     const queued = await enqueue(ledger, requestBy('admin'))
-    await ledger.claim([queued])
+    await ledger.claim(domain, [queued])
     const intents = [
       {
         id: undefined,
@@ -212,7 +212,11 @@ describe.each(ledgers)('%s', (_name, open) => {
     await holdQueued(database)
     const later = await enqueue(ledger, requestBy('admin'))
     const queued = async () => (await ledger.ready(domain)).map(({ id }) => id)
-    const during = [await queued(), await ledger.claim(restored), await ledger.countQueued()]
+    const during = [
+      await queued(),
+      await ledger.claim(domain, restored),
+      await ledger.countQueued(),
+    ]
 
     const cancelled = await ledger.cancel(restored[0] ?? 0)
     const released = await ledger.endHold({ cancel: false })

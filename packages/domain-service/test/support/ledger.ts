@@ -82,5 +82,5 @@ export async function confirm(
 
 /** Accepts an asynchronous change. */
 export async function enqueue(ledger: Ledger, request: ChangeRequest): Promise<number> {
-  return (await ledger.accept(request, { isAsync: true })).id
+  return (await ledger.accept(request)).id
 }

@@ -12,9 +12,9 @@ const domainOf = (name: string): Domain => {
 
 /** A queue whose ledger does not answer, so that every write waits. */
 function openQueue() {
-  const accept = () => new Promise(() => undefined)
+  const acceptAwaited = () => new Promise(() => undefined)
   // The only method that waiting writes need.
-  return new WriteQueue({ batch: { ledger: { accept } } } as unknown as WriteQueueOptions)
+  return new WriteQueue({ batch: { ledger: { acceptAwaited } } } as unknown as WriteQueueOptions)
 }
 
 test('beyond 1,000 queued writes of one domain further ones get 503 at once', async () => {

@@ -65,13 +65,11 @@ export function applyEdit(zone: Zone, edit: ZoneEdit): Zone {
 // Records removed, changed and added at once.
 function applyBatch(zone: Zone, batch: BatchEdit): Zone {
   const { remove = [], update = [], add = [], emailType } = batch
-  const ids = new Map(zone.rows.map((row) => [row, toRecord(row, zone.domain).id]))
-  demandKnown(new Set(ids.values()), batch)
-  demandOnce(batch)
+  const ids = remove.length + update.length > 0 ? readIds(zone, batch) : undefined
   const removed = new Set(remove)
   const updates = new Map(update.map(({ id, patch }, index) => [id, { patch, index }]))
   const live = zone.rows.flatMap((row) => {
-    const id = ids.get(row) ?? ''
+    const id = ids?.get(row) ?? ''
     if (removed.has(id)) return []
     const change = updates.get(id)
     if (!change) return untouched(row)
@@ -90,21 +88,21 @@ function applyBatch(zone: Zone, batch: BatchEdit): Zone {
 const pointerTo = ({ isSingle }: BatchEdit, list: 'remove' | 'update' | 'add', index: number) =>
   isSingle ? '' : `/${list}/${index}`
 
-function demandKnown(known: Set<string>, batch: BatchEdit) {
+/** The ids of a zone's rows. @throws {HttpError} where the batch names others, or a record twice. */
+function readIds(zone: Zone, batch: BatchEdit): Map<Row, string> {
   const { remove = [], update = [], isSingle } = batch
+  const ids = new Map(zone.rows.map((row) => [row, toRecord(row, zone.domain).id]))
+  const known = new Set(ids.values())
   const named = [
     ...remove.map((id, index) => ({ id, path: pointerTo(batch, 'remove', index) })),
     ...update.map(({ id }, index) => ({ id, path: `${pointerTo(batch, 'update', index)}/id` })),
   ]
   const unknown = named.filter(({ id }) => !known.has(id))
   const [first] = unknown
-  if (!first) return
-  const errors = unknown.map(({ path }) => ({ path, message: 'is not the id of a record' }))
-  throw recordNotFound(first.id, isSingle ? undefined : errors)
-}
-
-function demandOnce(batch: BatchEdit) {
-  const { remove = [], update = [] } = batch
+  if (first) {
+    const errors = unknown.map(({ path }) => ({ path, message: 'is not the id of a record' }))
+    throw recordNotFound(first.id, isSingle ? undefined : errors)
+  }
   const removed = new Set(remove)
   const faults = update.flatMap(({ id }, index) => {
     const path = `${pointerTo(batch, 'update', index)}/id`
@@ -114,6 +112,7 @@ function demandOnce(batch: BatchEdit) {
     return first < index ? { path, message } : []
   })
   if (faults.length > 0) throw validationFailed(faults)
+  return ids
 }
 
 // Exactly these records. A row that is there already stays byte for byte as it was read.

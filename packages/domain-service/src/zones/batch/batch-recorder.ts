@@ -3,7 +3,12 @@ import { slices } from '../../clock.ts'
 import type { Zone } from '../../dns/record.ts'
 import { changeSuperseded, zoneKeepsChanging } from '../../errors.ts'
 import type { ChangeOutcome, Ledger, SendOutcome, Warning } from '../../ledger/ledger.ts'
-import { isDatabaseAway, type QueuedWrite, toStoredProblem } from '../zone-write.ts'
+import {
+  isDatabaseAway,
+  type QueuedWrite,
+  toStoredProblem,
+  type WriteResult,
+} from '../zone-write.ts'
 import { type EvaluatedWrite, isChange, resultOf } from './evaluate-write.ts'
 import type { Refusal } from './separate.ts'
 import type { WriteOutcome } from './verified-write.ts'
@@ -87,8 +92,9 @@ export class BatchRecorder {
     for (const each of send.evaluated) {
       await nextSlice() // Each answer may have 400 KB.
       if (isDone.has(each)) {
-        this.#logDone(each)
-        each.write.resolve(resultOf(each, { zone, verified: !unverified, warnings }))
+        const result = resultOf(each, { zone, verified: !unverified, warnings })
+        this.#log.info(factsOf(each, result), 'zone written')
+        each.write.resolve(result)
       } else if (outcome.kind === 'written') await this.endUnsent(each, zone)
       else if (outcome.kind === 'refused' && isChange(each)) {
         await this.refuse(each.write, { error: outcome.error, zone: send.base })
@@ -123,20 +129,14 @@ export class BatchRecorder {
     }
   }
 
-  #logDone(each: EvaluatedWrite) {
-    this.#log.info(factsOf(each), 'zone written')
-  }
-
   #logDoubt({ base, evaluated }: EndedSend, error: HttpError) {
-    const changes = evaluated.filter(isChange).map(factsOf)
+    const changes = evaluated.filter(isChange).map((each) => factsOf(each, resultOf(each)))
     const { message: detail } = error
     this.#log.error({ domain: base.domain, detail, changes }, 'write not confirmed')
   }
 }
 
-function factsOf(each: EvaluatedWrite) {
-  const { request, id } = each.write
-  const { added, removed } = resultOf(each)
+function factsOf({ write: { request, id } }: EvaluatedWrite, { added, removed }: WriteResult) {
   return {
     domain: request.domain,
     change: id,

@@ -148,6 +148,7 @@ function demandPreconditions(
   { ifMatch, ifNoneMatch, edit }: Pick<ChangeRequest, 'ifMatch' | 'ifNoneMatch' | 'edit'>,
   zone: Zone,
 ) {
+  if (ifMatch === undefined && ifNoneMatch === undefined) return
   const etag = etagOf(zone)
   const isStale = ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), etag)
   if (isStale) throw preconditionFailed(etag)

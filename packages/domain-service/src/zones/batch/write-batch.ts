@@ -5,7 +5,7 @@ import { emailTypeUnknown, zoneKeepsChanging } from '../../errors.ts'
 import type { LateSend, Ledger, RecentSend } from '../../ledger/ledger.ts'
 import type { ResponseCache } from '../../registrar/response-cache.ts'
 import { isDatabaseAway, type QueuedWrite } from '../zone-write.ts'
-import { BatchRecorder, type EndedSend } from './batch-recorder.ts'
+import type { BatchRecorder, EndedSend } from './batch-recorder.ts'
 import {
   type BatchCalls,
   findLateWrite,
@@ -68,11 +68,14 @@ export class WriteBatch {
   /** Whether anything was sent. */
   hasWritten = false
 
-  constructor(dependencies: BatchDependencies, calls: BatchCalls, domain: string) {
+  constructor(
+    dependencies: BatchDependencies,
+    { calls, recorder, domain }: { calls: BatchCalls; recorder: BatchRecorder; domain: string },
+  ) {
     this.#dependencies = dependencies
     this.#calls = calls
+    this.#recorder = recorder
     this.#domain = domain
-    this.#recorder = new BatchRecorder(dependencies)
   }
 
   /**

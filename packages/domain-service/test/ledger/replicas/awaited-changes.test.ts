@@ -16,7 +16,7 @@ async function openReplica(request = requestBy('admin')) {
   await leases.tryAcquire(domain)
   const versions = new ZoneVersions(postgres)
   const ledger = new Ledger({ sql: postgres, replicas: { leases, versions } })
-  const { id } = await ledger.accept(request, { isAsync: false })
+  const id = await ledger.acceptAwaited(request)
   const renew = (connection: Pick<Postgres, 'get'>, onExpired = () => {}) => {
     const awaited = new AwaitedChanges(connection)
     stack.defer(() => awaited.close())
@@ -41,7 +41,7 @@ test('a change that somebody waits for can be begun however late', async () => {
 
   expect(late).toEqual([])
   await expect.poll(replica.ready).toEqual([id])
-  expect(await ledger.claim([id])).toEqual([id])
+  expect(await ledger.claim(domain, [id])).toEqual([id])
 })
 
 test('no replica begins a change after its client was told that its outcome is unknown', async () => {
@@ -52,7 +52,7 @@ test('no replica begins a change after its client was told that its outcome is u
   await Promise.all([awaited.expire(replica.id), awaited.expire(replica.id)])
 
   expect(await replica.ready()).toEqual([])
-  expect(await replica.ledger.claim([replica.id])).toEqual([])
+  expect(await replica.ledger.claim(domain, [replica.id])).toEqual([])
 })
 
 test('a change that nobody waits for any more cannot be begun, and is cancelled', async () => {
@@ -62,7 +62,7 @@ test('a change that nobody waits for any more cannot be begun, and is cancelled'
   const { id, ledger } = replica
   await setDatabaseTime(replica.postgres, 5_000, 'lease_ms')
   await ledger.recover()
-  const late = [await replica.ready(), await ledger.claim([id]), await replica.status()]
+  const late = [await replica.ready(), await ledger.claim(domain, [id]), await replica.status()]
 
   await setDatabaseTime(replica.postgres, 31_000, 'lease_ms')
   await ledger.recover()
@@ -70,7 +70,7 @@ test('a change that nobody waits for any more cannot be begun, and is cancelled'
   expect(late).toEqual([[], [], 'queued'])
   expect(await replica.status()).toBe('cancelled')
   const again = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'another' } })
-  expect(await ledger.accept(again, { isAsync: false })).toMatchObject({ isNew: true })
+  expect(await ledger.acceptAwaited(again)).not.toBe(id)
 })
 
 test('an asynchronous change waits however long', async () => {

@@ -69,7 +69,7 @@ test('a change that is being sent is not put back into the queue', async () => {
   const { ledger } = set.first
   const request = requestBy('admin')
   const id = await enqueue(ledger, request)
-  await ledger.claim([id])
+  await ledger.claim(request.domain, [id])
   const intent = { id, request, before: send.base, after: send.zone, warnings: [] }
   const started = await ledger.startSend({ ...send, intents: [intent] })
 

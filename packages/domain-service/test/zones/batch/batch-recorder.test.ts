@@ -80,7 +80,8 @@ test('a write that failed because the database is away does not wait for it agai
 test('a batch does not go on while the database that has its open sends is away', async () => {
   const ledger = { ...ledgerAway(), recentSends: async () => [] }
   const calls = { read: async () => zone([]) } // The only method that reading the zone calls.
-  const batch = new WriteBatch({ ledger, log } as never, calls as never, 'example.com')
+  const options = { calls, domain: 'example.com' } as never
+  const batch = new WriteBatch({ ledger, log } as never, options)
 
   await expect(batch.read()).rejects.toThrow(DatabaseUnavailableError)
 })

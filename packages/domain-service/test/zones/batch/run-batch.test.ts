@@ -1,10 +1,10 @@
 import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { describe, expect, test } from 'vitest'
-import { marginMs } from '../../src/budget/call-windows.ts'
-import { driveClock } from '../support/drive-clock.ts'
-import { FakeClock } from '../support/fake-clock.ts'
-import { joinWrites } from '../support/join-writes.ts'
-import { type Answer, apiKey, realRate, type Service, start, www } from '../support/start.ts'
+import { marginMs } from '../../../src/budget/call-windows.ts'
+import { driveClock } from '../../support/drive-clock.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { joinWrites } from '../../support/join-writes.ts'
+import { type Answer, apiKey, realRate, type Service, start, www } from '../../support/start.ts'
 
 // At the registrar's real rate, on a clock that stands still: no window ever has more calls than its limit.
 const names = Array.from({ length: 10 }, (_, n) => `d${n}.com`)

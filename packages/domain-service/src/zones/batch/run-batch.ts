@@ -1,0 +1,139 @@
+import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises'
+import { allowsDomain, hasRole } from '@domains-and-files/auth'
+import { delay, HttpError } from '@domains-and-files/http'
+import type { Domain } from '../../dns/domain-name.ts'
+import { changeNotQueued, rightsEnded } from '../../errors.ts'
+import type { RegistrarClient } from '../../registrar/client.ts'
+import { isDatabaseAway, type QueuedWrite } from '../zone-write.ts'
+import { BatchRecorder } from './batch-recorder.ts'
+import { BatchCalls } from './current-zone.ts'
+import { type BatchDependencies, WriteBatch } from './write-batch.ts'
+
+interface Options {
+  registrar: RegistrarClient
+  batch: BatchDependencies
+  /**
+   * Adds the writes that the ledger has queued. Returns the id up to which it has added all: later ones wait, so that they
+   * overtake none.
+   */
+  pull: (writes: QueuedWrite[]) => Promise<number>
+  /** Whether other processes queue writes, too. */
+  isShared: boolean
+  /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
+  checkLease: () => void
+}
+
+/** The calls of a batch: read, write, read-back. */
+const batchCalls = 3
+
+/** How long a batch that nobody waits for holds back one that somebody waits for. */
+const maxBackgroundWaitMs = 2_000
+
+const maxDebounceMs = 250
+// Writes of other processes take longer to arrive. Less than the age of a read that a write may be based on.
+const maxSharedDebounceMs = 450
+
+/**
+ * Carries out one batch with these writes, and those that are queued meanwhile, in the order in which they were accepted;
+ * without any it only reads the zone, resolves its open sends and repairs a late write.
+ * @returns undefined where no calls were free: what somebody waits for was refused, the rest stays queued.
+ * @throws where the zone could not be read, or the ledger not be written.
+ */
+export async function runBatch(
+  domain: Domain,
+  writes: QueuedWrite[],
+  options: Options,
+): Promise<WriteBatch | undefined> {
+  const { batch: dependencies } = options
+  const recorder = new BatchRecorder(dependencies)
+  try {
+    using calls = await reserve(domain, writes, { ...options, recorder })
+    if (!calls) return undefined
+    const batch = new WriteBatch(dependencies, { calls, recorder, domain: domain.name })
+    await batch.read()
+    const taken = await claim(domain, writes, await gather(writes, options), dependencies)
+    const rechecked = taken.map((write) => recheck(write, { recorder, ...dependencies }))
+    await batch.run((await Promise.all(rechecked)).flat())
+    return batch
+  } catch (error) {
+    // A fault of ours must not end the process, nor leave anyone waiting.
+    if (!(error instanceof HttpError || isDatabaseAway(error)))
+      dependencies.log.error({ err: error, domain: domain.name }, 'batch failed')
+    for (const write of writes.splice(0)) await recorder.fail(write, error)
+    throw error
+  }
+}
+
+async function reserve(
+  domain: Domain,
+  writes: QueuedWrite[],
+  { registrar, batch: { clock }, checkLease, recorder }: Options & { recorder: BatchRecorder },
+): Promise<BatchCalls | undefined> {
+  const awaited = writes.filter(({ isAsync }) => !isAsync)
+  const callers = [...new Set(awaited.map(({ request }) => request.callerId ?? request.by))]
+  const priority = writes.length === 0 ? ('background' as const) : ('queued' as const)
+  const background = { priority, maxWaitMs: maxBackgroundWaitMs }
+  try {
+    const slots = awaited.length > 0 ? { callers } : background
+    return await BatchCalls.reserve({ registrar, clock, domain, checkLease }, batchCalls, slots)
+  } catch (error) {
+    if (awaited.length === 0) await delay(clock, maxBackgroundWaitMs / 4)
+    for (const write of awaited) await recorder.fail(write, error)
+    return undefined
+  }
+}
+
+// Requests that arrived during the read join the batch, and so do those close behind them: registrar quota is scarcer
+// than latency.
+async function gather(writes: QueuedWrite[], { pull, isShared }: Options): Promise<number> {
+  let pulledTo = await pull(writes)
+  const latest = performance.now() + (isShared ? maxSharedDebounceMs : maxDebounceMs)
+  const mayJoin = isShared || writes.length > 1
+  for (let seen = 0; mayJoin && writes.length > seen && performance.now() < latest; ) {
+    seen = writes.length
+    await sleep(isShared ? 50 : 20)
+    await nextIteration() // After a busy moment, requests that lie ready at the sockets are read first.
+    pulledTo = await pull(writes)
+  }
+  return pulledTo
+}
+
+/** Takes the writes up to this id from the list. @returns those that are still queued. */
+async function claim(
+  { name }: Domain,
+  writes: QueuedWrite[],
+  upTo: number,
+  { ledger }: BatchDependencies,
+): Promise<QueuedWrite[]> {
+  const all = writes.splice(0).filter(({ id }) => id <= upTo)
+  const ids = all.map(({ id }) => id)
+  try {
+    const claimed = new Set(await ledger.claim(name, ids))
+    const isTaken = ({ id }: QueuedWrite) => claimed.has(id)
+    for (const write of all)
+      if (!isTaken(write)) write.reject(changeNotQueued(write.id, 'no longer queued'))
+    return all.filter(isTaken)
+  } catch (error) {
+    for (const write of all) write.reject(error)
+    throw error
+  }
+}
+
+// The rights of the author may have ended since an asynchronous change was accepted.
+async function recheck(
+  write: QueuedWrite,
+  { findCaller, recorder }: BatchDependencies & { recorder: BatchRecorder },
+): Promise<QueuedWrite[]> {
+  const { request, isAsync } = write
+  if (!isAsync || request.callerId === undefined) return [write]
+  try {
+    const caller = await findCaller(request.callerId)
+    const mayWrite = caller && hasRole(caller, 'editor') && allowsDomain(caller, request.domain)
+    const isApproved = !caller?.writes || request.approved !== undefined
+    if (!mayWrite || !isApproved) throw rightsEnded()
+    return [{ ...write, request: { ...request, recordLimits: caller.records } }]
+  } catch (error) {
+    await recorder.fail(write, error)
+    return []
+  }
+}
