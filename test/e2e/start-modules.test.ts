@@ -15,6 +15,7 @@ const loadedLater = [
   'openid-client',
   'pg',
   '@prometheus-io/client',
+  'saxes',
   'swagger-ui-dist',
   'undici',
 ]

@@ -13,7 +13,7 @@ import {
 import { KeptPlaces, type OpenedReservation, Reservation } from './reservations.ts'
 import { type WaitingCall, WaitingCalls } from './waiting-calls.ts'
 
-export interface ReserveOptions {
+interface ReserveOptions {
   priority?: Priority
   /** Infinity: waits however long. */
   maxWaitMs?: number

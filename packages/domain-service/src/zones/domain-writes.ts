@@ -45,6 +45,8 @@ export class DomainWrites {
   #drains: PromiseWithResolvers<void>[] = []
   /** Changes that are being queued in the database. */
   #accepting = 0
+  /** Characters of JSON of the writes that wait. */
+  length = 0
   #wakeUp = Promise.withResolvers<void>()
   #isRunning = false
   /** When the database last answered. */
@@ -59,7 +61,7 @@ export class DomainWrites {
   }
 
   get waiting(): number {
-    return this.#clients.size + this.#accepting
+    return this.#clients.ends.size + this.#accepting
   }
 
   async write(request: ChangeRequest): Promise<WriteResult> {
@@ -125,11 +127,11 @@ export class DomainWrites {
   }
 
   get #isNeeded(): boolean {
-    return this.#clients.size + this.#checks.length + this.#drains.length > 0
+    return this.#clients.ends.size + this.#checks.length + this.#drains.length > 0
   }
 
   get #isStopped(): boolean {
-    return this.#isClosing && this.#clients.size === 0
+    return this.#isClosing && this.#clients.ends.size === 0
   }
 
   #endIfIdle() {
@@ -157,10 +159,10 @@ export class DomainWrites {
     await ledger.takeOver(name)
     let hasWorked = this.#checks.length > 0
     for (let batches = 0; ; batches++) {
-      const waiting = this.#clients.ids
+      const waiting = [...this.#clients.ends.keys()]
       const drains = [...this.#drains]
       const writes: QueuedWrite[] = []
-      await this.#pull(writes)
+      await this.pull(writes)
       hasWorked ||= writes.length > 0
       // Every batch resolves open sends.
       if (batches + writes.length === 0 && (await ledger.hasOpenSend(name))) this.#checkOpenSend()
@@ -192,11 +194,9 @@ export class DomainWrites {
     const checks = this.#checks.splice(0)
     try {
       const ended = await runBatch(this.#domain, writes, {
-        ...{ registrar, batch, isShared: replicas !== undefined },
-        pull: (joined) => this.#pull(joined),
-        checkLease: () => this.#checkLease(),
+        ...{ registrar, batch, isShared: replicas !== undefined, queue: this },
       })
-      this.#clients.release()
+      this.#clients.pulled.clear()
       if (ended) onBatch(this.#domain, ended)
       if (ended) for (const check of checks) check.resolve()
       else this.#checks.push(...checks)
@@ -204,7 +204,7 @@ export class DomainWrites {
       await this.#clients.answerEnded()
       return true
     } catch (error) {
-      this.#clients.release()
+      this.#clients.pulled.clear()
       this.#checks.push(...checks)
       this.#rejectTasks(error)
       return false
@@ -212,7 +212,7 @@ export class DomainWrites {
   }
 
   /** Adds what all processes have queued. @returns the id up to which nothing is missing. */
-  async #pull(writes: QueuedWrite[]): Promise<number> {
+  async pull(writes: QueuedWrite[]): Promise<number> {
     if (this.#isStopped) return Infinity
     const isAccepting = this.#accepting > 0
     const { ledger } = this.#options.batch
@@ -220,11 +220,14 @@ export class DomainWrites {
     const ready = await ledger.ready(this.#domain.name, known)
     this.#answeredAt = performance.now()
     for (const change of ready) {
-      if (!this.#options.replicas && !change.isAsync && !this.#clients.has(change.id)) {
+      if (!this.#options.replicas && !change.isAsync && !this.#clients.ends.has(change.id)) {
         // Its client got an error while the ledger could not be written.
         const problem = toStoredProblem(ledgerUnavailable(undefined))
         if (!isAccepting) await ledger.endUnsent(change, { problem }).catch(() => undefined)
-      } else if (this.#clients.mayPull(change.id)) writes.push(this.#clients.pull(change))
+      } else {
+        const write = this.#clients.pull(change)
+        if (write) writes.push(write)
+      }
     }
     writes.sort((one, other) => one.id - other.id)
     return ready.length >= maxReady ? (ready.at(-1)?.id ?? Infinity) : Infinity
@@ -244,8 +247,11 @@ export class DomainWrites {
     for (const each of [...this.#checks.splice(0), ...this.#drains.splice(0)]) each.reject(error)
   }
 
-  // The call must have ended, or been given up, while nobody else can hold the lease.
-  #checkLease() {
+  /**
+   * The call must have ended, or been given up, while nobody else can hold the lease.
+   * @throws {HttpError} where this process may not send the zone any more.
+   */
+  checkLease() {
     const { replicas } = this.#options
     if (!replicas) return
     const { name } = this.#domain

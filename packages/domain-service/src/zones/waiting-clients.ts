@@ -13,10 +13,10 @@ const outcomeUnknown = (cause: unknown) => databaseProblem(new OutcomeUnknownErr
 export class WaitingClients {
   readonly #ledger: Ledger
   readonly #awaited: AwaitedChanges | undefined
-  /** Several clients may have sent one change under an idempotency key. */
-  readonly #ends = new Map<number, PromiseWithResolvers<WriteResult>[]>()
+  /** By the changes that they wait for. Several may have sent one change under an idempotency key. */
+  readonly ends = new Map<number, PromiseWithResolvers<WriteResult>[]>()
   /** Changes that the batch of this process has, which reports their ends. */
-  readonly #pulled = new Set<number>()
+  readonly pulled = new Set<number>()
   /** How often a batch of this process has failed to carry out a change. */
   readonly #failures = new Map<number, number>()
 
@@ -26,37 +26,21 @@ export class WaitingClients {
     this.#awaited = awaited
   }
 
-  get size(): number {
-    return this.#ends.size
-  }
-
-  /** The changes that they wait for. */
-  get ids(): number[] {
-    return [...this.#ends.keys()]
-  }
-
-  has(id: number): boolean {
-    return this.#ends.has(id)
-  }
-
   wait(id: number): Promise<WriteResult> {
     const end = Promise.withResolvers<WriteResult>()
-    this.#ends.set(id, [...(this.#ends.get(id) ?? []), end])
+    this.ends.set(id, [...(this.ends.get(id) ?? []), end])
     // A batch of this process reports itself how its changes ended.
     this.#awaited?.add(id, (cause) => {
-      if (!this.#pulled.has(id)) this.#reject(id, outcomeUnknown(cause))
+      if (!this.pulled.has(id)) this.#reject(id, outcomeUnknown(cause))
     })
     return end.promise
   }
 
-  mayPull(id: number): boolean {
-    return (this.#failures.get(id) ?? 0) < maxFailures
-  }
-
-  /** A change for the batch of this process. */
-  pull(change: QueuedChange): QueuedWrite {
+  /** A change for the batch of this process; undefined where batches of it have failed too often. */
+  pull(change: QueuedChange): QueuedWrite | undefined {
     const { id, isAsync } = change
-    this.#pulled.add(id)
+    if ((this.#failures.get(id) ?? 0) >= maxFailures) return undefined
+    this.pulled.add(id)
     return {
       ...change,
       resolve: (result) => {
@@ -67,11 +51,6 @@ export class WaitingClients {
         else if (!isAsync) this.#countFailure(id, error, this.#awaited)
       },
     }
-  }
-
-  /** The batch is over. */
-  release() {
-    this.#pulled.clear()
   }
 
   // Another replica may have taken over what failed here, so the ledger decides. A change that cannot be ended in it would be
@@ -86,14 +65,15 @@ export class WaitingClients {
 
   /** Answers those whose changes have ended, by whichever replica. */
   async answerEnded() {
-    const ids = this.ids.filter((id) => !this.#pulled.has(id))
-    if (this.#awaited && ids.length > 0) await this.answer(await this.#ledger.ended(ids))
+    if (!this.#awaited) return
+    const ids = [...this.ends.keys()].filter((id) => !this.pulled.has(id))
+    if (ids.length > 0) await this.answer(await this.#ledger.ended(ids))
   }
 
   /** Answers with what the ledger has of these changes. @throws where it cannot be read. */
   async answer(ids: number[]) {
     for (const id of ids) {
-      if (!this.#ends.has(id)) continue
+      if (!this.ends.has(id)) continue
       try {
         const result = await readEnd(this.#ledger, id)
         for (const end of this.#take(id)) end.resolve(result)
@@ -106,7 +86,7 @@ export class WaitingClients {
 
   /** The ledger cannot be used: answers all but those whose changes a batch of this process has. */
   giveUp(error: unknown) {
-    for (const id of this.ids) if (!this.#pulled.has(id)) this.#giveUp(id, error)
+    for (const id of this.ends.keys()) if (!this.pulled.has(id)) this.#giveUp(id, error)
   }
 
   // A client that reads the zone after this answer sees the outcome: no replica begins the change later.
@@ -117,8 +97,8 @@ export class WaitingClients {
   }
 
   #take(id: number) {
-    const ends = this.#ends.get(id) ?? []
-    this.#ends.delete(id)
+    const ends = this.ends.get(id) ?? []
+    this.ends.delete(id)
     this.#awaited?.delete(id)
     return ends
   }

@@ -14,9 +14,8 @@ const maxTotalLength = 128 * 1024 * 1024
 export class WriteQueue {
   readonly #options: WriteQueueOptions
   readonly #domains = new Map<string, DomainWrites>()
-  /** Characters of JSON of the writes that wait, by domain. */
-  readonly #lengths = new Map<string, number>()
-  #totalLength = 0
+  /** Characters of JSON of the writes that wait, over all domains. */
+  #length = 0
   #isClosing = false
 
   constructor(options: WriteQueueOptions) {
@@ -28,22 +27,17 @@ export class WriteQueue {
     if (this.#isClosing) throw serviceStopping()
     const writes = this.#writesOf(domain)
     const length = JSON.stringify(request.edit).length
-    const ofDomain = (this.#lengths.get(domain.name) ?? 0) + length
-    const isFull = ofDomain > maxQueuedLength || this.#totalLength + length > maxTotalLength
+    const isFull =
+      writes.length + length > maxQueuedLength || this.#length + length > maxTotalLength
     if (isFull || writes.waiting >= maxQueued) throw tooManyWaiting()
-    this.#countLength(domain, length)
+    writes.length += length
+    this.#length += length
     try {
       return await writes.write(request)
     } finally {
-      this.#countLength(domain, -length)
+      writes.length -= length
+      this.#length -= length
     }
-  }
-
-  #countLength({ name }: Domain, length: number) {
-    const ofDomain = (this.#lengths.get(name) ?? 0) + length
-    if (ofDomain > 0) this.#lengths.set(name, ofDomain)
-    else this.#lengths.delete(name)
-    this.#totalLength += length
   }
 
   /** Carries out the asynchronous changes of a domain; resolves when none is left that a batch can take now. */

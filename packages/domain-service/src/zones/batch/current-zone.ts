@@ -1,5 +1,4 @@
 import { type Clock, delay, HttpError } from '@domains-and-files/http'
-import type { ReserveOptions } from '../../budget/call-quota.ts'
 import type { Reservation } from '../../budget/reservations.ts'
 import type { Domain } from '../../dns/domain-name.ts'
 import {
@@ -31,8 +30,8 @@ interface CallOptions {
   registrar: RegistrarClient
   clock: Clock
   domain: Domain
-  /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
-  checkLease?: (() => void) | undefined
+  /** `checkLease` is called right before a zone is sent. @throws {HttpError} where this process may not send it any more. */
+  queue: { checkLease(): void }
 }
 
 /** The registrar calls of one batch, with the slots reserved for them and the age of the last read. */
@@ -43,14 +42,9 @@ export class BatchCalls implements Disposable {
   #hasSent = false
   #readBacks: [zone: Zone, readAt: number][] = []
 
-  private constructor(options: CallOptions, reservation: Reservation) {
+  constructor(options: CallOptions, reservation: Reservation) {
     this.#options = options
     this.#reservation = reservation
-  }
-
-  /** Holds so many slots. @throws 503 `registrar_busy`; nothing is sent then. */
-  static async reserve(options: CallOptions, calls: number, reserve: ReserveOptions) {
-    return new BatchCalls(options, await options.registrar.quota.reserve(calls, reserve))
   }
 
   /** Holds slots for so many further calls, before everything else, so that no later call of them waits. */
@@ -89,11 +83,11 @@ export class BatchCalls implements Disposable {
 
   /** @throws {CallFailed}, {StaleRead} if the zone was read more than a second before the moment of sending. */
   replace(zone: Zone): Promise<void> {
-    const { registrar, domain, checkLease } = this.#options
+    const { registrar, domain, queue } = this.#options
     this.#compareReadBacks()
     return registrar.replaceZone(domain, zone, this.#reservation, () => {
       if (!this.isFresh) throw new StaleRead()
-      checkLease?.()
+      queue.checkLease()
       this.#hasSent = true
     })
   }

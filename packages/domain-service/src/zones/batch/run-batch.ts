@@ -12,15 +12,17 @@ import { type BatchDependencies, WriteBatch } from './write-batch.ts'
 interface Options {
   registrar: RegistrarClient
   batch: BatchDependencies
-  /**
-   * Adds the writes that the ledger has queued. Returns the id up to which it has added all: later ones wait, so that they
-   * overtake none.
-   */
-  pull: (writes: QueuedWrite[]) => Promise<number>
+  queue: {
+    /**
+     * Adds the writes that the ledger has queued. Returns the id up to which it has added all: later ones wait, so that
+     * they overtake none.
+     */
+    pull(writes: QueuedWrite[]): Promise<number>
+    /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
+    checkLease(): void
+  }
   /** Whether other processes queue writes, too. */
   isShared: boolean
-  /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
-  checkLease: () => void
 }
 
 /** The calls of a batch: read, write, read-back. */
@@ -67,7 +69,7 @@ export async function runBatch(
 async function reserve(
   domain: Domain,
   writes: QueuedWrite[],
-  { registrar, batch: { clock }, checkLease, recorder }: Options & { recorder: BatchRecorder },
+  { registrar, batch: { clock }, queue, recorder }: Options & { recorder: BatchRecorder },
 ): Promise<BatchCalls | undefined> {
   const awaited = writes.filter(({ isAsync }) => !isAsync)
   const callers = [...new Set(awaited.map(({ request }) => request.callerId ?? request.by))]
@@ -75,7 +77,8 @@ async function reserve(
   const background = { priority, maxWaitMs: maxBackgroundWaitMs }
   try {
     const slots = awaited.length > 0 ? { callers } : background
-    return await BatchCalls.reserve({ registrar, clock, domain, checkLease }, batchCalls, slots)
+    const reservation = await registrar.quota.reserve(batchCalls, slots)
+    return new BatchCalls({ registrar, clock, domain, queue }, reservation)
   } catch (error) {
     if (awaited.length === 0) await delay(clock, maxBackgroundWaitMs / 4)
     for (const write of awaited) await recorder.fail(write, error)
@@ -85,15 +88,15 @@ async function reserve(
 
 // Requests that arrived during the read join the batch, and so do those close behind them: registrar quota is scarcer
 // than latency.
-async function gather(writes: QueuedWrite[], { pull, isShared }: Options): Promise<number> {
-  let pulledTo = await pull(writes)
+async function gather(writes: QueuedWrite[], { queue, isShared }: Options): Promise<number> {
+  let pulledTo = await queue.pull(writes)
   const latest = performance.now() + (isShared ? maxSharedDebounceMs : maxDebounceMs)
   const mayJoin = isShared || writes.length > 1
   for (let seen = 0; mayJoin && writes.length > seen && performance.now() < latest; ) {
     seen = writes.length
     await sleep(isShared ? 50 : 20)
     await nextIteration() // After a busy moment, requests that lie ready at the sockets are read first.
-    pulledTo = await pull(writes)
+    pulledTo = await queue.pull(writes)
   }
   return pulledTo
 }
