@@ -90,15 +90,10 @@ export class Ledger extends ChangeHistory {
     })
   }
 
-  /**
-   * As `accept`, a change for which a client waits: it is not among `queued`, and it is cancelled when its process ends
-   * before it is sent.
-   */
+  /** As `accept`, for a waiting client: not among `queued`, and cancelled when its process ends before it is sent. */
   async acceptAwaited(request: ChangeRequest): Promise<number> {
-    const { id } = await this.#unsynced.transaction((transaction) =>
-      insertChange(transaction, request, { isAsync: false }),
-    )
-    return id
+    const insert = (each: SqlTransaction) => insertChange(each, request, { isAsync: false })
+    return (await this.#unsynced.transaction(insert)).id
   }
 
   /** Takes queued changes of a domain into a batch: `sending`, though nothing is sent yet. Returns those it has taken. */
