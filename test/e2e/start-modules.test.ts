@@ -15,7 +15,6 @@ const loadedLater = [
   'openid-client',
   'pg',
   '@prometheus-io/client',
-  'saxes',
   'swagger-ui-dist',
   'undici',
 ]
