@@ -23,8 +23,6 @@ interface StagedBlobOptions {
   memory: StagingMemory
   /** Makes a small content durable and leases it until the returned function is called. */
   storeSmall: (digest: string, bytes: Uint8Array) => Promise<EndLease>
-  /** Leases a small content likewise, which the commit of its file makes durable; absent where `storeSmall` leaves it to that. */
-  leaseSmall?: (digest: string) => Promise<EndLease>
   /** Makes a flushed file the content of its digest, durably, and leases it likewise. */
   storeFile: (file: string, blob: StoredBlob) => Promise<EndLease>
   /** Called when the block that created the staged content ends. */
@@ -93,20 +91,15 @@ export class StagedBlob implements AsyncDisposable {
 
   /**
    * Makes the sealed content durable under its digest, and leases it until this is disposed of: nothing collects it
-   * before a file can refer to it. `withFile`: if `bytes` are returned, the commit of its file has to store them.
+   * before a file can refer to it.
    * @throws {HttpError} `insufficient_storage` when the disk is full.
    */
-  async keep(withFile = false): Promise<StoredBlob & { bytes?: Uint8Array }> {
-    const { file, storeSmall, leaseSmall, storeFile, isFlushed } = this.#options
+  async keep(): Promise<StoredBlob> {
+    const { file, storeSmall, storeFile, isFlushed } = this.#options
     const blob = { digest: this.#hash?.digest ?? '', size: this.size }
     const isSmall = blob.size <= maxSmallBytes
     this.#hash = undefined
     const bytes = isSmall ? this.#file.take() : undefined
-    if (withFile && bytes && leaseSmall) {
-      this.#storing = leaseSmall(blob.digest)
-      await this.#storing.catch(throwStorageFailure)
-      return { ...blob, bytes }
-    }
     this.#storing = isSmall
       ? storeSmall(blob.digest, bytes ?? (await readFile(file)))
       : storeFile(file, blob)

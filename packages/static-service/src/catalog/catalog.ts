@@ -9,7 +9,6 @@ import { storageFailure } from '../sqlite/storage-failure.ts'
 import { BackgroundChanges } from './background-changes.ts'
 import { type ChangeEntry, causeOf, nobody } from './changes/change-entry.ts'
 import {
-  type ArrivedContent,
   type CatalogCommand,
   type ChangedPaths,
   type DirectoryMove,
@@ -136,16 +135,11 @@ export abstract class Catalog extends Queries {
   }
 
   /**
-   * Stores these files, all or none, each in place of what was at its path. Their other contents must be stored already.
+   * Stores these files, all or none, each in place of what was at its path. Their contents must be stored already.
    * @throws {HttpError} `path_conflict`, `precondition_failed` or `quota_exceeded`.
    */
-  put(
-    files: NewFile[],
-    conditions: Conditions = {},
-    actor = nobody,
-    arrived: ArrivedContent[] = [],
-  ) {
-    return this.#submit({ kind: 'put', actor, files, conditions, arrived })
+  put(files: NewFile[], conditions: Conditions = {}, actor = nobody) {
+    return this.#submit({ kind: 'put', actor, files, conditions })
   }
 
   /** @throws {HttpError} `file_not_found` or `precondition_failed`. */

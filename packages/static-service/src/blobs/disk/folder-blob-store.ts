@@ -96,7 +96,6 @@ export class FolderBlobStore implements BlobStore {
       isFlushed: true,
       memory: this.#memory,
       storeSmall: (digest, bytes) => this.#storeSmall(digest, bytes),
-      leaseSmall: (digest) => this.#storeSmall(digest),
       storeFile: (file, blob) => this.#storeFile(file, blob),
       onEnd: () => this.#staged.delete(file),
     })
@@ -121,11 +120,10 @@ export class FolderBlobStore implements BlobStore {
       if (!ids.has(id)) await this.discard(id)
   }
 
-  // Without bytes: its file brings them.
-  #storeSmall(digest: string, bytes?: Uint8Array) {
+  #storeSmall(digest: string, bytes: Uint8Array) {
     return this.#leaseStored(digest, async () => {
       await this.#space.demandForRow()
-      if (bytes) await this.small.store(digest, 'identity', bytes)
+      await this.small.store(digest, 'identity', bytes)
     })
   }
 

@@ -46,14 +46,7 @@ export interface PutCommand {
   kind: 'put'
   actor: Actor
   files: NewFile[]
-  /** Small contents of the files that are not stored yet: they are durable before the files. */
-  arrived?: ArrivedContent[]
   conditions: Conditions
-}
-
-export interface ArrivedContent {
-  digest: string
-  bytes: Uint8Array
 }
 
 export interface FileMove {

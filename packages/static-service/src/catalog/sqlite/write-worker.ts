@@ -1,8 +1,6 @@
 import { dirname } from 'node:path'
 import { workerData } from 'node:worker_threads'
 import { SqliteSql } from '@domains-and-files/persistence'
-import { blobDatabaseFile } from '../../blobs/disk/blob-database.ts'
-import { type BlobOutcome, openBlobWriter } from '../../blobs/disk/blob-writer.ts'
 import { DiskReserve } from '../../sqlite/disk-reserve.ts'
 import { plainOutcome, serveCalls } from '../../sqlite/worker-rpc.ts'
 import type { CatalogOptions } from '../catalog.ts'
@@ -24,44 +22,17 @@ const reserve = {
   refill: () => disk.refill(),
 }
 const groups = new ChangeGroups({ sql, reserve, ...options })
-let blobs: ReturnType<typeof openBlobWriter> | undefined
 
 const methods = { commit }
 
 export type WriteWorkerMethods = typeof methods
 
-serveCalls(methods, async () => {
-  await sql.close()
-  await blobs?.close()
-})
+serveCalls(methods, () => sql.close())
 
 async function commit(commands: CatalogCommand[]) {
-  const failed = await storeContents(commands)
-  const outcomes = await groups.commit(commands.filter((each) => !failed.has(each)))
+  const outcomes = await groups.commit(commands)
   if (commands.some(isAlone)) truncateLog()
-  return commands.flatMap((each) => failed.get(each) ?? outcomes.shift() ?? []).map(plainOutcome)
-}
-
-/** Makes the contents durable that came with files; returns the commands for which that failed. */
-async function storeContents(commands: CatalogCommand[]) {
-  const failed = new Map<CatalogCommand, { error: unknown }>()
-  const arrivals = commands.flatMap((command) =>
-    command.kind === 'put' ? (command.arrived ?? []).map((content) => ({ command, content })) : [],
-  )
-  if (arrivals.length === 0) return failed
-  blobs ??= openBlobWriter(blobDatabaseFile(dirname(file)))
-  const stores = arrivals.map(({ content }) => ({
-    ...({ kind: 'store', coding: 'identity' } as const),
-    ...content,
-  }))
-  const outcomes = await blobs
-    .commit(stores)
-    .catch((error) => stores.map((): BlobOutcome => ({ error })))
-  for (const [at, outcome] of outcomes.entries()) {
-    const command = arrivals[at]?.command
-    if (command && 'error' in outcome) failed.set(command, outcome)
-  }
-  return failed
+  return outcomes.map(plainOutcome)
 }
 
 // A large change leaves a large log. Readers of an older state are not waited for: the writer has no busy timeout.

@@ -4,7 +4,6 @@ import { readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { StagedBlob } from '../../blobs/staged-blob.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import type { ArrivedContent } from '../../catalog/changes/commands.ts'
 import {
   contentCodingNotSupported,
   fileTooLarge,
@@ -186,16 +185,14 @@ export async function storeFiles(
   const caller = callerOf(request)
   for (const { path } of arrivals) requirePath(caller, path)
   const uploadedBy = caller.username
-  const arrived: ArrivedContent[] = []
   const files = await Promise.all(
     arrivals.map(async ({ path, draft }) => {
       const contentType = await contentTypeOf(nameOf(path), draft.head)
-      const { bytes, ...blob } = await draft.keep(true)
-      if (bytes) arrived.push({ digest: blob.digest, bytes })
+      const blob = await draft.keep()
       return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
     }),
   )
-  const { rows, wasNew } = await catalog.put(files, conditions, actorOf(request), arrived)
+  const { rows, wasNew } = await catalog.put(files, conditions, actorOf(request))
   for (const { draft } of arrivals) draft.markReferenced()
   for (const row of rows) onStored(row)
   return { stored: await describe(rows), wasNew }
