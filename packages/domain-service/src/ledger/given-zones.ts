@@ -21,17 +21,10 @@ export interface KnownRecord extends RecordInput {
   spelling?: string
 }
 
-// Numbers of these are stored.
-const states = ['read', 'submitted', 'answered', 'stopped'] as const
-
 /** A zone that a client was given, or that it submitted. */
 export interface GivenZone {
   id: number
-  /**
-   * `answered`: a client that has submitted it will not repeat it. `stopped`: it was submitted to a process that has ended
-   * before the write was known to be done.
-   */
-  state: (typeof states)[number]
+  isSubmitted: boolean
   zone: KnownZone
   /** Where a write of the client is not known to be done: the zone without it. */
   base?: KnownZone | undefined
@@ -66,8 +59,6 @@ const maxOfToken = 100
 /** The zones that API tokens were given in the last ten minutes, and for two hours how they spell names; shared by all replicas. */
 export class GivenZones {
   readonly #sql: Sql
-  /** The submitted zones whose clients wait for an answer here. */
-  readonly #awaited = new Set<number>()
   #prunedAt = 0
 
   constructor(database: Sql) {
@@ -85,7 +76,7 @@ export class GivenZones {
         sql`delete from ${zones} where ${isOwn} and is_submitted = 0 and zone = ${text} returning copies`,
       )
       const copies = equal.reduce((sum, row) => sum + row.copies, 1)
-      await insert(transaction, to, { state: 'read', zone, base, copies })
+      await insert(transaction, to, { isSubmitted: false, zone, base, copies })
       await transaction.run(sql`delete from ${zones} where ${isOwn} and id not in
         (select id from ${zones} where ${isOwn} order by id desc limit ${maxOfToken})`)
     })
@@ -93,19 +84,17 @@ export class GivenZones {
 
   /** Writes of a process that has ended are not carried out any more: only a repeated list is. */
   async forgetWrites(): Promise<void> {
-    await this.#sql.run(
-      sql`update ${zones} set is_submitted = 3 where is_submitted = 1 and base is not null`,
-    )
+    await this.#sql.run(sql`update ${zones} set is_submitted = 0 where base is not null`)
   }
 
   /** From the oldest list whose write is not known to be done on, all lists; also those of two hours in which clients spell names. */
   async submitted(to: GivenTo): Promise<GivenZone[]> {
-    const isList = sql`${isOf(to)} and ${isSince(keptMs)} and is_submitted in (1, 2)`
+    const isList = sql`${isOf(to)} and ${isSince(keptMs)} and is_submitted = 1`
     const rows = await this.#sql.all<ZoneRow>(sql`
       select id, is_submitted, zone, case when ${isSince(keptMs)} then base end as base from ${zones}
       where ${isOf(to)} and (${isSpelled} or ${isList}
         and id >= (select min(id) from ${zones} where ${isList} and base is not null)) order by id`)
-    return rows.map((row) => this.#toGivenZone(row))
+    return rows.map(toGivenZone)
   }
 
   /**
@@ -129,40 +118,21 @@ export class GivenZones {
       const nextSlice = slices()
       for (const row of rows) {
         await nextSlice()
-        given.push(this.#toGivenZone(row))
+        given.push(toGivenZone(row))
       }
       const chosen = choose(given)
       if (!chosen) return undefined
       const { used, base } = chosen
       await transaction.run(sql`delete from ${zones} where id = ${used.id} and copies = 1`)
       await transaction.run(sql`update ${zones} set copies = copies - 1 where id = ${used.id}`)
-      return { id: await this.#insertList(transaction, to, { zone: submitted, base }), used, base }
+      const id = await insert(transaction, to, { isSubmitted: true, zone: submitted, base })
+      return { id, used, base }
     })
   }
 
   /** Remembers a submitted zone that was compared with a zone that the client was not given. */
   submit(to: GivenTo, submitted: KnownZone, base: KnownZone): Promise<number> {
-    return this.#insertList(this.#sql, to, { zone: submitted, base })
-  }
-
-  async #insertList(
-    sql: SqlTransaction,
-    to: GivenTo,
-    { zone, base }: Pick<GivenZone, 'zone' | 'base'>,
-  ) {
-    const id = await insert(sql, to, { state: 'submitted', zone, base })
-    this.#awaited.add(id)
-    return id
-  }
-
-  /** The client of a submitted zone does not wait any more: it has the answer, or may repeat itself. */
-  async end(id: number, isAnswered: boolean): Promise<void> {
-    try {
-      if (isAnswered)
-        await this.#sql.run(sql`update ${zones} set is_submitted = 2 where id = ${id}`)
-    } finally {
-      this.#awaited.delete(id)
-    }
+    return insert(this.#sql, to, { isSubmitted: true, zone: submitted, base })
   }
 
   /** The write of a submitted zone is done. */
@@ -176,16 +146,6 @@ export class GivenZones {
       await transaction.run(sql`delete from ${zones} where id = ${id}`)
       if (used) await insert(transaction, to, used)
     })
-  }
-
-  // The texts are JSON that this class wrote.
-  #toGivenZone({ id, is_submitted, zone, base }: ZoneRow): GivenZone {
-    return {
-      id,
-      state: this.#awaited.has(id) ? 'answered' : (states[is_submitted] ?? 'read'),
-      zone: JSON.parse(zone),
-      base: base === null ? undefined : JSON.parse(base),
-    }
   }
 
   async #prune(): Promise<void> {
@@ -203,13 +163,21 @@ const isOf = ({ token, domain }: GivenTo) => sql`token = ${token} and domain = $
 async function insert(
   database: SqlTransaction,
   { token, domain }: GivenTo,
-  { state, zone, base, copies = 1 }: Omit<GivenZone, 'id'> & { copies?: number },
+  { isSubmitted, zone, base, copies = 1 }: Omit<GivenZone, 'id'> & { copies?: number },
 ): Promise<number> {
   const texts = [JSON.stringify(zone), base ? JSON.stringify(base) : null]
   const row = await database.get<{ id: number }>(
     sql`insert into ${zones} (token, domain, at, is_submitted, copies, zone, base)
-      values (${token}, ${domain}, ${now}, ${states.indexOf(state)}, ${copies}, ${join(texts)}) returning id`,
+      values (${token}, ${domain}, ${now}, ${isSubmitted ? 1 : 0}, ${copies}, ${join(texts)}) returning id`,
   )
   if (!row) throw new Error('a given zone was not stored')
   return row.id
 }
+
+// The texts are JSON that this class wrote.
+const toGivenZone = ({ id, is_submitted, zone, base }: ZoneRow): GivenZone => ({
+  id,
+  isSubmitted: is_submitted === 1,
+  zone: JSON.parse(zone),
+  base: base === null ? undefined : JSON.parse(base),
+})

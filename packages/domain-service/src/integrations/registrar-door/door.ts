@@ -39,10 +39,7 @@ export async function registerRegistrarDoor(app: App, dependencies: Dependencies
     const caller = await authenticate(params, request, tokens)
     const command = commands.get(params.require('Command', errors.commandMissing).toLowerCase())
     if (!command) throw commandUnknown()
-    const { raw } = reply
-    const isSent = () => raw.statusCode === 200 && raw.writableFinished
-    const answered = new Promise<boolean>((end) => raw.once('close', () => end(isSent())))
-    const running = command.run(params, { caller, requestId: request.id, answered })
+    const running = command.run(params, { caller, requestId: request.id })
     running.catch(() => undefined) // After the time limit nobody waits for it.
     const result = await Promise.race([running, delay(clock, maxWaitMs)])
     if (!result) throw registrarBusy(retryAfterSeconds)

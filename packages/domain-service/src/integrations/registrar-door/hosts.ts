@@ -42,11 +42,6 @@ export interface HostSources {
   givenZones: GivenZones
 }
 
-export interface DoorContext extends WriteContext {
-  /** Ends with the connection or the answer: whether the client has been sent all of a command's result. */
-  answered: Promise<boolean>
-}
-
 /** namecheap.domains.dns.getHosts: the records that the token may write, and which it is then known to know. */
 export async function getHosts(
   params: Params,
@@ -137,7 +132,7 @@ const maxWaitMs = 600_000
 /** namecheap.domains.dns.setHosts: carries out what the list changes in the zone that the client knows, as one change. */
 export async function setHosts(
   params: Params,
-  context: DoorContext,
+  context: WriteContext,
   sources: HostSources,
 ): Promise<Element[]> {
   const { caller } = context
@@ -154,10 +149,6 @@ export async function setHosts(
   demandOwn(submitted, caller)
   const to = { token: caller.id, domain: domain.name }
   const { id, used, base } = await compareWithKnown(domain, submitted, { to, caller, sources })
-  let isDone = false
-  // Where this fails, the same list again counts as a repeat.
-  const end = async () => givenZones.end(id, (await context.answered) && isDone)
-  end().catch(() => undefined)
   try {
     const { edit, indexes } = differenceOf(base, submitted, domain.name)
     const isChange = edit.present.length + edit.absent.length > 0 || edit.emailType !== undefined
@@ -167,7 +158,6 @@ export async function setHosts(
         .catch(unless('domain_not_found', () => unknown(domain.name)))
         .catch(nameParameters(indexes.map((index) => rows[index]?.number ?? 0)))
     await givenZones.confirm(id)
-    isDone = true
   } catch (error) {
     // Otherwise the change may still be made, and the same list again must find out.
     const isRefused = error instanceof HttpError && error.status < 500

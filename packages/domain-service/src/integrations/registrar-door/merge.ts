@@ -4,8 +4,9 @@ import { toRow } from '../../dns/record-validation.ts'
 import type { GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
 
 /**
- * The zone that a submitted list is compared with, of those that the client was given, oldest first. The processes that
- * share a token cannot be told apart: none may remove what another one has added.
+ * The zone that a submitted list is compared with: of those that the client was given, oldest first, the one that
+ * explains the list with the fewest removals, and of several the newest. A zone is no explanation where the client
+ * evidently knows a later one.
  */
 export function chooseGiven(
   given: GivenZone[],
@@ -14,46 +15,21 @@ export function chooseGiven(
 ): { used: GivenZone; base: KnownZone } | undefined {
   const list = byKey(submitted, domain)
   const zones = given.map((used) => ({ used, keys: byKey(used.zone, domain) }))
-  const lists = zones.filter(({ used }) => used.state !== 'read')
-  const isOfLists = (key: string) => lists.some(({ keys }) => keys.has(key))
-  const isLeftOut = (key: string) => {
-    const since = zones.find(({ keys }) => keys.has(key))?.used.id ?? Infinity
-    return lists.some(({ used, keys }) => used.id > since && !keys.has(key))
+  let best: Explanation | undefined
+  for (const each of zones) {
+    if (isOutdated(each, zones, list)) continue
+    const removals = without(each.keys, list).length
+    const additions = without(list, each.keys).length
+    const explanation = { ...each, removals, additions }
+    if (!best || !isBetter(best, explanation)) best = explanation
   }
-  const text = JSON.stringify(submitted)
-  const explanations = zones.flatMap(({ used, keys }, index) => {
-    const added = without(list, keys)
-    const later = zones.slice(index + 1)
-    // The list has records of a later zone, which is then known to the client.
-    if (later.some((each) => added.some((key) => each.keys.has(key)))) return []
-    const removed = without(keys, list)
-    const isRepeat =
-      ['submitted', 'stopped'].includes(used.state) && JSON.stringify(used.zone) === text
-    // The first that differs decides: clients read before they write, and add or remove, what is new or of their lists.
-    const rank = [
-      isRepeat ? 0 : 1,
-      removed.filter((key) => !isOfLists(key)).length,
-      added.filter(isLeftOut).length,
-      Math.min(1, added.length * removed.length),
-      ['read', 'stopped'].includes(used.state) ? 0 : 1,
-      removed.length,
-      later.length,
-    ]
-    return [{ used, rank }]
-  })
-  const [best] = explanations.sort((one, other) => compare(one.rank, other.rank))
-  return best && { used: best.used, base: certainPart(best.used, list, { given, domain }) }
-}
-
-function compare(one: number[], other: number[]): number {
-  const at = one.findIndex((value, index) => value !== other[index])
-  return (one[at] ?? 0) - (other[at] ?? 0)
+  return best && { used: best.used, base: certainPart(best, list, domain) }
 }
 
 /** Records by what identifies them, with their places in the zone. Of equal ones the registrar keeps the first. */
 type Keyed = ReadonlyMap<string, { record: KnownRecord; index: number }>
 
-function byKey({ records }: Pick<KnownZone, 'records'>, domain: string): Keyed {
+function byKey({ records }: KnownZone, domain: string): Keyed {
   const keyed = new Map<string, { record: KnownRecord; index: number }>()
   for (const [index, record] of records.entries()) {
     const key = keyOf(toRow(record, domain).row, domain)
@@ -64,24 +40,52 @@ function byKey({ records }: Pick<KnownZone, 'records'>, domain: string): Keyed {
 
 const without = (keys: Keyed, others: Keyed) => [...keys.keys()].filter((key) => !others.has(key))
 
+interface KeyedZone {
+  used: GivenZone
+  keys: Keyed
+}
+
+interface Explanation extends KeyedZone {
+  removals: number
+  additions: number
+}
+
 /** Without what an unfinished write changes: what the list has of that is added again, what it lacks is removed. */
 function certainPart(
-  { zone, base }: GivenZone,
+  { used: { zone, base }, keys }: KeyedZone,
   list: Keyed,
-  { given, domain }: { given: GivenZone[]; domain: string },
+  domain: string,
 ): KnownZone {
   if (!base) return zone
-  const changed = (zones: Pick<GivenZone, 'zone' | 'base'>[]) =>
-    zones.flatMap((each) => {
-      const { present, absent } = differenceOf(each.base ?? each.zone, each.zone, domain).edit
-      return [...byKey({ records: [...present, ...absent] }, domain).keys()]
-    })
-  const unfinished = new Set(changed(given.filter((each) => each.base && each.state !== 'read')))
-  const uncertain = changed([{ zone, base }]).filter((key) => list.has(key) && unfinished.has(key))
-  const known = new Map([...byKey(base, domain), ...byKey(zone, domain)])
-  for (const key of uncertain) known.delete(key)
-  const records = [...known.values()].map(({ record }) => record)
+  const before = byKey(base, domain)
+  const records = [...new Set([...keys.keys(), ...before.keys()])].flatMap((key) => {
+    const [was, now] = [before.get(key)?.record, keys.get(key)?.record]
+    const isCertain = now && was && isUnchanged(was, now)
+    return isCertain || !list.has(key) ? (now ?? was ?? []) : []
+  })
   return { emailType: zone.emailType === base.emailType ? zone.emailType : undefined, records }
+}
+
+// Processes that share a token: what one of them has removed, or is about to, is not added again by the list of another.
+function isBetter(older: Explanation, newer: Explanation): boolean {
+  if (older.removals !== newer.removals) return older.removals < newer.removals
+  const { isSubmitted, base } = newer.used
+  return (isSubmitted || base !== undefined) && older.additions < newer.additions
+}
+
+function isOutdated(zone: KeyedZone, zones: KeyedZone[], list: Keyed): boolean {
+  const { used, keys } = zone
+  const later = zones.slice(zones.indexOf(zone) + 1)
+  // The list has records of a later zone which this one has not.
+  const added = without(list, keys)
+  if (later.some((each) => added.some((key) => each.keys.has(key)))) return true
+  // The token has gone on from its own list, and the list only takes back records of its lists.
+  const last = later.at(-1)
+  if (!last || !used.isSubmitted || used.base || added.length > 0) return false
+  const hasReadSince = later.some((each) => !each.used.isSubmitted)
+  if (!hasReadSince && list.size < keys.size) return false
+  const own = zones.filter((each) => each.used.isSubmitted)
+  return without(last.keys, list).every((key) => own.some((each) => each.keys.has(key)))
 }
 
 /** The edit that makes of one zone the other, and which records of the other its `present` are. */

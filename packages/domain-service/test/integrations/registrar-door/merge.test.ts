@@ -15,7 +15,7 @@ function givenOf(text: string, id: number): GivenZone {
   const [, letters = '', sign, base] = /^([a-z]*)([!?+]?)([a-z]*)$/.exec(text) ?? []
   return {
     id,
-    state: sign === '!' ? 'answered' : sign === '?' ? 'submitted' : 'read',
+    isSubmitted: sign === '!' || sign === '?',
     zone: zoneOf(letters),
     base: sign === '?' || sign === '+' ? zoneOf(base ?? '') : undefined,
   }

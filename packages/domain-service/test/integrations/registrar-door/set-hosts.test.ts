@@ -242,41 +242,6 @@ test('a list that takes longer than 25 s is too many requests, goes on, and is d
   expect(toRows(await door.getHosts())).toHaveLength(3)
 })
 
-test('a process that takes back its record submits what another one of its token has submitted before', async () => {
-  await using service = await start({ domains })
-  const door = await openDoor(service)
-  await door.setHosts([...(await door.rows()), txt('b')])
-  await door.setHosts([...(await door.rows()), txt('a')])
-
-  const rows = await door.rows()
-  const [a, b] = ['a', 'b'].map((name) => rows.filter(({ HostName }) => HostName === name))
-  const others = rows.filter(({ HostName }) => !['a', 'b'].includes(HostName))
-  await door.setHosts([...others, ...(b ?? [])])
-
-  expect(a).toHaveLength(1)
-  expect(names(service)).toEqual(['www', '@', 'b'])
-})
-
-test('a list whose answer did not come removes nothing of other processes of its token when it comes again', async () => {
-  const clock = new FakeClock()
-  await using service = await start({ domains, clock })
-  const door = await openDoor(service)
-  const driven = (answer: ReturnType<Door['setHosts']>) => driveClock(clock, service, answer)
-  const list = [...(await driveClock(clock, service, door.rows())), txt('b')]
-  const command = 'namecheap.domains.dns.getHosts'
-  service.sandbox.fault({ kind: 'reset', command, times: 0 })
-  const late = await driven(door.setHosts(list))
-  service.sandbox.clearFaults()
-  while (!names(service).includes('b')) await clock.advance(1_000)
-  await driven(door.setHosts([...(await driveClock(clock, service, door.rows())), txt('a')]))
-  await driven(door.getHosts())
-
-  const again = await driven(door.setHosts(list))
-
-  expect([late.http, again.numbers]).toEqual([405, []])
-  expect(names(service).sort()).toEqual(['@', 'a', 'b', 'www'])
-})
-
 // As lego does: what it could not add for certain it removes at once, and only where it sees it.
 test('a client that was too early is shown what it wrote, and takes it back', async () => {
   const clock = new FakeClock()
