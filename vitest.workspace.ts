@@ -37,7 +37,8 @@ const packages = readdirSync(new URL('packages/', import.meta.url)).map((name) =
 }))
 
 // Files that take longer than others of their length, and projects whose files take a few seconds.
-const long = /(?:backup|campaign|console|crash-points|domain-writes|fuzz|history-model|moving|verified-write)\.test\.ts$/
+const long =
+  /(?:backup|campaign|console|crash-points|domain-writes|fuzz|history-model|moving|verified-write)\.test\.ts$/
 const short = ['auth', 'client', 'console', 'registrar-sandbox']
 
 /** Begins with long files and ends with short ones: a long one at the end would run alone. */
