@@ -176,7 +176,10 @@ const isUnderWay = async (
 const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')
 
 /** The token of a link in the path of a request, however it is spelled; no path of a file. */
-export const linkTokens = [/\/(?:l|%6c)\/+[^/?#]+(?<!^\/static\/.*)/gi, '/l/[redacted]'] as const
+export const linkTokens = [
+  /\/(?:l|%6c)(?:\/|%2f)+[^/?#]+(?<!^\/static\/.*)/gi,
+  '/l/[redacted]',
+] as const
 
 export const linkNotFound = () =>
   new HttpError(404, 'link_not_found', 'No such link, or it has expired: ask for another')
