@@ -1,5 +1,7 @@
+import { list, type Statement, sql } from '@domains-and-files/persistence'
 import type { FileRow } from '../files/file-record.ts'
 import type { Category } from '../files/media-type.ts'
+import { nameOf } from '../files/path-segments.ts'
 
 export const sorts = ['path', '-path', 'updated_at', '-updated_at', 'size', '-size'] as const
 
@@ -35,15 +37,6 @@ export interface FileList {
 /** Text as searches compare it: case and Unicode spelling do not matter. Upper case, since sigma has two small forms. */
 export const fold = (text: string) => text.toLowerCase().toUpperCase().normalize('NFC')
 
-/** What determines the files of a list and their order, without the page. */
-export const keyOf = ({ category, search, prefix, recursive, sort }: ListQuery) => [
-  search && fold(search),
-  category,
-  prefix,
-  recursive,
-  sort,
-]
-
 export interface TreeQuery {
   /** The directory to start at; the root is empty. */
   prefix: string
@@ -57,3 +50,88 @@ export interface TreeState {
   /** Strong entity tag over all names and digests: the same for every form of the tree. */
   etag: string
 }
+
+export type OrderName = (typeof sorts)[number] | 'name' | '-name'
+
+/** A total order of files that an index provides. */
+export interface Order {
+  /** The first column that it sorts by. */
+  column: string
+  by: Statement
+  /** Condition for the rows that follow a given row. */
+  after: (row: SortedFile) => Statement
+  /** Condition for those rows and the given row itself. */
+  from: (row: SortedFile) => Statement
+  /** Whether one file precedes another. */
+  precedes: (one: SortedFile, other: SortedFile) => boolean
+  reversed: OrderName
+}
+
+interface SortKey {
+  columns: string[]
+  valuesOf: (row: SortedFile) => (string | number)[]
+  isLess: (one: SortedFile, other: SortedFile) => boolean
+}
+
+const pathKey: SortKey = {
+  columns: ['path'],
+  valuesOf: ({ path }) => [path],
+  isLess: (one, other) => isPathLess(one.path, other.path),
+}
+
+const nameKey: SortKey = { ...pathKey, columns: ['name'], valuesOf: ({ path }) => [nameOf(path)] }
+
+const timeKey: SortKey = {
+  columns: ['updated_at', 'path'],
+  valuesOf: ({ updatedAt, path }) => [updatedAt, path],
+  isLess: (one, other) =>
+    one.updatedAt === other.updatedAt
+      ? isPathLess(one.path, other.path)
+      : one.updatedAt < other.updatedAt,
+}
+
+const sizeKey: SortKey = {
+  columns: ['size', 'path'],
+  valuesOf: ({ size, path }) => [size, path],
+  isLess: (one, other) =>
+    one.size === other.size ? isPathLess(one.path, other.path) : one.size < other.size,
+}
+
+/** Equal times and sizes follow their paths. */
+export const orders: Record<OrderName, Order> = {
+  path: orderBy(pathKey, '-path'),
+  '-path': orderBy(pathKey, 'path', true),
+  name: orderBy(nameKey, '-name'),
+  '-name': orderBy(nameKey, 'name', true),
+  updated_at: orderBy(timeKey, '-updated_at'),
+  '-updated_at': orderBy(timeKey, 'updated_at', true),
+  size: orderBy(sizeKey, '-size'),
+  '-size': orderBy(sizeKey, 'size', true),
+}
+
+function orderBy(
+  { columns, valuesOf, isLess }: SortKey,
+  reversed: OrderName,
+  isDescending = false,
+): Order {
+  const key = sql([columns.join(', ')])
+  const later = isDescending ? '<' : '>'
+  const compare = (operator: string, row: SortedFile) =>
+    sql`(${key}) ${sql([operator])} (${list(valuesOf(row))})`
+  return {
+    column: columns[0] ?? '',
+    by: isDescending ? sql([columns.map((column) => `${column} desc`).join(', ')]) : key,
+    after: (row) => compare(later, row),
+    from: (row) => compare(`${later}=`, row),
+    precedes: isDescending ? (one, other) => isLess(other, one) : isLess,
+    reversed,
+  }
+}
+
+// The order of UTF-8 bytes, as PostgreSQL's: that of UTF-16 differs where there are surrogates.
+function isPathLess(one: string, other: string): boolean {
+  if (!surrogate.test(one) && !surrogate.test(other)) return one < other
+  return Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0
+}
+
+const surrogate = /[\ud800-\udfff]/

@@ -7,11 +7,10 @@ import {
 } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
 import { below } from '../changes/load-files.ts'
-import { fold, type ListQuery, maxHits, type SortedFile } from '../list-query.ts'
+import { type ListQuery, maxHits, type Order, orders, type SortedFile } from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
 import { fileColumns } from '../queries.ts'
 import { all } from '../records.ts'
-import { type Order, orders } from './list-order.ts'
 import { type PathSample, searchIndexOf } from './search-index.ts'
 
 /** What counters say about the files that a list can contain. */
@@ -22,8 +21,8 @@ export interface ListScope {
   population: number
   /** The directory that the list is restricted to; undefined: none. */
   directory: { isRecursive: boolean; size: number } | undefined
-  /** Files of the category. */
-  ofCategory: number
+  /** Number of files in the list where a counter has it. */
+  total: number | undefined
   isMissing: boolean
 }
 
@@ -39,7 +38,7 @@ interface ScopeRow {
 /** Reads the counters for a query. */
 export async function readScope(
   transaction: SqlTransaction,
-  { prefix = '', recursive = true, category }: ListQuery,
+  { prefix = '', recursive = true, category, search }: ListQuery,
 ): Promise<ListScope> {
   const row = await transaction.get<ScopeRow>(sql`
     select last_change "lastChange", root.file_count population, scope.file_count size, scope.children,
@@ -52,20 +51,14 @@ export async function readScope(
   const { lastChange, population, size, children, subdirectories } = row
   const isWhole = prefix === '' && recursive
   const ofDirectory = recursive ? (size ?? 0) : (children ?? 0) - subdirectories
+  const counted = isWhole ? (category ? (row.ofCategory ?? 0) : population) : ofDirectory
   return {
     lastChange,
     population,
     directory: isWhole ? undefined : { isRecursive: recursive, size: ofDirectory },
-    ofCategory: row.ofCategory ?? 0,
+    total: search || (category && !isWhole) ? undefined : counted,
     isMissing: size === null,
   }
-}
-
-/** Number of files in the list where a counter has it. */
-export function countOf({ category, search }: ListQuery, scope: ListScope): number | undefined {
-  if (search || (scope.directory && category)) return undefined
-  if (scope.directory) return scope.directory.size
-  return category ? scope.ofCategory : scope.population
 }
 
 /**
@@ -96,6 +89,7 @@ const commonShare = 0.3
 const fewFiles = 5000
 
 interface Source {
+  /** Its `search` is folded. */
   query: ListQuery
   scope: ListScope
   sample: PathSample
@@ -123,15 +117,14 @@ function sourceOf(transaction: SqlTransaction, { query, scope, sample }: Source)
   if (category) conditions.push(sql`category = ${category}`)
   const unindexed = { from: sql`${name('files')}`, conditions }
   if (!search) return unindexed
-  const folded = fold(search)
-  conditions.push(containsTerm(folded))
+  conditions.push(containsTerm(search))
   const { directory } = scope
-  const share = sample.shareOf(folded, category)
+  const share = sample.shareOf(search, category)
   if (directory && directory.size <= Math.max(fewFiles, share * scope.population)) return unindexed
   if (share >= commonShare) return unindexed
   // PostgreSQL's planner combines it with the index of paths where that helps.
   const { from, condition } = searchIndexOf(transaction.dialect).candidates(
-    sample.rarest(folded),
+    sample.rarest(search),
     category,
   )
   return { from, conditions: [condition, ...conditions] }
@@ -150,10 +143,7 @@ export interface Start {
   after?: SortedFile | undefined
 }
 
-interface Scan {
-  query: ListQuery
-  scope: ListScope
-  sample: PathSample
+interface Scan extends Source {
   order: Order
   start: Start
   offset: number
@@ -163,22 +153,21 @@ interface Scan {
 /** The files that follow in an order. */
 export async function scanPage(transaction: SqlTransaction, scan: Scan): Promise<FileRow[]> {
   const { search } = scan.query
-  if (!search) return readInOrder(transaction, scan, undefined)
-  const folded = fold(search)
-  const maxRows = scannedRows(scan, folded)
-  const near = maxRows && (await readInOrder(transaction, scan, { folded, maxRows }))
-  return near && near.length === scan.take ? near : collectAll(transaction, scan, folded)
+  if (!search) return readInOrder(transaction, scan)
+  const maxRows = scannedRows(scan, search)
+  const near = maxRows && (await readInOrder(transaction, scan, maxRows))
+  return near && near.length === scan.take ? near : collectAll(transaction, scan, search)
 }
 
 /** Reads along the index of the order; of a search, no more than so many rows. */
 async function readInOrder(
   transaction: SqlTransaction,
   { query, order, start, offset, take }: Scan,
-  search: { folded: string; maxRows: number } | undefined,
+  maxRows?: number,
 ): Promise<FileRow[]> {
   const range = all(rangeConditions({ query, order, start }, { isOrdered: true }))
   await searchIndexOf(transaction.dialect).plan(transaction, 'order')
-  if (!search) {
+  if (query.search === undefined || !maxRows) {
     const page = sql`select id from ${name('files')} where ${range}
       order by ${order.by} limit ${take} offset ${offset}`
     return readRows(transaction, page, order)
@@ -186,8 +175,8 @@ async function readInOrder(
   // SQLite would sort the rows again, and read them all first.
   const again = dialect({ sqlite: sql``, postgres: sql`order by ${order.by}` })
   const page = sql`select id from (
-      select ${compared} from ${name('files')} where ${range} order by ${order.by} limit ${search.maxRows}
-    ) near where ${containsTerm(search.folded)} ${again} limit ${take} offset ${offset}`
+      select ${compared} from ${name('files')} where ${range} order by ${order.by} limit ${maxRows}
+    ) near where ${containsTerm(query.search)} ${again} limit ${take} offset ${offset}`
   return readRows(transaction, page, order)
 }
 

@@ -1,7 +1,6 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/path-segments.ts'
-import { fold, type SortedFile } from '../list-query.ts'
-import { type OrderName, orders } from './list-order.ts'
+import { fold, type OrderName, orders, type SortedFile } from '../list-query.ts'
 
 /** Which files a list has: the first fields of `keyOf`. */
 export type ListedFiles = [

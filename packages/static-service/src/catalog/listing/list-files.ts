@@ -1,8 +1,14 @@
 import type { Sql, SqlTransaction } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
-import { type FileList, type ListQuery, maxHits } from '../list-query.ts'
 import {
-  countOf,
+  type FileList,
+  fold,
+  type ListQuery,
+  maxHits,
+  type OrderName,
+  orders,
+} from '../list-query.ts'
+import {
   findMatches,
   idsIn,
   type ListScope,
@@ -11,9 +17,14 @@ import {
   type Start,
   scanPage,
 } from './find-matches.ts'
-import { ListCache } from './list-cache.ts'
-import { readChangedFiles } from './list-changes.ts'
-import { type OrderName, orders } from './list-order.ts'
+import {
+  type ChangedFile,
+  concern,
+  type ListedFiles,
+  readChangedFiles,
+  shiftsIn,
+  withFolded,
+} from './list-changes.ts'
 import { PathSample } from './search-index.ts'
 
 // More files of a directory are read along the order instead of collected and sorted.
@@ -21,6 +32,7 @@ const maxSorted = 2000
 
 interface ListRead {
   transaction: SqlTransaction
+  /** Its `search` is folded. */
   query: ListQuery
   scope: ListScope
   cache: ListCache
@@ -36,8 +48,9 @@ export class FileListing {
     this.#sql = database
   }
 
-  readonly list = (query: ListQuery): Promise<FileList> =>
+  readonly list = ({ search, ...rest }: ListQuery): Promise<FileList> =>
     this.#sql.snapshot(async (transaction) => {
+      const query = { ...rest, search: search && fold(search) }
       const scope = await readScope(transaction, query)
       if (scope.isMissing) return { rows: [], total: 0, isExact: true }
       const cache = await this.#cacheOf(transaction, scope.lastChange)
@@ -52,10 +65,10 @@ export class FileListing {
    */
   async #page(read: ListRead): Promise<FileList> {
     const { query, scope } = read
-    const total = countOf(query, scope)
+    const { total } = scope
     const isIndexed = !scope.directory || query.sort === 'path' || query.sort === '-path'
     if (total !== undefined && (isIndexed || total > maxSorted))
-      return { rows: await this.#scan(read, total), total, isExact: true }
+      return { rows: await this.#scan(read), total, isExact: true }
     const ids = await this.#matches(read)
     if (!ids) return { rows: await this.#scan(read), total: maxHits, isExact: false }
     return { rows: await this.#select(read, ids), total: ids.length, isExact: true }
@@ -88,8 +101,9 @@ export class FileListing {
   }
 
   // Counts from the nearest known position; in the second half from the end where the total is known. After a file, one more.
-  async #scan(read: ListRead, total?: number): Promise<FileRow[]> {
+  async #scan(read: ListRead): Promise<FileRow[]> {
     const { query, scope, cache } = read
+    const { total } = scope
     const { pageSize, page, after } = query
     const sort = sortOf(query, scope)
     const range = { order: sort, start: { after }, offset: 0, take: pageSize + 1 }
@@ -163,4 +177,96 @@ const sortOf = ({ sort, category, search }: ListQuery, { directory }: ListScope)
   if (directory?.isRecursive !== false || category || search) return sort
   if (sort === 'path') return 'name'
   return sort === '-path' ? '-name' : sort
+}
+
+/** A position in an order: a row, which need not exist any more, and the number of rows before it. */
+interface SeekPosition {
+  position: number
+  row: FileRow
+}
+
+const maxResults = 64
+const maxPositions = 1000
+
+// Some milliseconds. Then counting a page again is not much slower.
+const maxShifts = 50_000
+
+/** What is known about lists after one change of the catalog. */
+export class ListCache {
+  readonly lastChange: number
+  /** By the key of a list. */
+  readonly #results = new Map<string, number[] | undefined>()
+  /** By list and order: the next page near a known position is not counted from the start. */
+  readonly #positions = new Map<string, SeekPosition[]>()
+  #count = 0
+
+  constructor(lastChange: number) {
+    this.lastChange = lastChange
+  }
+
+  /** What is known after later changes: results of lists that had no changed file, and positions. */
+  after(lastChange: number, changed: ChangedFile[]): ListCache {
+    const next = new ListCache(lastChange)
+    const files = withFolded(changed)
+    for (const [key, ids] of this.#results)
+      if (!concern(files, JSON.parse(key))) next.#results.set(key, ids)
+    if (files.length * this.#count > maxShifts) return next
+    next.#count = this.#count
+    for (const [key, positions] of this.#positions) {
+      const { list, order }: PositionKey = JSON.parse(key)
+      const shiftOf = shiftsIn(files, list, order)
+      const shift = ({ position, row }: SeekPosition) => ({
+        position: position + shiftOf(row),
+        row,
+      })
+      next.#positions.set(key, positions.map(shift))
+    }
+    return next
+  }
+
+  /** What `addResults` was given for this list. */
+  results(query: ListQuery): { ids: number[] | undefined } | undefined {
+    const key = JSON.stringify(keyOf(query))
+    return this.#results.has(key) ? { ids: this.#results.get(key) } : undefined
+  }
+
+  /** Ids of all files of a list, for its next pages; undefined: they are more than are counted. */
+  addResults(query: ListQuery, ids: number[] | undefined): void {
+    if (this.#results.size >= maxResults) this.#results.clear()
+    this.#results.set(JSON.stringify(keyOf(query)), ids)
+  }
+
+  /** The last known position up to this one, and the first one after it. */
+  nearest(query: ListQuery, order: OrderName, position: number) {
+    const known = this.#positions.get(positionKey(query, order)) ?? []
+    const at = known.findLastIndex((each) => each.position <= position)
+    return { before: known[at], after: known[at + 1] }
+  }
+
+  addPosition(query: ListQuery, order: OrderName, found: SeekPosition): void {
+    if (this.#count >= maxPositions) {
+      this.#positions.clear()
+      this.#count = 0
+    }
+    const key = positionKey(query, order)
+    const known = this.#positions.get(key) ?? []
+    const at = known.findLastIndex((each) => each.position <= found.position)
+    if (known[at]?.position === found.position) return
+    known.splice(at + 1, 0, found)
+    this.#positions.set(key, known)
+    this.#count += 1
+  }
+}
+
+interface PositionKey {
+  list: ListedFiles
+  order: OrderName
+}
+
+const positionKey = (query: ListQuery, order: OrderName) =>
+  JSON.stringify({ list: keyOf(query), order })
+
+/** What determines the files of a list and their order, without the page. */
+function keyOf({ category, search, prefix, recursive, sort }: ListQuery) {
+  return [search, category, prefix, recursive, sort]
 }
