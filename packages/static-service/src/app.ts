@@ -16,7 +16,6 @@ import type { Compressor } from './blobs/compressor.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
 import { invalidPath } from './errors.ts'
-import type { FileRow } from './files/file-record.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import { registerAccessRoutes } from './routes/access.ts'
 import { limitToFolders } from './routes/callers.ts'
@@ -159,8 +158,7 @@ function uploadDependencies(
     catalog: { quotaBytes },
   } = config
   const limits = new UploadLimits({ catalog, maxBytes, quotaBytes })
-  const onStored = (row: FileRow) => compressor.enqueue(row)
-  return { store, catalog, limits, maxBatchFiles, describe, onStored }
+  return { store, catalog, limits, maxBatchFiles, describe, onStored: compressor.enqueue }
 }
 
 function report({ auth: { checks }, catalog, store }: Dependencies): HealthReport {

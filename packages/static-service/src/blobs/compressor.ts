@@ -52,7 +52,7 @@ export class Compressor {
   }
 
   /** Queues a file unless it is queued, not compressible or too large, or the queue is full. Never throws. */
-  enqueue(file: Compressible) {
+  readonly enqueue = (file: Compressible): void => {
     const hasFittingSize = file.size >= minBytes && file.size <= this.#maxBytes
     if (this.#closing.signal.aborted || !hasFittingSize || !isCompressible(file.contentType)) return
     if (this.#waiting.size >= maxQueued) return

@@ -12,7 +12,7 @@ import {
 } from '@domains-and-files/persistence'
 import type { FileRow, VersionRow } from '../files/file-record.ts'
 import type { Done, ImportCommand } from './changes/commands.ts'
-import { FreedContents } from './changes/freed-contents.ts'
+import { FreedContents } from './changes/commands.ts'
 import { type Group, loadTarget } from './changes/load-files.ts'
 import { writeChanges } from './changes/write-changes.ts'
 import { addPast, type PastRecord } from './history/past-rows.ts'

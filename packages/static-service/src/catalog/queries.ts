@@ -1,6 +1,6 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { parentOf } from '../files/file-path.ts'
 import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
-import { parentOf } from '../files/path-segments.ts'
 import { among } from './records.ts'
 import { versionColumns } from './versions.ts'
 

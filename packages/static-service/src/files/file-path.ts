@@ -52,6 +52,12 @@ export function decodeUrl(url: string): string {
   }
 }
 
+/** The last segment of a path. */
+export const nameOf = (path: string) => path.slice(path.lastIndexOf('/') + 1)
+
+/** The directory that holds a path; the root is empty. */
+export const parentOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf('/')))
+
 /** Path of a name below a directory; the root is empty. */
 export const join = (directory: string, name: string) => (directory ? `${directory}/${name}` : name)
 

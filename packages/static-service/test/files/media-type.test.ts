@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
+import { nameOf } from '../../src/files/file-path.ts'
 import {
   categories,
   categoryOf,
   contentTypeOf,
   isCompressible,
 } from '../../src/files/media-type.ts'
-import { nameOf } from '../../src/files/path-segments.ts'
 
 const nothing = new Uint8Array()
 

@@ -1,15 +1,98 @@
 import { workerData } from 'node:worker_threads'
-import { plainOutcome, serveCalls } from '../../sqlite/worker-rpc.ts'
-import { type BlobCommand, openBlobWriter } from './blob-writer.ts'
+import Sqlite, { type Database } from 'better-sqlite3'
+import { codeOf, plainOutcome, serveCalls } from '../../sqlite/worker-rpc.ts'
+import { type ContentCoding, contentCodings } from '../blob-path.ts'
+import type { VerifiedContent } from '../integrity.ts'
+import { openBlobDatabase } from './blob-database.ts'
+
+export type BlobCommand =
+  /** Replaces other bytes, which are damage. */
+  | { kind: 'store'; digest: string; coding: ContentCoding; bytes: Uint8Array }
+  /** One coding, or all. */
+  | { kind: 'remove'; digest: string; coding: ContentCoding | undefined }
+  /** Remembers the stamp of a file that has the digest of its blob. */
+  | ({ kind: 'verified' } & VerifiedContent)
 
 // The thread that writes what comes without a file to the database of small blobs: it waits for fsync, the event loop does not.
 
-const writer = openBlobWriter(String(workerData))
+const sql = openBlobDatabase({ file: String(workerData) })
+const apply = prepare(sql.database)
+
+/** Of a removal, whether what was to be removed was there: that coding, or the blob itself. */
+const commitWhole = (commands: BlobCommand[]) =>
+  sql.transaction(async () => commands.map((each) => ({ value: apply(each) })))
+
 const methods = {
-  commit: async (commands: BlobCommand[]) => (await writer.commit(commands)).map(plainOutcome),
-  reclaim: writer.reclaim,
+  /**
+   * Durable when it resolves. If the group fails, each command is tried alone: on a full disk, removals still work where
+   * stores do not. Rejects while another process holds the lock, or after it took the files away: each would wait as long.
+   */
+  async commit(commands: BlobCommand[]) {
+    try {
+      return await commitWhole(commands)
+    } catch (error) {
+      if (/^(?:SQLITE_BUSY|DATABASE_UNAVAILABLE$)/.test(String(codeOf(error)))) throw error
+      if (commands.length === 1) return [plainOutcome({ error })]
+    }
+    const outcomes = []
+    for (const each of commands)
+      outcomes.push(...(await commitWhole([each]).catch((error) => [plainOutcome({ error })])))
+    return outcomes
+  },
+
+  /**
+   * Gives up to so many pages of deleted rows back to the file system, and the room of the write-ahead logs of this and of
+   * other databases. Waits for no reader: what one still needs is given back by the next call. Returns whether the log of
+   * this database is empty.
+   */
+  reclaim({ pages, others }: { pages: number; others: string[] }): boolean {
+    let isEmpty = false
+    try {
+      if (pages > 0) sql.database.pragma(`incremental_vacuum(${pages})`) // Zero would mean all.
+    } finally {
+      isEmpty = truncateLog(sql.database)
+      for (const file of others) {
+        const other = new Sqlite(file, { timeout: 0 })
+        truncateLog(other)
+        other.close()
+      }
+    }
+    return isEmpty
+  },
 }
 
 export type BlobWorkerMethods = typeof methods
 
-serveCalls(methods, writer.close)
+serveCalls(methods, () => sql.close())
+
+const truncateLog = (database: Database) =>
+  database.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0
+
+function prepare(db: Database): (command: BlobCommand) => boolean {
+  const store = db.prepare<[Buffer, number, Uint8Array]>(
+    `insert into contents (digest, coding, bytes) values (?, ?, ?)
+     on conflict do update set bytes = excluded.bytes where bytes <> excluded.bytes`,
+  )
+  const removeOne = db.prepare<[Buffer, number]>(
+    'delete from contents where digest = ? and coding = ?',
+  )
+  const removeAll = db
+    .prepare<[Buffer], number>('delete from contents where digest = ? returning coding')
+    .pluck()
+  const forgetVerified = db.prepare<[Buffer]>('delete from verified_files where digest = ?')
+  const recordVerified = db.prepare<[Buffer, number, string]>(
+    'insert or replace into verified_files values (?, ?, ?)',
+  )
+  return (command) => {
+    const digest = Buffer.from(command.digest, 'hex')
+    if (command.kind === 'remove' && command.coding === undefined) {
+      forgetVerified.run(digest)
+      return removeAll.all(digest).includes(0)
+    }
+    const coding = contentCodings.indexOf(command.coding ?? 'identity')
+    if (command.kind === 'remove') return removeOne.run(digest, coding).changes > 0
+    if (command.kind === 'verified') recordVerified.run(digest, coding, command.stamp)
+    else store.run(digest, coding, command.bytes)
+    return true
+  }
+}

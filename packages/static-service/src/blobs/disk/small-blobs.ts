@@ -5,8 +5,7 @@ import { fromPlain, WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
 import { blobDatabaseFile, createBlobDatabase, openBlobDatabase } from './blob-database.ts'
-import type { BlobWorkerMethods } from './blob-worker.ts'
-import type { BlobCommand } from './blob-writer.ts'
+import type { BlobCommand, BlobWorkerMethods } from './blob-worker.ts'
 
 /**
  * Blobs of up to 32 KiB, and compressed forms of that size, in a SQLite database of their own. Reads are look-ups by

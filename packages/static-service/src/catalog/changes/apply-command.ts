@@ -8,8 +8,14 @@ import {
 import { readPath } from '../../files/file-path.ts'
 import type { FileRow, NewFile } from '../../files/file-record.ts'
 import { type Conditions, holds } from '../../rfc9110/entity-tags.ts'
-import type { DirectoryMove, Done, FileCommand, FileMove, PutCommand } from './commands.ts'
-import { FreedContents } from './freed-contents.ts'
+import {
+  type DirectoryMove,
+  type Done,
+  type FileCommand,
+  type FileMove,
+  FreedContents,
+  type PutCommand,
+} from './commands.ts'
 import { type LoadedFiles, rowOf, type StoredFile } from './loaded-files.ts'
 
 /** What the commands of a group change, and the dates that files get. */

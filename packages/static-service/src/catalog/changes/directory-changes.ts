@@ -1,7 +1,6 @@
 import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { directoryNotFound, moveIntoItself, pathConflict, targetExists } from '../../errors.ts'
-import { readPath } from '../../files/file-path.ts'
-import { parentOf } from '../../files/path-segments.ts'
+import { parentOf, readPath } from '../../files/file-path.ts'
 import { among } from '../records.ts'
 import { isIntoItself, movedPath, moveRows, removeRows } from './apply-command.ts'
 import { type ChangeCause, causeOf } from './change-entry.ts'

@@ -1,6 +1,6 @@
 import { appendEvents, ofTypes } from '@domains-and-files/events'
 import { list, name, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { parentOf } from '../../files/path-segments.ts'
+import { parentOf } from '../../files/file-path.ts'
 import type { Link } from '../../sharing/links.ts'
 import { readEntry } from '../history/change-log.ts'
 import type { ChangeEntry } from './change-entry.ts'

@@ -1,5 +1,5 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import { parentOf } from '../../files/path-segments.ts'
+import { parentOf } from '../../files/file-path.ts'
 import { among, jsonObject } from '../records.ts'
 import { ChangeDates, type Target } from './apply-command.ts'
 import {

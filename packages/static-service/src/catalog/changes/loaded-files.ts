@@ -1,8 +1,8 @@
+import { nameOf, parentOf } from '../../files/file-path.ts'
 import type { FileRow, NewFile } from '../../files/file-record.ts'
 import { categories } from '../../files/media-type.ts'
-import { nameOf, parentOf } from '../../files/path-segments.ts'
 import { type ChangeCause, type ChangeEntry, entryOf } from './change-entry.ts'
-import type { FreedContents } from './freed-contents.ts'
+import type { FreedContents } from './commands.ts'
 import { type RowChange, TrackedRows } from './tracked-rows.ts'
 
 /** A file as it is stored: its number, and the change that made its row. */

@@ -1,5 +1,5 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { nameOf, parentOf } from '../../files/path-segments.ts'
+import { nameOf, parentOf } from '../../files/file-path.ts'
 import { pastTypes } from '../history/past-rows.ts'
 import { fold } from '../list-query.ts'
 import type { RecordedState } from '../listing/list-changes.ts'

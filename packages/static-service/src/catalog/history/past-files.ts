@@ -1,6 +1,6 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { nameOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import { nameOf } from '../../files/path-segments.ts'
 import type { ChangeAction } from '../changes/change-entry.ts'
 import { below } from '../changes/load-files.ts'
 import type { RecordedState } from '../listing/list-changes.ts'

@@ -1,5 +1,5 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { parentOf } from '../../files/path-segments.ts'
+import { parentOf } from '../../files/file-path.ts'
 import { fold, type OrderName, orders, type SortedFile } from '../list-query.ts'
 
 /** Which files a list has: the first fields of `keyOf`. */

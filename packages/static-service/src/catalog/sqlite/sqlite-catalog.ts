@@ -1,7 +1,7 @@
 import { HttpError } from '@domains-and-files/http'
 import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persistence'
+import { parentOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import { parentOf } from '../../files/path-segments.ts'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import { fromPlain, WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'

@@ -1,7 +1,8 @@
-import { dirname } from 'node:path'
+import { randomBytes } from 'node:crypto'
+import { rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { workerData } from 'node:worker_threads'
 import { SqliteSql } from '@domains-and-files/persistence'
-import { DiskReserve } from '../../sqlite/disk-reserve.ts'
 import { plainOutcome, serveCalls } from '../../sqlite/worker-rpc.ts'
 import type { CatalogOptions } from '../catalog.ts'
 import { ChangeGroups } from '../changes/change-groups.ts'
@@ -10,17 +11,51 @@ import { tuneWriter } from './open-sqlite.ts'
 
 // The only thread that writes to the catalog: it waits for fsync, the event loop does not.
 
+const maxReserveBytes = 8_388_608
+
+/**
+ * A file of a few megabytes that is given up when the disk is full, so that deletions can still be committed: SQLite
+ * needs room in its WAL even to delete. It is written again once the disk has room.
+ */
+class DiskReserve {
+  readonly #file: string
+  readonly #dataDir: string
+  #isReleased: boolean
+
+  constructor(dataDir: string) {
+    this.#file = join(dataDir, 'disk-reserve')
+    this.#dataDir = dataDir
+    this.#isReleased = statSync(this.#file, { throwIfNoEntry: false }) === undefined
+    this.refill()
+  }
+
+  /** Frees the room, with that of the write-ahead log. */
+  release(): void {
+    rmSync(this.#file, { force: true })
+    this.#isReleased = true
+    truncateLog()
+  }
+
+  /** Takes the room again, if it has been freed and the disk has plenty. */
+  refill(): void {
+    if (!this.#isReleased) return
+    try {
+      const { blocks, bavail, bsize } = statfsSync(this.#dataDir)
+      const bytes = Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 32))
+      if (bavail * bsize < 4 * bytes) return
+      // Random: a file system that compresses would keep no room for zeros.
+      writeFileSync(this.#file, randomBytes(bytes), { mode: 0o600 })
+      this.#isReleased = false
+    } catch {
+      rmSync(this.#file, { force: true })
+    }
+  }
+}
+
 const { file, ...options }: { file: string } & CatalogOptions = workerData
 const sql = new SqliteSql({ file })
 tuneWriter(sql)
-const disk = new DiskReserve(dirname(file))
-const reserve = {
-  release() {
-    disk.release()
-    truncateLog()
-  },
-  refill: () => disk.refill(),
-}
+const reserve = new DiskReserve(dirname(file))
 const groups = new ChangeGroups({ sql, reserve, ...options })
 
 const methods = { commit }

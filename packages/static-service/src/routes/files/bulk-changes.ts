@@ -20,8 +20,8 @@ import {
   targetExists,
   treeTooLarge,
 } from '../../errors.ts'
+import { nameOf } from '../../files/file-path.ts'
 import { categoryOf } from '../../files/media-type.ts'
-import { nameOf } from '../../files/path-segments.ts'
 import { actorOf, requireWrittenDirectory, requireWrittenPath } from '../callers.ts'
 import { file } from '../openapi-examples.ts'
 import { detectType } from '../trees/receive-tree.ts'

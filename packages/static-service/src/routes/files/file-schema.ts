@@ -96,25 +96,23 @@ export const fileDescriber =
     return rows.map((row) => {
       const isPublic = rules.isPublic(row.path)
       return {
-        record: describeFile(row, isPublic, base),
+        record: {
+          path: row.path,
+          name: row.name,
+          category: row.category,
+          content_type: row.contentType,
+          size: row.size,
+          sha256: row.digest,
+          url: urlOf(row.path, base),
+          public: isPublic,
+          uploaded_by: row.uploadedBy,
+          created_at: row.createdAt,
+          updated_at: row.updatedAt,
+        },
         etag: () => etagOf(row, isPublic),
       }
     })
   }
-
-const describeFile = (row: FileRow, isPublic: boolean, base?: string) => ({
-  path: row.path,
-  name: row.name,
-  category: row.category,
-  content_type: row.contentType,
-  size: row.size,
-  sha256: row.digest,
-  url: urlOf(row.path, base),
-  public: isPublic,
-  uploaded_by: row.uploadedBy,
-  created_at: row.createdAt,
-  updated_at: row.updatedAt,
-})
 
 export const describeCategory = ({ category, fileCount, totalSize }: Count) => ({
   category,

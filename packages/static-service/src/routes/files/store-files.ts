@@ -12,10 +12,9 @@ import {
   quotaExceeded,
   truncatedBody,
 } from '../../errors.ts'
-import { encodePath } from '../../files/file-path.ts'
+import { encodePath, nameOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../../files/media-type.ts'
-import { nameOf } from '../../files/path-segments.ts'
 import { readHttpDate } from '../../rfc9110/conditional-requests.ts'
 import { type Conditions, holds } from '../../rfc9110/entity-tags.ts'
 import { actorOf, requirePath } from '../callers.ts'

@@ -22,8 +22,7 @@ import {
   invalidPath,
   versionNotFound,
 } from '../../errors.ts'
-import { hasEncodedSlash, readDirectory } from '../../files/file-path.ts'
-import { nameOf } from '../../files/path-segments.ts'
+import { hasEncodedSlash, nameOf, readDirectory } from '../../files/file-path.ts'
 import { requireDirectory } from '../callers.ts'
 import { ifNoneMatchHeader } from '../openapi-examples.ts'
 

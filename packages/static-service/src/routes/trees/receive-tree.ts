@@ -6,10 +6,9 @@ import type { StagedBlob, StoredBlob } from '../../blobs/staged-blob.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { ContentReader } from '../../catalog/reads.ts'
 import { contentsMissing, invalidArchive, treeTooLarge } from '../../errors.ts'
-import { findPathFault, join } from '../../files/file-path.ts'
+import { findPathFault, join, nameOf, parentOf } from '../../files/file-path.ts'
 import type { NewFile } from '../../files/file-record.ts'
 import { categoryOf, contentTypeOf, headLength, typeByName } from '../../files/media-type.ts'
-import { nameOf, parentOf } from '../../files/path-segments.ts'
 import type { UploadLimits } from '../files/store-files.ts'
 
 export interface TreeLimits {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { causeOf } from '../../../src/catalog/changes/change-entry.ts'
-import { FreedContents } from '../../../src/catalog/changes/freed-contents.ts'
+import { FreedContents } from '../../../src/catalog/changes/commands.ts'
 import { LoadedFiles } from '../../../src/catalog/changes/loaded-files.ts'
 import { toFile } from '../../support/catalogs.ts'
 
