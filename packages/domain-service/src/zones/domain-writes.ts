@@ -196,7 +196,7 @@ export class DomainWrites {
       const ended = await runBatch(this.#domain, writes, {
         ...{ registrar, batch, isShared: replicas !== undefined, queue: this },
       })
-      this.#clients.pulled.clear()
+      this.#clients.endBatch()
       if (ended) onBatch(this.#domain, ended)
       if (ended) for (const check of checks) check.resolve()
       else this.#checks.push(...checks)
@@ -204,7 +204,7 @@ export class DomainWrites {
       await this.#clients.answerEnded()
       return true
     } catch (error) {
-      this.#clients.pulled.clear()
+      this.#clients.endBatch(error)
       this.#checks.push(...checks)
       this.#rejectTasks(error)
       return false

@@ -63,6 +63,16 @@ export class WaitingClients {
     else if (failures >= maxFailures) this.#giveUp(id, error)
   }
 
+  /** A batch has ended. What was not in it, though nothing else was, has an end that batches fail to record. */
+  endBatch(error?: unknown) {
+    for (const id of this.ends.keys()) {
+      const isUnrecorded = this.pulled.size === 0 || this.#failures.has(id)
+      if (this.#awaited && isUnrecorded && !this.pulled.has(id))
+        this.#countFailure(id, error, this.#awaited)
+    }
+    this.pulled.clear()
+  }
+
   /** Answers those whose changes have ended, by whichever replica. */
   async answerEnded() {
     if (!this.#awaited) return

@@ -5,6 +5,7 @@ import { BatchRecorder } from '../../../src/zones/batch/batch-recorder.ts'
 import { WriteBatch } from '../../../src/zones/batch/write-batch.ts'
 import type { QueuedWrite } from '../../../src/zones/zone-write.ts'
 import { usesPostgres } from '../../support/databases.ts'
+import { driveClock } from '../../support/drive-clock.ts'
 import { failSends } from '../../support/failing-sends.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { type Service, start } from '../../support/start.ts'
@@ -30,7 +31,7 @@ test('a write whose intent cannot be recorded is a 503, and nothing is sent; rea
 })
 
 test('a write whose outcome cannot be recorded is done, with a warning, and resolved by the next one', async () => {
-  await using service = await start()
+  await using service = await start({ clock: new FakeClock() })
   const repair = await failSends(service, 'update')
 
   const { status, body } = await add(service, 'a')
@@ -43,6 +44,25 @@ test('a write whose outcome cannot be recorded is done, with a warning, and reso
   ])
   const { body: history } = await service.call('GET', '/api/domains/example.com/dns/history')
   expect(history.history).toMatchObject([{ status: 'confirmed' }, { status: 'confirmed' }])
+})
+
+test('a write that the registrar refuses is answered, though its outcome cannot be recorded', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  const repair = await failSends(service, 'update')
+  service.sandbox.fault({
+    kind: 'error',
+    number: 2010170,
+    command: 'namecheap.domains.dns.setHosts',
+  })
+
+  const { status, body } = await driveClock(clock, service, add(service, 'a'))
+  await repair()
+  const again = await driveClock(clock, service, add(service, 'b'))
+
+  const unknown = [503, 'outcome_unknown'] // A replica asks the ledger how a write ended.
+  expect([status, body.code]).toEqual(usesPostgres ? unknown : [422, 'registrar_rejected'])
+  expect(again.status).toBe(201)
 })
 
 /** A ledger whose database is away; only these two methods are called. */
