@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 
 // `npm run backup -- <domain|static|all> <folder>`, and `restore`. Runs the command of each service; `all` covers
 // everything that `npm start` stores: both services, with the users, the admin's password and the sandbox's state.
@@ -9,16 +10,26 @@ const root = join(import.meta.dirname, '..')
 const services = ['domain', 'static']
 const startFiles = ['admin-password', 'registrar.json']
 
-const [command = '', target = '', ...rest] = process.argv.slice(2)
-const folder = rest.find((argument) => !argument.startsWith('-'))
-if (!folder || ![...services, 'all'].includes(target)) {
-  const options = command === 'backup' ? '[--verify] [--keep n] [--skip-damaged]' : '[--verify]'
-  process.stderr.write(`Usage: npm run ${command} -- <domain|static|all> <folder> ${options}\n`)
+const [command = '', ...args] = process.argv.slice(2)
+// Only which arguments are options: the command of the service checks them.
+const { tokens } = parseArgs({
+  args,
+  options: { keep: { type: 'string' } },
+  allowPositionals: true,
+  strict: false,
+  tokens: true,
+})
+const positionals = tokens.filter(({ kind }) => kind === 'positional').map(({ index }) => index)
+const options = args.filter((_, index) => !positionals.includes(index))
+const [target = '', folder = '', ...more] = positionals.map((index) => args[index] ?? '')
+if (!folder || more.length > 0 || ![...services, 'all'].includes(target)) {
+  const usage = command === 'backup' ? '[--verify] [--keep n] [--skip-damaged]' : '[--verify]'
+  process.stderr.write(`Usage: npm run ${command} -- <domain|static|all> <folder> ${usage}\n`)
   process.exit(2)
 }
-process.exit(target === 'all' ? runAll(folder) : runService(target, rest, {}))
+process.exit(target === 'all' ? runAll(folder) : runService(target, folder, {}))
 
-function runService(service: string, args: string[], env: Record<string, string>): number {
+function runService(service: string, path: string, env: Record<string, string>): number {
   const script = join(root, `packages/${service}-service/src/maintenance/data-command.ts`)
   // Under `npm start` both services share one users file outside their data directories.
   const shared = resolve('data/users.json')
@@ -26,7 +37,7 @@ function runService(service: string, args: string[], env: Record<string, string>
     !process.env.DATA_DIR && !process.env.USERS_FILE && existsSync(shared)
       ? { USERS_FILE: shared }
       : {}
-  const { status } = spawnSync(process.execPath, [script, command, ...args], {
+  const { status } = spawnSync(process.execPath, [script, command, ...options, path], {
     stdio: 'inherit',
     env: { ...process.env, ...users, ...env },
   })
@@ -37,8 +48,7 @@ function runAll(path: string): number {
   const dataDir = resolve(root, process.env.DATA_DIR || 'data')
   const [from, to] = command === 'backup' ? [dataDir, path] : [path, dataDir]
   for (const service of services) {
-    const args = rest.map((argument) => (argument === path ? join(path, service) : argument))
-    const status = runService(service, args, {
+    const status = runService(service, join(path, service), {
       DATA_DIR: join(dataDir, `${service}-service`),
       USERS_FILE: join(dataDir, 'users.json'),
     })

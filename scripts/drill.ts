@@ -7,8 +7,8 @@ import { join, resolve } from 'node:path'
 // backup to the folder, checks every byte of it, restores it elsewhere, checks what was restored, and compares its rows and
 // contents with the backup. It prints a report; the exit status is 1 where a step failed.
 
-const [service = '', folder] = process.argv.slice(2)
-if (!['domain', 'static'].includes(service) || !folder) {
+const [service = '', folder = '', ...more] = process.argv.slice(2)
+if (!['domain', 'static'].includes(service) || !/^[^-]/.test(folder) || more.length > 0) {
   process.stderr.write('Usage: npm run drill -- <domain|static> <folder of backups>\n')
   process.exit(2)
 }

@@ -417,3 +417,24 @@ test.each(['domain', 'static'])(
     expect(readdirSync(join(cwd, 'backups/snapshots', snapshot))).toContain('users.json')
   },
 )
+
+test('npm run backup: options stand before, between and after the arguments', async () => {
+  const folder = join(createFolder({}), '1')
+  const backUp = (...args: string[]) =>
+    promisify(execFile)(process.execPath, [join(root, 'scripts/backup.ts'), 'backup', ...args], {
+      env: { PATH: process.env.PATH, DATA_DIR: everything.dataDir },
+    }).catch((error) => error)
+
+  const made = [
+    await backUp('all', '--keep', '1', folder),
+    await backUp('all', folder, '--verify', '--keep=1'),
+    await backUp('--keep', '1', 'all', folder),
+  ]
+  const refused = [await backUp('all', '--keep', folder), await backUp('all', folder, 'other')]
+
+  expect(made.map(({ stderr }) => stderr)).toEqual(['', '', ''])
+  expect(refused.map(({ code }) => code)).toEqual([2, 2])
+  const kept = ['domain', 'static'].flatMap((name) => readdirSync(join(folder, name, 'snapshots')))
+  expect(kept).toHaveLength(2)
+  expect(readdirSync(folder)).toContain('admin-password')
+})
