@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
@@ -6,7 +7,7 @@ import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import { check } from '../../src/maintenance/check.ts'
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts'
 import { filesBelow, type Service, start } from '../support/start.ts'
-import { storedIn } from '../support/stored-contents.ts'
+import { digestOf, storedIn } from '../support/stored-contents.ts'
 
 const megabyte = 1_048_576
 
@@ -250,3 +251,29 @@ async function recordUntilRefused(service: Service) {
     if (status !== 201) return [status, body.code]
   }
 }
+
+test('a content is stored while the history that makes room for it gives up the same content', async () => {
+  using disk = mountSmallDisk(24)
+  expect(disk === undefined || disk.folder !== '').toBe(true)
+  if (!disk) return
+  const filler = join(disk.folder, 'filler')
+  const store = await FolderBlobStore.open(join(disk.folder, 'data'), {
+    isReferenced: async () => false,
+    onError: () => undefined,
+    dropPast: async () => {
+      store.collect([digestOf('again')])
+      rmSync(filler)
+      return 1
+    },
+  })
+  await using _ = { [Symbol.asyncDispose]: () => store.close() }
+  const { bavail, bsize } = statfsSync(disk.folder)
+  writeFileSync(filler, Buffer.alloc(bavail * bsize - megabyte))
+  await using draft = store.draft()
+  await draft.write(Buffer.from('again'))
+  await draft.seal()
+
+  const { digest } = await draft.keep()
+
+  expect(store.readNow(digest)?.toString()).toBe('again')
+})

@@ -121,16 +121,16 @@ export class FolderBlobStore implements BlobStore {
   }
 
   #storeSmall(digest: string, bytes: Uint8Array) {
-    return this.#leaseStored(digest, async () => {
-      await this.#space.demandForRow()
-      await this.small.store(digest, 'identity', bytes)
+    return this.#leaseStored(digest, {
+      demand: () => this.#space.demandForRow(),
+      store: () => this.small.store(digest, 'identity', bytes),
     })
   }
 
   #storeFile(file: string, blob: StoredBlob) {
-    return this.#leaseStored(blob.digest, async () => {
-      await this.#space.demandForFile()
-      return this.#large.publish(file, blob)
+    return this.#leaseStored(blob.digest, {
+      demand: () => this.#space.demandForFile(),
+      store: () => this.#large.publish(file, blob),
     })
   }
 
@@ -240,14 +240,19 @@ export class FolderBlobStore implements BlobStore {
     return Math.max(length, this.#staged.size)
   }
 
-  // Leased until the returned function is called, which collects the content if no file refers to it.
-  async #leaseStored(digest: string, store: () => Promise<void>) {
+  // Leased until the returned function is called, which collects the content if no file refers to it. Room is demanded before
+  // the digest's turn: it waits for removals, of which one may wait for that turn.
+  async #leaseStored(
+    digest: string,
+    { demand, store }: { demand: () => Promise<void>; store: () => Promise<void> },
+  ) {
     const release = this.#leases.acquire(digest)
     const end = (isReferenced: boolean) => {
       release()
       if (this.#lostWhileLeased.delete(digest) || !isReferenced) this.collect([digest])
     }
     try {
+      await demand()
       await this.#leases.run(digest, store)
       return end
     } catch (error) {
