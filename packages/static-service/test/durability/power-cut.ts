@@ -103,8 +103,11 @@ async function writeUntilCut({ disk, dataDir, backup }: Cutting, writers: Writer
     program.child.kill('SIGKILL')
   }
   const resuming = resumeUntilGone(program, token)
-  const count = await writeUntilKilled(program, { token, writers }, { kill: cut, withinMs: 2500 })
-  await program.kill()
+  const count = await writeUntilKilled(
+    program,
+    { token, writers },
+    { kill: cut, withinMs: 2500 },
+  ).finally(() => program.kill())
   const { status } = await backingUp
   disk.remount()
   return { count, upload: await resuming, isBackedUp: status === 0 }

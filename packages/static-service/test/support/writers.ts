@@ -67,7 +67,8 @@ export async function writeUntilGone(
     try {
       await change({ program, token, writer })
     } catch (error) {
-      if (!isHangUp(error)) throw error
+      if (!isHangUp(error))
+        throw new Error(`${change.name}:\n${faultsOf(program)}`, { cause: error })
       writer.interrupted.push(change.name)
       return count
     }
@@ -147,6 +148,15 @@ async function look(service: Askable, writer: Writer): Promise<State[]> {
   }
   return seen
 }
+
+/** What a service has logged as warnings and errors. */
+const faultsOf = (program: Program) =>
+  program
+    .output()
+    .split('\n')
+    .filter((line) => !line.startsWith('{"level":"info"'))
+    .slice(-50)
+    .join('\n')
 
 const isHangUp = (error: unknown) =>
   error instanceof Error &&
