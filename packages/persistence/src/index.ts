@@ -33,7 +33,7 @@ export type { Transaction } from './postgres/transaction.ts'
 export { FileView, updateFile } from './shared-file.ts'
 export { isUniqueViolation, type Migrations, type Sql, type SqlTransaction } from './sql/sql.ts'
 export { SqliteSql } from './sql/sqlite.ts'
-export { DatabaseFiles, type SqliteOptions } from './sql/sqlite-connection.ts'
+export type { SqliteOptions } from './sql/sqlite-connection.ts'
 export {
   bytes,
   type Dialect,

@@ -79,33 +79,14 @@ export class Connection implements SqlTransaction {
 }
 
 /**
- * The files of an open database, by device and inode. SQLite goes on writing to files that were deleted or replaced, and
- * what it commits to them is lost.
+ * Returns a function that names the file of an open database that was deleted or replaced since, by device and inode, if any:
+ * SQLite goes on writing to such a file, and what it commits is lost. The write-ahead log exists once the database has been
+ * read.
  */
-export class DatabaseFiles {
-  readonly #identities: Map<string, string>
-
-  /** The write-ahead log exists once the database has been read. */
-  constructor(file: string) {
-    const paths = [file, `${file}-wal`, `${file}-shm`]
-    this.#identities = new Map(paths.map((path) => [path, identityOf(path)]))
-  }
-
-  get areIntact(): boolean {
-    return this.#changed === undefined
-  }
-
-  /** @throws {DatabaseUnavailableError} where one is not the file that was opened. */
-  check(): void {
-    const changed = this.#changed
-    if (changed !== undefined)
-      throw new DatabaseUnavailableError(new Error(`${changed} was deleted or replaced`))
-  }
-
-  get #changed(): string | undefined {
-    for (const [path, identity] of this.#identities) if (identityOf(path) !== identity) return path
-    return undefined
-  }
+export function watchFiles(file: string): () => string | undefined {
+  const paths = [file, `${file}-wal`, `${file}-shm`]
+  const identities = paths.map(identityOf)
+  return () => paths.find((path, at) => identityOf(path) !== identities[at])
 }
 
 function identityOf(path: string): string {

@@ -4,11 +4,11 @@ import { DatabaseFullError, DatabaseUnavailableError, DataDirError } from '../er
 import type { Migrations, Sql, SqlTransaction } from './sql.ts'
 import {
   Connection,
-  DatabaseFiles,
   defaultBusyTimeoutMs,
   type SqliteOptions,
   target,
   translateSqliteError,
+  watchFiles,
 } from './sqlite-connection.ts'
 import { render, type Statement } from './statement.ts'
 
@@ -34,7 +34,7 @@ export class SqliteSql implements Sql {
   readonly dialect = 'sqlite'
   readonly #options: SqliteOptions
   readonly #writer: Connection
-  readonly #files: DatabaseFiles
+  readonly #findReplaced: () => string | undefined
   readonly #timer: NodeJS.Timeout
   #reader: Connection | undefined
   /** Of an earlier snapshot. */
@@ -54,7 +54,7 @@ export class SqliteSql implements Sql {
     all: <Row>(statement: Statement) => this.#read(statement, readAll<Row>, 'NORMAL'),
     get: <Row>(statement: Statement) => this.#read(statement, readFirst<Row>, 'NORMAL'),
     run: (statement) => this.unsynced.transaction((transaction) => transaction.run(statement)),
-    transaction: (work) => this.#transact(work, 'NORMAL'),
+    transaction: (work) => this.transaction(work, 'NORMAL'),
     snapshot: (work) => this.snapshot(work),
   }
 
@@ -67,9 +67,9 @@ export class SqliteSql implements Sql {
     // From now on locks of other processes are waited for between attempts, while other requests go on.
     database.pragma('busy_timeout = 0')
     database.exec('select 1 from sqlite_schema')
-    this.#files = new DatabaseFiles(options.file)
+    this.#findReplaced = watchFiles(options.file)
     this.#timer = setInterval(() => {
-      this.#isIntact = this.#files.areIntact
+      this.#isIntact = this.#findReplaced() === undefined
     }, checkMs).unref()
   }
 
@@ -107,13 +107,9 @@ export class SqliteSql implements Sql {
     return this.transaction((transaction) => transaction.run(statement))
   }
 
-  transaction<T>(work: (transaction: SqlTransaction) => Promise<T>): Promise<T> {
-    return this.#transact(work, 'FULL')
-  }
-
-  #transact<T>(
+  transaction<T>(
     work: (transaction: SqlTransaction) => Promise<T>,
-    synchronous: Synchronous,
+    synchronous: Synchronous = 'FULL',
   ): Promise<T> {
     const { busyTimeoutMs = defaultBusyTimeoutMs } = this.#options
     // The time in the queue counts, so that a lock of another process delays every write by one time limit at most.
@@ -183,7 +179,7 @@ export class SqliteSql implements Sql {
       throw translateSqliteError(error)
     }
     // Such as `insert … returning`.
-    return this.#transact(readFromWriter, synchronous)
+    return this.transaction(readFromWriter, synchronous)
   }
 
   #openReader() {
@@ -200,12 +196,10 @@ export class SqliteSql implements Sql {
 
   /** @throws {DatabaseUnavailableError} */
   #checkFiles() {
-    try {
-      this.#files.check()
-    } catch (error) {
-      this.#isIntact = false
-      throw error
-    }
+    const replaced = this.#findReplaced()
+    if (replaced === undefined) return
+    this.#isIntact = false
+    throw new DatabaseUnavailableError(new Error(`${replaced} was deleted or replaced`))
   }
 
   #noteFailure(error: unknown): unknown {
