@@ -168,16 +168,18 @@ export class StagingFile {
     this.#batchBytes = 0
     const length = batch.reduce((sum, chunk) => sum + chunk.length, 0)
     this.#writing = this.#writing
-      .then(() => this.#writeBatch(handle, batch))
+      .then(() => this.#writeBatch(handle, batch, length))
       .catch((error) => this.#fail(error))
       .finally(() => this.#hold(-length))
   }
 
   // Room is made before: a content that took the last of it would leave the databases none to remove others.
-  async #writeBatch(handle: FileHandle, batch: Buffer[]) {
-    if (batch.length === 0) return
+  async #writeBatch(handle: FileHandle, batch: Buffer[], length: number) {
+    if (length === 0) return
     await this.#options.memory.demandRoom()
-    await writeAll(handle, batch)
+    const { bytesWritten } = await handle.writev(batch)
+    // One call may take fewer than it was given.
+    if (bytesWritten < length) await writeWhole(handle, Buffer.concat(batch).subarray(bytesWritten))
   }
 
   // Flushed while bytes still arrive, so that little is left to wait for at the end.
@@ -213,13 +215,6 @@ export class StagingFile {
 const batchBytes = 1_048_576
 
 const defaultStagingBytes = 33_554_432
-
-/** Writes all bytes of these buffers: one call may take fewer than it was given. */
-async function writeAll(handle: FileHandle, buffers: Buffer[]): Promise<void> {
-  const { bytesWritten } = await handle.writev(buffers)
-  const length = buffers.reduce((sum, buffer) => sum + buffer.length, 0)
-  if (bytesWritten < length) await writeWhole(handle, Buffer.concat(buffers).subarray(bytesWritten))
-}
 
 export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<void> {
   for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at)).bytesWritten

@@ -70,7 +70,7 @@ export abstract class Catalog extends Queries {
   constructor(database: Sql, { history }: CatalogOptions) {
     super(database)
     this.database = database
-    this.#commits = new GroupCommit((commands) => this.#commit(commands), {
+    this.#commits = new GroupCommit(this.#commit, {
       isOutage: (error) =>
         error instanceof DatabaseUnavailableError ||
         (error instanceof HttpError && error.status === 503),
@@ -265,7 +265,7 @@ export abstract class Catalog extends Queries {
   }
 
   // Listeners run before any caller of the group is answered.
-  async #commit(commands: CatalogCommand[]): Promise<Outcome[]> {
+  readonly #commit = async (commands: CatalogCommand[]): Promise<Outcome[]> => {
     const outcomes = await this.commit(commands)
     for (const outcome of outcomes) {
       if ('error' in outcome) continue

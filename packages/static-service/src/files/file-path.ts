@@ -83,7 +83,8 @@ export type PathFault =
 export function findPathFault(path: string): PathFault | undefined {
   const segments = path.split('/')
   const [first = ''] = segments
-  const reason = wholeFault(path, segments.length) ?? firstOf(segments, segmentFault)
+  const reason =
+    wholeFault(path, segments.length) ?? segments.map(segmentFault).find((fault) => fault)
   if (reason) return { code: 'invalid_path', reason }
   return reserved.has(first) ? { code: 'reserved_path', segment: first } : undefined
 }
@@ -105,14 +106,6 @@ function segmentFault(segment: string): string | undefined {
   return Buffer.byteLength(segment) > maxSegmentBytes
     ? `a segment has more than ${maxSegmentBytes} bytes`
     : undefined
-}
-
-function firstOf(segments: string[], find: (segment: string) => string | undefined) {
-  for (const segment of segments) {
-    const fault = find(segment)
-    if (fault) return fault
-  }
-  return undefined
 }
 
 // Backslash, C0 and C1 controls, DEL, and bidirectional embeddings, overrides and isolates (UAX 9).

@@ -53,7 +53,7 @@ export class ContentCache {
     this.#chunks = new ChunkMemory(2 * share)
     this.#contents = new LruLoader(memoryBytes - 4 * share, (content) => content.length)
     // It precedes the response to the change.
-    catalog.onChange((paths) => this.#files.invalidate(paths))
+    catalog.onChange(this.#files.invalidate)
     compressor.onForm((digest) => this.#codings.invalidate([digest]))
   }
 

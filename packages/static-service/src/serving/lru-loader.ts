@@ -52,7 +52,7 @@ export class LruLoader<Value extends object> {
   }
 
   /** Drops the values of these keys, or of all. */
-  invalidate(keys: readonly string[] | 'all') {
+  readonly invalidate = (keys: readonly string[] | 'all'): void => {
     if (keys === 'all') {
       this.#cached.clear()
       this.#loading.clear()

@@ -12,7 +12,7 @@ import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import type { BlobStore, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
 import type { ContentHash } from '../hashing.ts'
 import type { VerifiedContents } from '../integrity.ts'
-import { StagedBlob, type StoredBlob } from '../staged-blob.ts'
+import { StagedBlob } from '../staged-blob.ts'
 import { StagingFile, StagingMemory } from '../staging-file.ts'
 import { blobDatabaseName } from './blob-database.ts'
 import { DurableDirectories, listFiles, listShards, openDirectories } from './data-directories.ts'
@@ -95,8 +95,16 @@ export class FolderBlobStore implements BlobStore {
       ...{ file, arrived },
       isFlushed: true,
       memory: this.#memory,
-      storeSmall: (digest, bytes) => this.#storeSmall(digest, bytes),
-      storeFile: (file, blob) => this.#storeFile(file, blob),
+      storeSmall: (digest, bytes) =>
+        this.#leaseStored(digest, {
+          demand: () => this.#space.demandForRow(),
+          store: () => this.small.store(digest, 'identity', bytes),
+        }),
+      storeFile: (file, blob) =>
+        this.#leaseStored(blob.digest, {
+          demand: () => this.#space.demandForFile(),
+          store: () => this.#large.publish(file, blob),
+        }),
       onEnd: () => this.#staged.delete(file),
     })
   }
@@ -118,20 +126,6 @@ export class FolderBlobStore implements BlobStore {
   async discardOthers(ids: Set<string>): Promise<void> {
     for (const id of await readdir(join(this.#dataDir, 'uploads')))
       if (!ids.has(id)) await this.discard(id)
-  }
-
-  #storeSmall(digest: string, bytes: Uint8Array) {
-    return this.#leaseStored(digest, {
-      demand: () => this.#space.demandForRow(),
-      store: () => this.small.store(digest, 'identity', bytes),
-    })
-  }
-
-  #storeFile(file: string, blob: StoredBlob) {
-    return this.#leaseStored(blob.digest, {
-      demand: () => this.#space.demandForFile(),
-      store: () => this.#large.publish(file, blob),
-    })
   }
 
   async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {

@@ -6,7 +6,6 @@ import {
   now,
   OutcomeUnknownError,
   type Sql,
-  type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
@@ -66,6 +65,7 @@ export class ChangeGroups {
   #sliceFiles: number
   readonly #limits: SliceLimits
   readonly #history: HistoryRules
+  readonly #keeps: Group['keeps']
   readonly #quota: number | undefined
 
   constructor({
@@ -81,6 +81,8 @@ export class ChangeGroups {
     this.#reserve = reserve
     this.#limits = limits
     this.#history = history
+    const { keepDays, keepVersions } = history
+    this.#keeps = keepDays > 0 ? 'all' : keepVersions > 0 ? 'versions' : 'none'
     this.#quota = quotaBytes
     this.#sliceFiles = limits.sliceFiles
   }
@@ -128,42 +130,23 @@ export class ChangeGroups {
 
   #transact(commands: CatalogCommand[], keeps = this.#keeps): Promise<Outcome[]> {
     return this.#sql.transaction(async (transaction) => {
-      const group = await this.#begin(transaction, commands, keeps)
+      const contents = this.#contents
+      // A statement of its own: the next ones see what the previous holder of the lock committed.
+      const locked = await transaction.get<{ nowMs: number }>(lockCatalog)
+      if (!locked) throw new Error('a query without a table has no row')
+      const digests = contents ? commands.flatMap(digestsOf) : []
+      const group: Group = {
+        ...{ transaction, nowMs: locked.nowMs, keeps, quota: this.#quota, pruned: [] },
+        missing:
+          (digests.length > 0 && (await contents?.findMissing(transaction, digests))) || new Set(),
+        references: new Map(),
+      }
       const outcomes = await this.#apply(group, commands)
-      const { added, freed } = select(group.references)
-      if (added.length + freed.length > 0)
-        await this.#contents?.apply(transaction, { added, freed })
+      if (contents) await applyReferences(contents, group)
       const last = outcomes.findLast((outcome) => 'value' in outcome)
       if (last && group.pruned.length > 0) last.freed = [...(last.freed ?? []), ...group.pruned]
       return outcomes
     })
-  }
-
-  get #keeps(): Group['keeps'] {
-    const { keepDays, keepVersions } = this.#history
-    if (keepDays > 0) return 'all'
-    return keepVersions > 0 ? 'versions' : 'none'
-  }
-
-  async #begin(
-    transaction: SqlTransaction,
-    commands: CatalogCommand[],
-    keeps: Group['keeps'],
-  ): Promise<Group> {
-    // A statement of its own: the next ones see what the previous holder of the lock committed.
-    const locked = await transaction.get<{ nowMs: number }>(lockCatalog)
-    if (!locked) throw new Error('a query without a table has no row')
-    const digests = commands.flatMap(digestsOf)
-    const missing = digests.length > 0 && (await this.#contents?.findMissing(transaction, digests))
-    return {
-      transaction,
-      nowMs: locked.nowMs,
-      keeps,
-      quota: this.#quota,
-      pruned: [],
-      missing: missing || new Set(),
-      references: new Map(),
-    }
   }
 
   async #apply(group: Group, commands: CatalogCommand[]): Promise<Outcome[]> {
@@ -247,15 +230,13 @@ function reasonOf({ kind, actor }: FileCommand): ChangeCause {
   return causeOf(actor, kind === 'moveFiles' ? 'move' : 'delete')
 }
 
-function select(references: Group['references']) {
-  const digests = (isWanted: (before: boolean, after: boolean) => boolean) =>
-    [...references].flatMap(([digest, { before, after }]) =>
-      isWanted(before, after) ? [digest] : [],
-    )
-  return {
-    added: digests((before, after) => !before && after),
-    freed: digests((before, after) => before && !after),
-  }
+async function applyReferences(contents: ContentTransaction, { transaction, references }: Group) {
+  const { added = [], freed = [] } = Object.groupBy(references, ([, { before, after }]) =>
+    before === after ? 'same' : after ? 'added' : 'freed',
+  )
+  const digests = (some: typeof added) => some.map(([digest]) => digest)
+  if (added.length + freed.length > 0)
+    await contents.apply(transaction, { added: digests(added), freed: digests(freed) })
 }
 
 function pathsOf(command: CatalogCommand): string[] {

@@ -8,7 +8,13 @@ import { among, insertInto, pieces, stateTypes } from '../records.ts'
 import type { Target } from './apply-command.ts'
 import { appendFileEvents } from './file-events.ts'
 import type { Group } from './load-files.ts'
-import type { FileChange, LoadedFiles, StoredFile } from './loaded-files.ts'
+import type {
+  BlobReferences,
+  CategoryCounts,
+  DirectoryCounts,
+  FileChange,
+  StoredFile,
+} from './loaded-files.ts'
 import { dropOldest, loseFiles } from './prune-past.ts'
 import type { TrackedRows } from './tracked-rows.ts'
 
@@ -16,9 +22,9 @@ import type { TrackedRows } from './tracked-rows.ts'
 export async function writeChanges(group: Group, { table, dates }: Target): Promise<void> {
   const { transaction, references, quota, keeps } = group
   await writeFiles(transaction, table.files)
-  await writeDirectories(transaction, table)
-  await writeBlobs(transaction, table)
-  await writeCategories(transaction, table)
+  await writeRows(transaction, table.directories, directoryRows)
+  await writeRows(transaction, table.blobs, blobRows)
+  await writeRows(transaction, table.categories, categoryRows)
   await recordChanges(transaction, table.changes)
   await transaction.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
     last_changed_at = ${dates.latest}, stored_size = ${table.storedSize}, past_size = ${table.pastSize}`)
@@ -103,56 +109,63 @@ const recordOf = (file: StoredFile) => ({
   change_id: file.changeId,
 })
 
-const storeDirectories = insertInto(
-  'directories',
-  {
-    ...{ path: 'text', parent: 'text', name: 'text' },
-    ...{ children: 'bigint', file_count: 'bigint', total_size: 'bigint' },
-  },
-  `on conflict (path) ${setAll(['children', 'file_count', 'total_size'])}`,
-)
+/** How the rows of a table are removed by their key, and stored. */
+interface RowTable<Row> {
+  table: string
+  key: string
+  store: ReturnType<typeof insertInto>
+  recordOf: (row: Row) => object
+}
 
-async function writeDirectories(transaction: SqlTransaction, { directories }: LoadedFiles) {
-  const { removed, stored } = split(directories)
-  for (const some of pieces(removed)) {
-    await transaction.run(sql`delete from ${name('directories')} where path ${among(some)}`)
-  }
-  const rows = stored.map(({ path, children, files, bytes }) => ({
+const directoryRows: RowTable<DirectoryCounts> = {
+  ...{ table: 'directories', key: 'path' },
+  store: insertInto(
+    'directories',
+    {
+      ...{ path: 'text', parent: 'text', name: 'text' },
+      ...{ children: 'bigint', file_count: 'bigint', total_size: 'bigint' },
+    },
+    `on conflict (path) ${setAll(['children', 'file_count', 'total_size'])}`,
+  ),
+  recordOf: ({ path, children, files, bytes }) => ({
     ...{ path, parent: path === '' ? null : parentOf(path), name: nameOf(path) },
     ...{ children, file_count: files, total_size: bytes },
-  }))
-  await storeDirectories(transaction, rows)
+  }),
 }
 
-const storeBlobs = insertInto(
-  'blobs',
-  { digest: 'text', size: 'bigint', refs: 'bigint', past: 'bigint' },
-  `on conflict (digest) ${setAll(['refs', 'past'])}`,
-)
-
-async function writeBlobs(transaction: SqlTransaction, { blobs }: LoadedFiles) {
-  const { removed, stored } = split(blobs)
-  for (const some of pieces(removed)) {
-    await transaction.run(sql`delete from ${name('blobs')} where digest ${among(some)}`)
-  }
-  await storeBlobs(transaction, stored)
+const blobRows: RowTable<BlobReferences> = {
+  ...{ table: 'blobs', key: 'digest' },
+  store: insertInto(
+    'blobs',
+    { digest: 'text', size: 'bigint', refs: 'bigint', past: 'bigint' },
+    `on conflict (digest) ${setAll(['refs', 'past'])}`,
+  ),
+  recordOf: (row) => row,
 }
 
-const storeCategories = insertInto(
-  'categories',
-  { category: 'text', file_count: 'bigint', total_size: 'bigint' },
-  `on conflict (category) ${setAll(['file_count', 'total_size'])}`,
-)
+const categoryRows: RowTable<CategoryCounts> = {
+  ...{ table: 'categories', key: 'category' },
+  store: insertInto(
+    'categories',
+    { category: 'text', file_count: 'bigint', total_size: 'bigint' },
+    `on conflict (category) ${setAll(['file_count', 'total_size'])}`,
+  ),
+  recordOf: ({ category, files, bytes }) => ({ category, file_count: files, total_size: bytes }),
+}
 
-async function writeCategories(transaction: SqlTransaction, { categories }: LoadedFiles) {
-  const { removed, stored } = split(categories)
-  if (removed.length > 0) {
-    await transaction.run(sql`delete from ${name('categories')} where category ${among(removed)}`)
-  }
-  const rows = stored.map(({ category, files, bytes }) => ({
-    ...{ category, file_count: files, total_size: bytes },
-  }))
-  await storeCategories(transaction, rows)
+async function writeRows<Row>(
+  transaction: SqlTransaction,
+  rows: TrackedRows<Row>,
+  { table, key, store, recordOf }: RowTable<Row>,
+) {
+  const changes = rows.changes()
+  const removed = changes.flatMap(({ key, after }) => (after === undefined ? key : []))
+  for (const some of pieces(removed))
+    await transaction.run(sql`delete from ${name(table)} where ${sql([key])} ${among(some)}`)
+  await store(
+    transaction,
+    changes.flatMap(({ after }) => (after === undefined ? [] : recordOf(after))),
+  )
 }
 
 // A slice adds to the entry of its change.
@@ -198,12 +211,4 @@ function stateOf(row: StoredFile | undefined): string | null {
   const { digest, size, contentType, category, updatedAt } = row
   const state: RecordedState = { digest, size, contentType, category, updatedAt }
   return JSON.stringify(state)
-}
-
-function split<Row>(rows: TrackedRows<Row>): { removed: string[]; stored: Row[] } {
-  const changes = rows.changes()
-  return {
-    removed: changes.flatMap(({ key, after }) => (after === undefined ? [key] : [])),
-    stored: changes.flatMap(({ after }) => (after === undefined ? [] : [after])),
-  }
 }

@@ -33,7 +33,7 @@ export function createRecordCache(catalog: Catalog, memoryBytes: number): Record
     memoryBytes,
     ({ etag, json }) => etag.length + json.length,
   )
-  catalog.onChange((paths) => records.invalidate(paths))
+  catalog.onChange(records.invalidate)
   return records
 }
 
