@@ -1,8 +1,7 @@
 import type { CompressedCoding, ContentCoding } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
-import type { ContentHash } from './hashing.ts'
 import type { VerifiedContents } from './integrity.ts'
-import type { StagedBlob } from './staged-blob.ts'
+import type { ContentHash, StagedBlob } from './staged-blob.ts'
 
 /**
  * Contents by their SHA-256 digest, each stored once, with their compressed forms. A content exists while a file refers

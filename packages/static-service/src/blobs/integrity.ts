@@ -1,7 +1,10 @@
+import { hash as hashOnce } from 'node:crypto'
+import { promisify } from 'node:util'
+import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
 import type { FileRow } from '../files/file-record.ts'
 import type { ContentCoding } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
-import { ContentHash, hashBytes } from './hashing.ts'
+import { ContentHash } from './staged-blob.ts'
 
 /** A stored content that has its digest, and the stamp that identifies its bytes as they are now. */
 export interface VerifiedContent {
@@ -55,6 +58,30 @@ export class IntegrityProofs {
     if (coding === 'identity') return (await hashBlob(blob)).digest === row.digest
     return this.areRight(await blob.read(0, blob.size), row, coding)
   }
+}
+
+/**
+ * SHA-256 digest of decoded bytes; undefined if they cannot be decoded. Decodes in the thread pool, to at most `size` bytes;
+ * hashes on this thread.
+ */
+export async function hashBytes(
+  bytes: Buffer,
+  coding: ContentCoding,
+  size: number,
+): Promise<string | undefined> {
+  if (coding === 'identity') return hashOnce('sha256', bytes)
+  try {
+    // Bounded: damaged bytes could decode to any size.
+    return hashOnce('sha256', await decode[coding](bytes, { maxOutputLength: Math.max(size, 1) }))
+  } catch {
+    return undefined
+  }
+}
+
+const decode = {
+  br: promisify(brotliDecompress),
+  zstd: promisify(zstdDecompress),
+  gzip: promisify(gunzip),
 }
 
 /** The hash of all bytes, read in pieces. */

@@ -1,13 +1,41 @@
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { headLength } from '../files/media-type.ts'
 import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { maxSmallBytes } from './blob-path.ts'
-import { ContentHash } from './hashing.ts'
 import { StagingFile, type StagingMemory } from './staging-file.ts'
 
 /** A stored content: its SHA-256 digest in hex, and its size in bytes. */
 export interface StoredBlob {
   digest: string
   size: number
+}
+
+/** SHA-256 of a content as it arrives, and its first bytes, from which a media type can be detected. */
+export class ContentHash {
+  readonly #hash = createHash('sha256')
+  #head = Buffer.alloc(0)
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  get head(): Buffer {
+    return this.#head
+  }
+
+  /** In hex, of the bytes so far. */
+  get digest(): string {
+    return this.#hash.copy().digest('hex')
+  }
+
+  update(chunk: Buffer): void {
+    this.#hash.update(chunk)
+    this.#size += chunk.length
+    const missing = headLength - this.#head.length
+    if (missing > 0) this.#head = Buffer.concat([this.#head, chunk.subarray(0, missing)])
+  }
 }
 
 /** `isReferenced`: a file has referred to the content since. */

@@ -5,9 +5,8 @@ import { BytesLost } from '../../errors.ts'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import { openFile } from '../blob-reader.ts'
 import type { ResumableBlob } from '../blob-store.ts'
-import type { ContentHash } from '../hashing.ts'
 import { hashBlob } from '../integrity.ts'
-import type { StagedBlob } from '../staged-blob.ts'
+import type { ContentHash, StagedBlob } from '../staged-blob.ts'
 import type { StagingFile } from '../staging-file.ts'
 
 interface Dependencies {
