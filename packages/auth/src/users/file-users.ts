@@ -1,6 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { describeIssue, StartRefusedError } from '@domains-and-files/http'
-import { FileView, updateFile } from '@domains-and-files/persistence'
+import { updateFile } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { makeDummyHash } from '../login/password.ts'
 import { changeUsers, isActive, User, UserList, Username, type Users } from './user.ts'
@@ -25,7 +25,7 @@ class InvalidUsersFile extends StartRefusedError {
 export class FileUsers implements Users {
   readonly name: string
   readonly #report: (error: Error) => void
-  #view: FileView<Content> | undefined
+  #version: ReturnType<typeof versionOf> | undefined
   #last: Content | undefined
 
   /** `report` receives each fault once while the file is looked at, not those that `list` and `update` throw. */
@@ -62,17 +62,29 @@ export class FileUsers implements Users {
   }
 
   get #content(): Content {
-    this.#view ??= new FileView(this.name, () => this.#read())
-    return this.#view.current
-  }
-
-  #read(): Content {
+    // A stat costs microseconds. A watch can miss changes in mounted directories.
+    const version = versionOf(this.name)
     const before = this.#last
+    if (before && version.id === this.#version?.id && !this.#version.isRecent) return before
+    this.#version = version // Taken before reading: the next look-up then sees a change in between.
     const content = readLeniently(this.name, before)
     const { fault } = content
     if (fault !== undefined && fault !== before?.fault) this.#report(new Error(fault))
     this.#last = content
     return content
+  }
+}
+
+// A file may change twice within one clock tick, so a recent one is read again although its times are equal.
+const recentMs = 50
+
+function versionOf(file: string) {
+  try {
+    // Not as bigints, which take longer: these times are exact to less than a microsecond.
+    const { ino, size, mtimeMs, ctimeMs } = statSync(file)
+    return { id: `${ino} ${size} ${mtimeMs} ${ctimeMs}`, isRecent: Date.now() - ctimeMs < recentMs }
+  } catch {
+    return { id: 'unreadable', isRecent: false } // Reading it gives the reason.
   }
 }
 

@@ -116,6 +116,21 @@ test('a change of the same length is seen at the next look-up', async () => {
   expect(roles).toEqual(['viewer', 'editor', 'viewer', 'editor'])
 })
 
+test('each of several versions that follow at once is seen at the next look-up', async () => {
+  await using opened = await open()
+  const roles = []
+
+  for (const role of ['admin', 'editor', 'viewer', 'editor'] as const) {
+    await writeFile(opened.file, JSON.stringify({ users: [{ ...adam, role }] }))
+    for (const _ of [1, 2]) roles.push((await opened.users.find('adam'))?.role)
+  }
+
+  expect(roles).toEqual([
+    ...['admin', 'admin', 'editor', 'editor'],
+    ...['viewer', 'viewer', 'editor', 'editor'],
+  ])
+})
+
 test('a replaced file is seen at the next look-up', async () => {
   await using opened = await open()
 

@@ -32,17 +32,18 @@ export function recordsOf(columns: Columns) {
 export function insertInto(table: string, columns: Columns, onConflict = '') {
   const names = Object.keys(columns)
   const records = recordsOf(columns)
+  const into = sql`insert into ${name(table)} (${text(names.join(', '))})`
+  const columnsOf = text(`select ${names.join(', ')} from`)
   const marks = text(`values (${names.map(() => '?').join(', ')})`)
+  const otherwise = text(onConflict)
   const valuesOf = (row: object) => names.map((key) => Reflect.get(row, key))
   return async (transaction: SqlTransaction, rows: readonly object[]): Promise<void> => {
     for (const some of pieces(rows)) {
       const values =
         transaction.dialect === 'sqlite'
           ? sql`${marks}${eachRow(some.map(valuesOf))}`
-          : sql`select ${text(names.join(', '))} from ${records(some)}`
-      await transaction.run(
-        sql`insert into ${name(table)} (${text(names.join(', '))}) ${values} ${text(onConflict)}`,
-      )
+          : sql`${columnsOf} ${records(some)}`
+      await transaction.run(sql`${into} ${values} ${otherwise}`)
     }
   }
 }
