@@ -14,6 +14,7 @@ import type {
   ChangeOutcome,
   ChangeRequest,
   ChangeSummary,
+  Snapshot,
   StoredProblem,
 } from './change.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
@@ -144,14 +145,17 @@ export async function endUnsent(
   return true
 }
 
-/** Stores what these changes do, and their zones. */
+/** Stores what these changes do, with their zones and further ones; sets further columns of each. */
 export async function storeEffects(
   transaction: SqlTransaction,
   effects: (ChangeEffect & { id: number })[],
+  { zones = [], set = sql`` }: { zones?: Snapshot[]; set?: Statement } = {},
 ) {
+  await putZones(transaction, [
+    ...zones,
+    ...effects.flatMap(({ before, after }) => [before, after]),
+  ])
   if (effects.length === 0) return
-  const zones = effects.flatMap(({ before, after }) => [before, after])
-  await putZones(transaction, zones)
   const rows: Statement[] = []
   const nextSlice = slices()
   for (const { id, before, after, warnings } of effects) {
@@ -166,7 +170,7 @@ export async function storeEffects(
     rows.push(sql`(cast(${id} as bigint), ${join(values)})`)
   }
   // Columns of a list of values have these names in both databases.
-  await transaction.run(sql`update ${changes} set before = effect.column2, after = effect.column3,
+  await transaction.run(sql`update ${changes} set ${set} before = effect.column2, after = effect.column3,
       email_type_before = effect.column4, email_type_after = effect.column5, warnings = effect.column6,
       summary = effect.column7
     from (values ${join(rows)}) as effect where changes.id = effect.column1`)

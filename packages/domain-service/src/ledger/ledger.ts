@@ -244,8 +244,12 @@ export class Ledger extends ChangeHistory {
     const lease = this.#replicas?.leases.current(domain)
     if (this.#replicas && !lease) throw leaseLost(domain)
     const isEarlier = lease ? sql`coalesce(claim_fence, 0) < ${lease.fence}` : sql`1 = 1`
-    await this.#unsynced.run(sql`update ${changes} set ${putBack(lease ? this.#isAbandoned : sql`1 = 0`)}
-      where domain = ${domain} and ${isEarlier} and ${isUnsent}`)
+    const isLeft = sql`domain = ${domain} and ${isEarlier} and ${isUnsent}`
+    // Mostly nothing is: then there is nothing to commit.
+    if (!(await this.sql.get(sql`select 1 from ${changes} where ${isLeft} limit 1`))) return
+    await this.#unsynced.run(
+      sql`update ${changes} set ${putBack(lease ? this.#isAbandoned : sql`1 = 0`)} where ${isLeft}`,
+    )
   }
 
   /** Deletes changes that ended before this moment, and zones that nothing refers to. */

@@ -31,8 +31,6 @@ export const hasEither = (domain: string, one: Statement, other: Statement) =>
 
 /** Records the intent of a send and of its changes. */
 export async function startSend(transaction: SqlTransaction, send: SendIntent) {
-  const zones = send.intents.flatMap(({ before, after }) => [before, after])
-  await putZones(transaction, [send.base, send.zone, ...zones])
   const row = await transaction.get<{ id: number }>(sql`
     insert into ${sends} (domain, state, base, zone, started_at)
     values (${send.domain}, 'open', ${zoneDigest(send.base)}, ${zoneDigest(send.zone)}, ${now}) returning id`)
@@ -46,9 +44,10 @@ export async function startSend(transaction: SqlTransaction, send: SendIntent) {
   for (const { id: known, request } of send.intents)
     changeIds.push(known ?? (await insertChange(transaction, request, own)).id)
   const effects = send.intents.map((intent, at) => ({ ...intent, id: changeIds[at] ?? 0 }))
-  await storeEffects(transaction, effects)
-  await transaction.run(sql`update ${changes} set status = 'sending', sent_at = coalesce(sent_at, ${now}),
-    send_id = ${id} where id in (${list(changeIds)})`)
+  await storeEffects(transaction, effects, {
+    zones: [send.base, send.zone],
+    set: sql`status = 'sending', sent_at = coalesce(sent_at, ${now}), send_id = ${id},`,
+  })
   return { id, changeIds }
 }
 

@@ -53,7 +53,7 @@ export async function runBatch(
     if (!calls) return undefined
     const batch = new WriteBatch(dependencies, { calls, recorder, domain: domain.name })
     await batch.read()
-    const taken = await claim(domain, writes, await gather(writes, options), dependencies)
+    const taken = await claim(domain, writes, await gather(writes, options), options)
     const rechecked = taken.map((write) => recheck(write, { recorder, ...dependencies }))
     await batch.run((await Promise.all(rechecked)).flat())
     return batch
@@ -106,9 +106,11 @@ async function claim(
   { name }: Domain,
   writes: QueuedWrite[],
   upTo: number,
-  { ledger }: BatchDependencies,
+  { batch: { ledger }, isShared }: Options,
 ): Promise<QueuedWrite[]> {
   const all = writes.splice(0).filter(({ id }) => id <= upTo)
+  // Nobody else takes these, nor can they be cancelled.
+  if (!isShared && all.every(({ isAsync }) => !isAsync)) return all
   const ids = all.map(({ id }) => id)
   try {
     const claimed = new Set(await ledger.claim(name, ids))
