@@ -18,9 +18,9 @@ export interface BlobStore {
 
   /**
    * A content that arrives in several requests, from where `saved` ends. `id` names it, and is a file name. One at a time
-   * for each id; `epoch` has grown if the one before may still be sending.
+   * for each id.
    */
-  resume(id: string, saved: SavedBlob, epoch: number): ResumableBlob
+  resume(id: string, saved: SavedBlob, options: ResumeOptions): ResumableBlob
 
   /** Removes what was saved of a content; does nothing to one that a file refers to. */
   discard(id: string, saved: Pick<SavedBlob, 'state'>): Promise<void>
@@ -77,14 +77,23 @@ export interface SavedBlob {
   tail: Buffer | null
 }
 
+export interface ResumeOptions {
+  /** Has grown if the writer before may still be sending. */
+  epoch: number
+  /** Called when more bytes are durable while others are written: each `maxUnsavedBytes`, or each part of an object. */
+  onSaved: (saved: Partial<SavedBlob>) => Promise<void>
+}
+
+export const maxUnsavedBytes = 8_388_608
+
 /**
  * A content that arrives in several requests, across restarts and replicas. Disposing of it leaves what was saved. Its methods
- * throw `BytesLost` where that is gone, and `insufficient_storage` when the disk is full.
+ * throw what `onSaved` does, `BytesLost` where saved bytes are gone, and `insufficient_storage` when the disk is full.
  */
 export interface ResumableBlob extends AsyncDisposable {
   write(chunk: Buffer): Promise<void>
-  /** What of the bytes is durable by now, if it is more, while others are written; of the last ones of a request all. */
-  save(isLast: boolean): Promise<Partial<SavedBlob>>
+  /** Makes all bytes durable. */
+  save(): Promise<Partial<SavedBlob>>
   /**
    * The whole saved content, which is read again without its hash, as one that came in one request. What was saved stays, so
    * that it can be tried again.

@@ -1,4 +1,6 @@
 import { type FileHandle, open, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { fsyncDirectory } from '@domains-and-files/persistence'
 import { BytesLost } from '../errors.ts'
 import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { blobMode, maxSmallBytes } from './blob-path.ts'
@@ -33,8 +35,10 @@ export class StagingMemory {
 interface StagingFileOptions {
   file: string
   memory: StagingMemory
-  /** Bytes after which those that were written are flushed in the background; undefined: only by `flush`. */
+  /** Bytes after which they are flushed in the background, while as many arrive; undefined: only by `flush`. */
   flushBytes?: number | undefined
+  /** Called when so many bytes are durable, after a flush in the background. */
+  onFlushed?: (size: number) => Promise<void>
   /** Bytes that a file of an earlier request has; what follows them is dropped. Absent: there is no file yet. */
   resumeAt?: number | undefined
 }
@@ -84,13 +88,14 @@ export class StagingFile {
     this.#size += chunk.length
     this.#batchBytes += chunk.length
     this.#hold(chunk.length)
-    const { memory } = this.#options
+    const { memory, flushBytes } = this.#options
     const isSmall = this.#size <= maxSmallBytes && !memory.isShort
     const handle = isSmall ? undefined : await this.#open()
-    if (!handle || (this.#batchBytes < batchBytes && !memory.isShort)) return
+    const isFlushDue = this.#size - this.#flushedBytes > (flushBytes ?? Number.POSITIVE_INFINITY)
+    if (!handle || (this.#batchBytes < batchBytes && !memory.isShort && !isFlushDue)) return
     await this.#writing
     this.#startWriting(handle)
-    this.#startFlushing(handle)
+    if (isFlushDue) await this.#startFlushing(handle)
     if (memory.isShort) await this.#writing
     this.#demandNoFailure()
   }
@@ -149,6 +154,7 @@ export class StagingFile {
     this.#handle = handle
     this.#isCreated = true
     if (resumeAt === undefined) return handle
+    if (resumeAt === 0) await fsyncDirectory(dirname(file))
     const { size } = await handle.stat()
     if (size < resumeAt) throw new BytesLost()
     if (size > resumeAt) await handle.truncate(resumeAt)
@@ -183,17 +189,14 @@ export class StagingFile {
   }
 
   // Flushed while bytes still arrive, so that little is left to wait for at the end.
-  #startFlushing(handle: FileHandle) {
-    const { flushBytes } = this.#options
-    if (flushBytes === undefined || this.#flushing || this.#size - this.#flushedBytes < flushBytes)
-      return
-    this.#flushedBytes = this.#size
-    this.#flushing = handle
-      .datasync()
+  async #startFlushing(handle: FileHandle) {
+    await this.#flushing
+    const size = this.#size
+    this.#flushedBytes = size
+    this.#flushing = this.#writing
+      .then(() => handle.datasync())
+      .then(() => (this.#failure === undefined ? this.#options.onFlushed?.(size) : undefined))
       .catch((error) => this.#fail(error))
-      .finally(() => {
-        this.#flushing = undefined
-      })
   }
 
   #demandNoFailure() {

@@ -86,7 +86,7 @@ export class Uploads {
   async find(id: string, caller: Caller): Promise<Upload> {
     const { database, sync } = this.#dependencies
     const upload = await database.get<Upload & { isEnded: unknown }>(
-      sql`select ${columns}, expires_at <= ${now} "isEnded" from ${uploads} where id = ${id}`,
+      sql`select ${columns}, ${hasExpired} "isEnded" from ${uploads} where id = ${id}`,
     )
     if (upload?.owner !== caller.username || !allowsPath(caller, upload.path))
       throw errors.uploadNotFound()
@@ -138,16 +138,16 @@ export class Uploads {
       sql`delete from ${uploads} where is_ended = 1 and expires_at <= ${now} - 86400000`,
     )
     const expired = await database.all<Upload>(sql`update ${uploads} set is_ended = 1, tail = null
-      where is_ended = 0 and expires_at <= ${now} and writer_until <= ${now} returning ${columns}`)
+      where is_ended = 0 and ${hasExpired} returning ${columns}`)
     for (const upload of expired) await store.discard(upload.id, upload)
   }
 
   /** For the only process at its start: no writer is left of the one before. Returns the ids that have saved bytes. */
   async restart(): Promise<Set<string>> {
-    const rows = await this.#dependencies.database.all<Upload>(
-      sql`update ${uploads} set writer_until = 0 where is_ended = 0 returning ${columns}`,
+    const rows = await this.#dependencies.database.all<{ id: string }>(
+      sql`update ${uploads} set writer_until = 0 where is_ended = 0 and outcome is null returning id`,
     )
-    return new Set(rows.filter(({ outcome }) => outcome === null).map(({ id }) => id))
+    return new Set(rows.map(({ id }) => id))
   }
 
   async close(): Promise<void> {
@@ -167,8 +167,6 @@ export class UploadWriter implements AsyncDisposable {
   /** The bytes that arrive do not count yet. */
   isTentative = false
   #hash: ContentHash | undefined
-  #unsaved = 0
-  #saving: Promise<void> | undefined
   #isReleased = false
 
   constructor(upload: Upload & SavedBlob, dependencies: UploadDependencies, hashes: Hashes) {
@@ -176,7 +174,12 @@ export class UploadWriter implements AsyncDisposable {
     this.upload = upload
     this.#dependencies = dependencies
     this.#hashes = hashes
-    this.#blob = dependencies.store.resume(id, upload, epoch)
+    this.#blob = dependencies.store.resume(id, upload, {
+      epoch,
+      onSaved: async (saved) => {
+        if (!this.isTentative) await this.record(saved)
+      },
+    })
     const hash = size === 0 ? new ContentHash() : hashes.get(`${id} ${epoch}`)
     hashes.delete(`${id} ${epoch}`) // Until what it takes is recorded.
     if (hash?.size === size) this.#hash = hash
@@ -203,28 +206,16 @@ export class UploadWriter implements AsyncDisposable {
     this.upload = { ...this.upload, ...change }
   }
 
-  /** Appends bytes; so many are left, with them. At most 8 MiB of those that count are not recorded. */
-  async write(chunk: Buffer, left: number): Promise<void> {
-    if (this.#unsaved >= saveBytes && !this.isTentative) {
-      await this.#saving
-      if (!(this.#unsaved + left <= 2 * saveBytes)) {
-        this.#unsaved = 0
-        this.#saving = this.#blob.save(false).then((saved) => this.record(saved))
-        this.#saving.catch(() => undefined) // Thrown where it is awaited.
-      }
-    }
-    this.#unsaved += chunk.length
+  write(chunk: Buffer): Promise<void> {
     this.#hash?.update(chunk)
-    await this.#blob.write(chunk)
+    return this.#blob.write(chunk)
   }
 
   /** Records a change, and all bytes that count, which are durable then. */
   async save(change: UploadChange = {}, isLast = false): Promise<void> {
     if (this.#isReleased) return
-    const hasBytes = this.#unsaved > 0 && !this.isTentative
-    const [saved] = await Promise.all([hasBytes && this.#blob.save(true), this.#saving])
+    const saved = this.isTentative ? {} : await this.#blob.save()
     await this.record({ ...saved, ...change }, isLast)
-    this.#unsaved = 0
   }
 
   /** The whole content, for the catalog. May be repeated. */
@@ -236,9 +227,7 @@ export class UploadWriter implements AsyncDisposable {
 
   /** Ends the upload and removes its bytes: as a file, which is told until it expires, or without an outcome. */
   async end(outcome?: string): Promise<void> {
-    await (outcome
-      ? this.record({ outcome, tail: null }, true)
-      : this.record({ tail: null }, true, 0))
+    await this.record({ tail: null, ...(outcome && { outcome }) }, true, outcome ? undefined : 0)
     this.#hash = undefined
     // What this leaves is found by a sweep, or by the next start.
     await this.#dependencies.store.discard(this.upload.id, this.upload).catch(() => undefined)
@@ -254,11 +243,11 @@ export class UploadWriter implements AsyncDisposable {
   }
 }
 
+/** Not while it has a writer, which may be heard of less often than an upload may live. */
+const hasExpired = sql`expires_at <= ${now} and writer_until <= ${now}`
+
 /** Of a writer: it has its lease for ten seconds unless it ends, and the upload its time, from now on. */
 const heard = (expiresInMs: number, isLast = false) =>
   sql`writer_until = ${isLast ? sql`0` : sql`${now} + 10000`}, expires_at = ${now} + ${expiresInMs}`
-
-// So many are made durable while as many arrive.
-const saveBytes = 4_194_304
 
 const maxUnfinished = 100

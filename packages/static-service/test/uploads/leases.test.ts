@@ -1,8 +1,9 @@
-import { SqliteSql } from '@domains-and-files/persistence'
+import { Postgres, SqliteSql } from '@domains-and-files/persistence'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { ResumableBlob } from '../../src/blobs/blob-store.ts'
 import { uploadMigrations } from '../../src/uploads/migrations.ts'
 import { Uploads, type UploadWriter } from '../../src/uploads/uploads.ts'
+import { serviceDatabase } from '../support/service-database.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -12,7 +13,7 @@ const alice = { id: 'user-alice', username: 'alice', role: 'editor' as const }
 const nothing = async () => {}
 
 /** Two processes that share a database, and renew no lease by themselves. */
-async function openReplicas(sync?: () => Promise<void>) {
+async function openReplicas(sync?: () => Promise<void>, lifetimeMs = hourMs) {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
   const clock = { now: 1_800_000_000_000 }
@@ -26,14 +27,14 @@ async function openReplicas(sync?: () => Promise<void>) {
   const store = {
     resume: (): ResumableBlob => ({
       write: nothing,
-      save: async () => saved,
+      save: async () => ({}),
       stage: () => Promise.reject(new Error('it has no bytes')),
       [Symbol.asyncDispose]: nothing,
     }),
     discard: async (id: string) => void discarded.push(id),
   }
   const open = () =>
-    new Uploads({ database, lifetimeMs: hourMs, store, ...(sync && { sync }) }, (error) => {
+    new Uploads({ database, lifetimeMs, store, ...(sync && { sync }) }, (error) => {
       throw error
     })
   const replicas: [Uploads, Uploads] = [open(), open()]
@@ -117,6 +118,54 @@ test('an upload does not expire while its writer is heard of', async () => {
   await end()
 
   expect(discarded).toEqual([])
+})
+
+test('an upload that lives for less than a lease has its time after its writer', async () => {
+  const { clock, discarded, replicas, id } = await openReplicas(undefined, 1000)
+  const [uploads] = replicas
+  const { writer, end } = await beginWriting(uploads, id)
+
+  clock.now += 5000
+  await uploads.sweep()
+  const known = await uploads.find(id, alice)
+  await writer.record(saved)
+  await end()
+  clock.now += 999
+  const left = await uploads.find(id, alice)
+  clock.now += 1
+  await uploads.sweep()
+
+  expect([known.size, left.size, discarded]).toEqual([0, 5, [id]])
+})
+
+test('of two replicas that sweep at once, each removes what the other does not', async () => {
+  await using stored = await serviceDatabase()
+  const postgres = await Postgres.open({
+    ...{ url: stored.url, maxConnections: 5, timeoutMs: 60_000 },
+    schema: 'static_service',
+    migrations: { uploads: uploadMigrations },
+    onError: () => undefined,
+  })
+  onTestFinished(() => postgres.close())
+  const discarded: string[] = []
+  const store = {
+    resume: () => Promise.reject(new Error('nobody writes')) as never,
+    discard: async (id: string) => void discarded.push(id),
+  }
+  const [one, other] = [1, 2].map(
+    () => new Uploads({ database: postgres, lifetimeMs: hourMs, store }, () => undefined),
+  )
+  const ids = Array.from({ length: 50 }, (_, at) => `upload ${at}`)
+  await postgres.query(
+    `insert into static_service.uploads (id, owner, path, metadata, size, is_ended, expires_at, writer_until, epoch)
+     select id, 'alice', 'a', '', 0, 0, case when id = 'upload 0' then 9e15 else 1 end, 0, 0 from unnest($1::text[]) id`,
+    [ids],
+  )
+
+  await Promise.all([one?.sweep(), other?.sweep(), one?.sweep(), other?.sweep()])
+
+  expect(discarded.toSorted()).toEqual(ids.slice(1).toSorted())
+  await Promise.all([one?.close(), other?.close()])
 })
 
 test('what a response tells is flushed before, and leases are not', async () => {

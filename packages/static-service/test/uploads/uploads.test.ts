@@ -156,6 +156,28 @@ test('what has expired is removed, and its space', async () => {
   await expect.poll(() => service.storedContents()).toEqual([])
 })
 
+test('the parts of an upload in S3 outlive its row, whose time each PATCH extends', async () => {
+  await using stores = await startSharedStores()
+  await using service = await start({ env: stores.env })
+  const { create, patch } = tus(service)
+  const sent = 8_500_000
+  const url = urlOf(await create('a', sent + 1, { body: randomBytes(sent) }))
+  const outlives = async () => {
+    const [found] = await stores.query<{ outlives: boolean }>(
+      `select extract(epoch from i.expires_at) * 1000 - u.expires_at > 8_388_608 outlives
+       from static_service.intents i, static_service.uploads u`,
+    )
+    return found?.outlives
+  }
+
+  const begun = await outlives()
+  await stores.query('update static_service.intents set expires_at = clock_timestamp()')
+  const empty = await patch(url, sent, '')
+
+  // A part of 8 MiB may arrive with 1 KiB in a second.
+  expect([begun, empty.status, await outlives()]).toEqual([true, 204, true])
+})
+
 test('the last PATCH can be repeated where the file was stored, and that could not be recorded', async () => {
   await using service = await start()
   const { create, patch, head } = tus(service)

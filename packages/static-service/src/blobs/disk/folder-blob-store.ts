@@ -9,7 +9,14 @@ import {
   maxSmallBytes,
 } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
-import type { BlobStore, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
+import {
+  type BlobStore,
+  maxUnsavedBytes,
+  type ResumableBlob,
+  type ResumeOptions,
+  type SavedBlob,
+  type StoredEntry,
+} from '../blob-store.ts'
 import type { VerifiedContents } from '../integrity.ts'
 import { type ContentHash, StagedBlob } from '../staged-blob.ts'
 import { StagingFile, StagingMemory } from '../staging-file.ts'
@@ -108,11 +115,14 @@ export class FolderBlobStore implements BlobStore {
     })
   }
 
-  resume(id: string, { size }: SavedBlob): ResumableBlob {
-    const options = { file: this.#uploadFile(id), memory: this.#memory, resumeAt: size }
-    return resumableFile(new StagingFile(options), {
+  resume(id: string, { size }: SavedBlob, { onSaved }: ResumeOptions): ResumableBlob {
+    const staging = new StagingFile({
+      ...{ file: this.#uploadFile(id), memory: this.#memory, resumeAt: size },
+      flushBytes: maxUnsavedBytes,
+      onFlushed: (flushed) => onSaved({ size: flushed }),
+    })
+    return resumableFile(staging, {
       newTmpFile: () => this.#newTmpFile(),
-      demandSpace: () => this.#space.demandForFile(),
       stage: (file, arrived) => this.#stage(file, arrived),
     })
   }

@@ -1,6 +1,4 @@
 import { link } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { fsyncDirectory } from '@domains-and-files/persistence'
 import { BytesLost } from '../../errors.ts'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import { openFile } from '../blob-reader.ts'
@@ -11,28 +9,24 @@ import type { StagingFile } from '../staging-file.ts'
 
 interface Dependencies {
   newTmpFile: () => string
-  /** @throws {HttpError} `insufficient_storage` where only the room of the databases is left. */
-  demandSpace: () => Promise<void>
   stage: (file: string, arrived: ContentHash) => StagedBlob
 }
 
 /** A content that arrives in several requests: a file of `uploads`, of which so many bytes are saved. */
 export function resumableFile(
   staging: StagingFile,
-  { newTmpFile, demandSpace, stage }: Dependencies,
+  { newTmpFile, stage }: Dependencies,
 ): ResumableBlob {
   const { file } = staging
-  let isListed = staging.size > 0
+  let { size: saved } = staging
   return {
     write: (chunk) => staging.write(chunk),
 
-    // It stays for hours, so it leaves the databases their room.
     async save() {
-      await demandSpace()
+      if (staging.size === saved) return {}
       await staging.flush()
-      if (!isListed) await fsyncDirectory(dirname(file))
-      isListed = true
-      return { size: staging.size, state: null, tail: null }
+      saved = staging.size
+      return { size: saved }
     },
 
     // A second link becomes the content: after a crash before the catalog's commit the bytes are still here. From now on

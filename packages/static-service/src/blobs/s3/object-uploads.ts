@@ -71,14 +71,11 @@ export class ObjectUploads {
   /** Begins a multipart upload whose parts arrive over days. It is garbage once it was not renewed for its lifetime. */
   async begin(): Promise<{ key: string; uploadId: string }> {
     const key = await this.#addIntent('uploads')
-    return { key, uploadId: await this.#startMultipart(key, this.#dependencies.lifetimeMs / 1000) }
+    return { key, uploadId: await this.#startMultipart(key, this.#lifetimeSeconds) }
   }
 
   /** Postpones the expiry of an intent, and records its multipart upload. */
-  async renew(
-    { key, uploadId }: Multipart,
-    seconds = this.#dependencies.lifetimeMs / 1000,
-  ): Promise<void> {
+  async renew({ key, uploadId }: Multipart, seconds = this.#lifetimeSeconds): Promise<void> {
     await this.#dependencies.postgres.run(
       sql`update static_service.intents set upload_id = ${uploadId},
          expires_at = clock_timestamp() + make_interval(secs => ${seconds}) where object_key = ${key}`,
@@ -114,6 +111,11 @@ export class ObjectUploads {
   async discard(key: string): Promise<void> {
     const { postgres, graceSeconds } = this.#dependencies
     await postgres.run(discardIntents(sql`object_key = ${key}`, graceSeconds))
+  }
+
+  // Later than the row of an upload, which expires after its last request: a part may arrive slowly.
+  get #lifetimeSeconds() {
+    return this.#dependencies.lifetimeMs / 1000 + slowPartSeconds
   }
 
   async settle(): Promise<void> {
@@ -217,6 +219,9 @@ export class ObjectUploads {
 
 // Far more than the upload of one part takes: each part renews it.
 const intentSeconds = 3600
+
+// Of a part of 8 MiB that arrives with the least speed that a body must have.
+const slowPartSeconds = 9000
 
 const mebibyte = 1_048_576
 const maxSingleBytes = 16 * mebibyte

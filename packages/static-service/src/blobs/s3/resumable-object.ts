@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { openBytes } from '../blob-reader.ts'
-import type { ResumableBlob, SavedBlob } from '../blob-store.ts'
+import type { ResumableBlob, ResumeOptions, SavedBlob } from '../blob-store.ts'
 import { hashBlob } from '../integrity.ts'
 import type { ContentHash, StagedBlob } from '../staged-blob.ts'
 import { StagingFile, type StagingMemory } from '../staging-file.ts'
@@ -8,7 +8,7 @@ import type { UploadedPart } from './bucket.ts'
 import type { StoredObject } from './object-reader.ts'
 import type { ObjectUploads } from './object-uploads.ts'
 
-interface Dependencies {
+interface Dependencies extends ResumeOptions {
   uploads: ObjectUploads
   memory: StagingMemory
   newTmpFile: () => string
@@ -33,7 +33,6 @@ export interface SavedParts {
  */
 export class ResumableObject implements ResumableBlob {
   readonly #dependencies: Dependencies
-  readonly #epoch: number
   #saved: SavedBlob
   #object: SavedParts | undefined
   #part: StagingFile
@@ -41,14 +40,18 @@ export class ResumableObject implements ResumableBlob {
   readonly #begun: Promise<void>
   #sending: Promise<void> | undefined
 
-  constructor(saved: SavedBlob, epoch: number, dependencies: Dependencies) {
+  constructor(saved: SavedBlob, dependencies: Dependencies) {
     this.#saved = saved
     this.#object = saved.state === null ? undefined : JSON.parse(saved.state)
-    this.#epoch = epoch
     this.#dependencies = dependencies
     this.#part = this.#newPart()
-    this.#begun = this.#part.write(saved.tail ?? Buffer.alloc(0))
+    this.#begun = this.#begin(saved.tail)
     this.#begun.catch(() => undefined) // Thrown where it is awaited.
+  }
+
+  async #begin(tail: Buffer | null) {
+    if (this.#object) await this.#dependencies.uploads.renew(this.#object)
+    if (tail) await this.#part.write(tail)
   }
 
   async write(chunk: Buffer): Promise<void> {
@@ -62,25 +65,18 @@ export class ResumableObject implements ResumableBlob {
       const part = this.#part
       this.#part = this.#newPart()
       this.#sending = this.#send(part)
-      this.#sending.catch(() => undefined) // Thrown by the next write or flush.
+      this.#sending.catch(() => undefined) // Thrown by the next write or save.
     }
   }
 
-  async save(isLast: boolean): Promise<Partial<SavedBlob>> {
+  // The tail is saved at the end of a request alone: it would be written with each part.
+  async save(): Promise<Partial<SavedBlob>> {
     await this.#begun
     await this.#sending
-    const object = this.#object
     const { file, size } = this.#part
-    const sent = (object?.parts.length ?? 0) * this.#partBytes
-    if (!isLast && sent <= this.#saved.size) return {}
-    // The tail is saved at the end of a request alone: it would be written with each part.
-    const hasTail = isLast && size > 0
-    if (hasTail) await this.#part.settle()
-    const tail = hasTail ? await readFile(file) : null
-    const state = object ? JSON.stringify(object) : null
-    this.#saved = { size: sent + (tail?.length ?? 0), state, tail }
-    if (object) await this.#dependencies.uploads.renew(object)
-    return this.#saved
+    if (this.#sentBytes + size === this.#saved.size) return {}
+    if (size > 0) await this.#part.settle()
+    return this.#save(size > 0 ? await readFile(file) : null)
   }
 
   async stage(hash: ContentHash | undefined): Promise<StagedBlob> {
@@ -112,6 +108,15 @@ export class ResumableObject implements ResumableBlob {
     } finally {
       await part.remove()
     }
+    await uploads.renew(this.#object)
+    await this.#dependencies.onSaved(this.#save(null))
+  }
+
+  #save(tail: Buffer | null) {
+    const object = this.#object
+    const state = object ? JSON.stringify(object) : null
+    this.#saved = { size: this.#sentBytes + (tail?.length ?? 0), state, tail }
+    return this.#saved
   }
 
   #newPart() {
@@ -123,8 +128,12 @@ export class ResumableObject implements ResumableBlob {
     return this.#object?.partBytes ?? this.#dependencies.partBytes
   }
 
+  get #sentBytes() {
+    return (this.#object?.parts.length ?? 0) * this.#partBytes
+  }
+
   // A writer that was replaced may still send its next part: under a number that is not used again.
   get #nextNumber() {
-    return (this.#object?.parts.length ?? 0) + 1 + this.#epoch
+    return (this.#object?.parts.length ?? 0) + 1 + this.#dependencies.epoch
   }
 }

@@ -144,7 +144,7 @@ async function receive(exchange: Exchange, writer: UploadWriter, offset: number)
     for await (const chunk of chunks) {
       demandRoom(end + chunk.length)
       checksum?.hash.update(chunk)
-      if (!isWhole(upload)) await writer.write(chunk, offset + announced - end)
+      if (!isWhole(upload)) await writer.write(chunk)
       end += chunk.length
     }
     if (end < size) throw conflict
