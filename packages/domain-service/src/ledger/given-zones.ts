@@ -24,9 +24,12 @@ export interface KnownRecord extends RecordInput {
 /** A zone that a client was given, or that it submitted. */
 export interface GivenZone {
   id: number
-  isSubmitted: boolean
+  /** A submitted one: its write may not be done; it is, but the client was not told so; it is, and the client knows. */
+  kind: 'read' | 'unfinished' | 'unanswered' | 'done'
+  /** How many processes may still write what they have made of it. */
+  copies: number
   zone: KnownZone
-  /** Where a write of the client is not known to be done: the zone without it. */
+  /** The zone without a write that it shows; of a list what it was compared with. */
   base?: KnownZone | undefined
 }
 
@@ -45,6 +48,7 @@ interface Comparison {
 interface ZoneRow {
   id: number
   is_submitted: number
+  copies: number
   zone: string
   base: string | null
 }
@@ -54,7 +58,10 @@ const keptMs = 600_000
 /** lego waits an hour for its challenge before it removes that, by the name that it gave it. */
 const spelledMs = 2 * 3_600_000
 const pruneIntervalMs = 60_000
-const maxOfToken = 100
+const maxOfToken = 200
+// Values of `is_submitted`.
+const [running, stopped, unanswered, done] = [1, 2, 3, 4]
+const kinds = ['read', 'unfinished', 'unfinished', 'unanswered', 'done'] as const
 
 /** The zones that API tokens were given in the last ten minutes, and for two hours how they spell names; shared by all replicas. */
 export class GivenZones {
@@ -76,7 +83,7 @@ export class GivenZones {
         sql`delete from ${zones} where ${isOwn} and is_submitted = 0 and zone = ${text} returning copies`,
       )
       const copies = equal.reduce((sum, row) => sum + row.copies, 1)
-      await insert(transaction, to, { isSubmitted: false, zone, base, copies })
+      await insert(transaction, to, { kind: 'read', zone, base, copies })
       await transaction.run(sql`delete from ${zones} where ${isOwn} and id not in
         (select id from ${zones} where ${isOwn} order by id desc limit ${maxOfToken})`)
     })
@@ -84,16 +91,18 @@ export class GivenZones {
 
   /** Writes of a process that has ended are not carried out any more: only a repeated list is. */
   async forgetWrites(): Promise<void> {
-    await this.#sql.run(sql`update ${zones} set is_submitted = 0 where base is not null`)
+    await this.#sql.run(
+      sql`update ${zones} set is_submitted = ${stopped} where is_submitted = ${running}`,
+    )
   }
 
   /** From the oldest list whose write is not known to be done on, all lists; also those of two hours in which clients spell names. */
   async submitted(to: GivenTo): Promise<GivenZone[]> {
-    const isList = sql`${isOf(to)} and ${isSince(keptMs)} and is_submitted = 1`
+    const isList = sql`${isOf(to)} and ${isSince(keptMs)} and is_submitted > 0`
     const rows = await this.#sql.all<ZoneRow>(sql`
-      select id, is_submitted, zone, case when ${isSince(keptMs)} then base end as base from ${zones}
-      where ${isOf(to)} and (${isSpelled} or ${isList}
-        and id >= (select min(id) from ${zones} where ${isList} and base is not null)) order by id`)
+      select id, is_submitted, copies, zone, case when ${isSince(keptMs)} and is_submitted = ${running} and copies > 0 then base end as base
+      from ${zones} where ${isOf(to)} and (${isSpelled} or ${isList}
+        and id >= (select min(id) from ${zones} where ${isList} and is_submitted = ${running})) order by id`)
     return rows.map(toGivenZone)
   }
 
@@ -111,7 +120,7 @@ export class GivenZones {
       // The next statement then sees what another request of this token has replaced.
       await transaction.all(sql`select id from ${zones} where ${isOf(to)} order by id ${forUpdate}`)
       const rows = await transaction.all<ZoneRow>(
-        sql`select id, is_submitted, zone, base from ${zones}
+        sql`select id, is_submitted, copies, zone, base from ${zones}
           where ${isOf(to)} and ${isSince(keptMs)} order by id`,
       )
       const given: GivenZone[] = []
@@ -123,28 +132,29 @@ export class GivenZones {
       const chosen = choose(given)
       if (!chosen) return undefined
       const { used, base } = chosen
-      await transaction.run(sql`delete from ${zones} where id = ${used.id} and copies = 1`)
       await transaction.run(sql`update ${zones} set copies = copies - 1 where id = ${used.id}`)
-      const id = await insert(transaction, to, { isSubmitted: true, zone: submitted, base })
+      const id = await insert(transaction, to, { kind: 'unfinished', zone: submitted, base })
       return { id, used, base }
     })
   }
 
   /** Remembers a submitted zone that was compared with a zone that the client was not given. */
   submit(to: GivenTo, submitted: KnownZone, base: KnownZone): Promise<number> {
-    return insert(this.#sql, to, { isSubmitted: true, zone: submitted, base })
+    return insert(this.#sql, to, { kind: 'unfinished', zone: submitted, base })
   }
 
-  /** The write of a submitted zone is done. */
-  async confirm(id: number): Promise<void> {
-    await this.#sql.run(sql`update ${zones} set base = null where id = ${id}`)
+  /** The write of a submitted zone is done; unless its client still waits for that, the same list is its repeat. */
+  async confirm(id: number, isAwaited: boolean): Promise<void> {
+    const state = isAwaited ? done : unanswered
+    await this.#sql.run(sql`update ${zones} set is_submitted = ${state} where id = ${id}`)
   }
 
   /** The write of a submitted zone was refused: `used` takes its former place. */
-  async giveBack(id: number, to: GivenTo, used: GivenZone | undefined): Promise<void> {
+  async giveBack(id: number, used: GivenZone | undefined): Promise<void> {
     await this.#sql.transaction(async (transaction) => {
       await transaction.run(sql`delete from ${zones} where id = ${id}`)
-      if (used) await insert(transaction, to, used)
+      if (used)
+        await transaction.run(sql`update ${zones} set copies = copies + 1 where id = ${used.id}`)
     })
   }
 
@@ -163,21 +173,22 @@ const isOf = ({ token, domain }: GivenTo) => sql`token = ${token} and domain = $
 async function insert(
   database: SqlTransaction,
   { token, domain }: GivenTo,
-  { isSubmitted, zone, base, copies = 1 }: Omit<GivenZone, 'id'> & { copies?: number },
+  { kind, zone, base, copies = 1 }: Omit<GivenZone, 'id' | 'copies'> & { copies?: number },
 ): Promise<number> {
   const texts = [JSON.stringify(zone), base ? JSON.stringify(base) : null]
   const row = await database.get<{ id: number }>(
     sql`insert into ${zones} (token, domain, at, is_submitted, copies, zone, base)
-      values (${token}, ${domain}, ${now}, ${isSubmitted ? 1 : 0}, ${copies}, ${join(texts)}) returning id`,
+      values (${token}, ${domain}, ${now}, ${kind === 'read' ? 0 : running}, ${copies}, ${join(texts)}) returning id`,
   )
   if (!row) throw new Error('a given zone was not stored')
   return row.id
 }
 
 // The texts are JSON that this class wrote.
-const toGivenZone = ({ id, is_submitted, zone, base }: ZoneRow): GivenZone => ({
+const toGivenZone = ({ id, is_submitted, copies, zone, base }: ZoneRow): GivenZone => ({
   id,
-  isSubmitted: is_submitted === 1,
+  kind: kinds[is_submitted] ?? 'read',
+  copies,
   zone: JSON.parse(zone),
   base: base === null ? undefined : JSON.parse(base),
 })

@@ -18,8 +18,7 @@ import type {
   Element as RegistrarElement,
 } from '../../registrar/responses.ts'
 import { isTransient } from '../../zones/zone-writer.ts'
-import type { WriteContext } from '../retrying-writer.ts'
-import { getHosts, type HostSources, setHosts, unless, zoneOf } from './hosts.ts'
+import { type DoorContext, getHosts, type HostSources, setHosts, unless, zoneOf } from './hosts.ts'
 
 export interface DoorSources extends HostSources {
   domains: DomainList
@@ -31,7 +30,7 @@ export interface DoorSources extends HostSources {
 interface Command {
   /** As the registrar spells it. */
   name: string
-  run: (params: Params, context: WriteContext) => Promise<Element[]>
+  run: (params: Params, context: DoorContext) => Promise<Element[]>
 }
 
 /** The commands by their names in lower case. @throws {ErrorResponse | HttpError} each. */

@@ -39,7 +39,9 @@ export async function registerRegistrarDoor(app: App, dependencies: Dependencies
     const caller = await authenticate(params, request, tokens)
     const command = commands.get(params.require('Command', errors.commandMissing).toLowerCase())
     if (!command) throw commandUnknown()
-    const running = command.run(params, { caller, requestId: request.id })
+    const { raw } = reply
+    const isAwaited = () => !raw.writableEnded && !raw.destroyed
+    const running = command.run(params, { caller, requestId: request.id, isAwaited })
     running.catch(() => undefined) // After the time limit nobody waits for it.
     const result = await Promise.race([running, delay(clock, maxWaitMs)])
     if (!result) throw registrarBusy(retryAfterSeconds)

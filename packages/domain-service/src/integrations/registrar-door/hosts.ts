@@ -36,6 +36,11 @@ import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import type { RetryingWriter, WriteContext } from '../retrying-writer.ts'
 import { chooseGiven, differenceOf } from './merge.ts'
 
+export interface DoorContext extends WriteContext {
+  /** Whether the client still waits for the answer. */
+  isAwaited: () => boolean
+}
+
 export interface HostSources {
   zones: ZoneWriter
   writer: RetryingWriter
@@ -132,7 +137,7 @@ const maxWaitMs = 600_000
 /** namecheap.domains.dns.setHosts: carries out what the list changes in the zone that the client knows, as one change. */
 export async function setHosts(
   params: Params,
-  context: WriteContext,
+  context: DoorContext,
   sources: HostSources,
 ): Promise<Element[]> {
   const { caller } = context
@@ -157,11 +162,11 @@ export async function setHosts(
         .write(domain, edit, { ...context, maxWaitMs })
         .catch(unless('domain_not_found', () => unknown(domain.name)))
         .catch(nameParameters(indexes.map((index) => rows[index]?.number ?? 0)))
-    await givenZones.confirm(id)
+    await givenZones.confirm(id, context.isAwaited())
   } catch (error) {
     // Otherwise the change may still be made, and the same list again must find out.
     const isRefused = error instanceof HttpError && error.status < 500
-    if (isRefused || error instanceof errors.ErrorResponse) await givenZones.giveBack(id, to, used)
+    if (isRefused || error instanceof errors.ErrorResponse) await givenZones.giveBack(id, used)
     throw error
   }
   return results.setHostsResult(domain.name)

@@ -4,9 +4,8 @@ import { toRow } from '../../dns/record-validation.ts'
 import type { GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
 
 /**
- * The zone that a submitted list is compared with: of those that the client was given, oldest first, the one that
- * explains the list with the fewest removals, and of several the newest. A zone is no explanation where the client
- * evidently knows a later one.
+ * The zone that a submitted list is compared with, of those that the client was given, oldest first. The processes that
+ * share a token cannot be told apart: what one has added, the list of another one must not remove.
  */
 export function chooseGiven(
   given: GivenZone[],
@@ -14,100 +13,137 @@ export function chooseGiven(
   domain: string,
 ): { used: GivenZone; base: KnownZone } | undefined {
   const list = byKey(submitted, domain)
-  const zones = given.map((used) => ({ used, keys: byKey(used.zone, domain) }))
-  let best: Explanation | undefined
-  for (const each of zones) {
-    if (isOutdated(each, zones, list)) continue
-    const removals = without(each.keys, list).length
-    const additions = without(list, each.keys).length
-    const explanation = { ...each, removals, additions }
-    if (!best || !isBetter(best, explanation)) best = explanation
-  }
-  return best && { used: best.used, base: certainPart(best, list, domain) }
+  const zones = given.map((used) => keyedZoneOf(used, domain))
+  const live = latest(zones)
+  const known = new Set(zones.flatMap(({ keys }) => [...keys.keys()]))
+  const later = new Set<string>()
+  const text = JSON.stringify(submitted)
+  const explanations = zones.toReversed().flatMap((zone, age) => {
+    const { used, keys } = zone
+    const { present, absent } = compare(keys, list)
+    const isRepeat =
+      (used.kind === 'unfinished' || used.kind === 'unanswered') &&
+      JSON.stringify(used.zone) === text
+    // The list has a record of a later zone, so that one was given to its client, too.
+    const isOutdated = present.some(({ key }) => !keys.has(key) && later.has(key))
+    if (used.kind === 'read') for (const key of keys.keys()) later.add(key)
+    if (used.copies === 0 || (isOutdated && !isRepeat)) return []
+    const effect = compare(live, withDifference(live, { present, absent }))
+    const values = present.filter(({ key }) => !known.has(key))
+    const removed = absent.filter((each) => !values.some((value) => isReplacing(value, each)))
+    // The first that differs decides: who reads and writes changes something, and seldom removes.
+    const ranks = [
+      isRepeat ? 0 : 1,
+      effect.present.length + effect.absent.length > 0 ? 0 : 1,
+      used.kind === 'read' ? 0 : 1,
+      removed.length,
+      present.length,
+      age,
+    ]
+    return [{ zone, rank: ranks.map((each) => String(each).padStart(9)).join() }]
+  })
+  const [best] = explanations.sort((one, other) => (one.rank < other.rank ? -1 : 1))
+  return best && { used: best.zone.used, base: certainPart(best.zone, list, { zones, domain }) }
 }
 
-/** Records by what identifies them, with their places in the zone. Of equal ones the registrar keeps the first. */
-type Keyed = ReadonlyMap<string, { record: KnownRecord; index: number }>
-
-function byKey({ records }: KnownZone, domain: string): Keyed {
-  const keyed = new Map<string, { record: KnownRecord; index: number }>()
-  for (const [index, record] of records.entries()) {
-    const key = keyOf(toRow(record, domain).row, domain)
-    if (!keyed.has(key)) keyed.set(key, { record, index })
-  }
-  return keyed
-}
-
-const without = (keys: Keyed, others: Keyed) => [...keys.keys()].filter((key) => !others.has(key))
+// A new value of a record, unless several processes have values of their own there.
+const isReplacing = ({ record: value }: KeyedRecord, { record: other }: KeyedRecord) =>
+  value.name === other.name &&
+  value.type === other.type &&
+  !value.name.toLowerCase().startsWith('_acme-challenge')
 
 interface KeyedZone {
   used: GivenZone
   keys: Keyed
+  /** What a list has changed, or writes that a zone shows. */
+  change: Difference
 }
 
-interface Explanation extends KeyedZone {
-  removals: number
-  additions: number
+function keyedZoneOf(used: GivenZone, domain: string): KeyedZone {
+  const keys = byKey(used.zone, domain)
+  return { used, keys, change: compare(used.base ? byKey(used.base, domain) : keys, keys) }
+}
+
+/** What the newest read and the lists since then make the zone. */
+function latest(zones: KeyedZone[]): Keyed {
+  const read = zones.findLastIndex(({ used }) => used.kind === 'read')
+  const lists = zones.slice(read + 1)
+  return lists.reduce(
+    (live, { change }) => withDifference(live, change),
+    zones[Math.max(read, 0)]?.keys ?? new Map(),
+  )
+}
+
+/** Records by what identifies them, with their places in the zone. Of equal ones the registrar keeps the first. */
+type Keyed = ReadonlyMap<string, KeyedRecord>
+
+interface KeyedRecord {
+  key: string
+  record: KnownRecord
+  index: number
+}
+
+function byKey({ records }: KnownZone, domain: string): Keyed {
+  const keyed = new Map<string, KeyedRecord>()
+  for (const [index, record] of records.entries()) {
+    const key = keyOf(toRow(record, domain).row, domain)
+    if (!keyed.has(key)) keyed.set(key, { key, record, index })
+  }
+  return keyed
+}
+
+interface Difference {
+  present: KeyedRecord[]
+  absent: KeyedRecord[]
+}
+
+const compare = (before: Keyed, after: Keyed): Difference => ({
+  present: [...after.values()].filter(({ key, record }) => {
+    const known = before.get(key)?.record
+    return !(known && isUnchanged(known, record))
+  }),
+  absent: [...before.values()].filter(({ key }) => !after.has(key)),
+})
+
+function withDifference(keyed: Keyed, { present, absent }: Difference): Keyed {
+  const changed = new Map(keyed)
+  for (const { key } of absent) changed.delete(key)
+  for (const each of present) changed.set(each.key, each)
+  return changed
 }
 
 /** Without what an unfinished write changes: what the list has of that is added again, what it lacks is removed. */
 function certainPart(
-  { used: { zone, base }, keys }: KeyedZone,
+  { used: { kind, zone, base }, keys, change }: KeyedZone,
   list: Keyed,
-  domain: string,
+  { zones, domain }: { zones: KeyedZone[]; domain: string },
 ): KnownZone {
-  if (!base) return zone
-  const before = byKey(base, domain)
-  const records = [...new Set([...keys.keys(), ...before.keys()])].flatMap((key) => {
-    const [was, now] = [before.get(key)?.record, keys.get(key)?.record]
-    const isCertain = now && was && isUnchanged(was, now)
-    return isCertain || !list.has(key) ? (now ?? was ?? []) : []
-  })
+  if (!base || isDone(kind)) return zone
+  const isOfDone = (key: string) =>
+    zones.some(
+      ({ used, change: { present, absent } }) =>
+        isDone(used.kind) && [...present, ...absent].some((each) => each.key === key),
+    )
+  const certain = new Map([...byKey(base, domain), ...keys])
+  for (const { key } of [...change.present, ...change.absent])
+    if (isOfDone(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
+  const records = [...certain.values()].map(({ record }) => record)
   return { emailType: zone.emailType === base.emailType ? zone.emailType : undefined, records }
 }
 
-// Processes that share a token: what one of them has removed, or is about to, is not added again by the list of another.
-function isBetter(older: Explanation, newer: Explanation): boolean {
-  if (older.removals !== newer.removals) return older.removals < newer.removals
-  const { isSubmitted, base } = newer.used
-  return (isSubmitted || base !== undefined) && older.additions < newer.additions
-}
-
-function isOutdated(zone: KeyedZone, zones: KeyedZone[], list: Keyed): boolean {
-  const { used, keys } = zone
-  const later = zones.slice(zones.indexOf(zone) + 1)
-  // The list has records of a later zone which this one has not.
-  const added = without(list, keys)
-  if (later.some((each) => added.some((key) => each.keys.has(key)))) return true
-  // The token has gone on from its own list, and the list only takes back records of its lists.
-  const last = later.at(-1)
-  if (!last || !used.isSubmitted || used.base || added.length > 0) return false
-  const hasReadSince = later.some((each) => !each.used.isSubmitted)
-  if (!hasReadSince && list.size < keys.size) return false
-  const own = zones.filter((each) => each.used.isSubmitted)
-  return without(last.keys, list).every((key) => own.some((each) => each.keys.has(key)))
-}
+const isDone = (kind: GivenZone['kind']) => kind === 'unanswered' || kind === 'done'
 
 /** The edit that makes of one zone the other, and which records of the other its `present` are. */
 export function differenceOf(base: KnownZone, submitted: KnownZone, domain: string) {
-  const before = byKey(base, domain)
-  const after = byKey(submitted, domain)
-  const changed = [...after]
-    .filter(([key, { record }]) => {
-      const known = before.get(key)?.record
-      return !(known && isUnchanged(known, record))
-    })
-    .map(([, each]) => each)
+  const { present, absent } = compare(byKey(base, domain), byKey(submitted, domain))
   const { emailType } = submitted
   const edit: EnsureEdit = {
     kind: 'ensure',
-    present: changed.map(({ record: { spelling: _, ...record } }) => record),
-    absent: without(before, after)
-      .flatMap((key) => before.get(key)?.record ?? [])
-      .map(({ name, type, address }) => ({ name, type, address })),
+    present: present.map(({ record: { spelling: _, ...record } }) => record),
+    absent: absent.map(({ record: { name, type, address } }) => ({ name, type, address })),
     ...(emailType !== undefined && emailType !== base.emailType && { emailType }),
   }
-  return { edit, indexes: changed.map(({ index }) => index) }
+  return { edit, indexes: present.map(({ index }) => index) }
 }
 
 // An absent TTL or preference stays as it is.

@@ -8,51 +8,63 @@ const zoneOf = (letters: string): KnownZone => ({
 })
 
 /**
- * `ab`: a zone that was read; `ab+z`: one that was read as a write will have made it of z; `ab!`: one that was submitted;
- * `ab?z`: one whose write, compared with z, may not be done.
+ * `ab`: a zone that was read; `ab*`: one that others have used up; `ab+z`: one that was read as a write will have made it of z;
+ * `ab!z`: a list that was compared with z and is done; `ab?z`: one that may not be; `ab~z`: one whose client was not told.
  */
 function givenOf(text: string, id: number): GivenZone {
-  const [, letters = '', sign, base] = /^([a-z]*)([!?+]?)([a-z]*)$/.exec(text) ?? []
+  const [, letters = '', sign = '', base] = /^([a-z]*)([!?+~*]?)([a-z]*)$/.exec(text) ?? []
   return {
     id,
-    isSubmitted: sign === '!' || sign === '?',
+    kind: kinds.get(sign) ?? 'read',
+    copies: sign === '*' ? 0 : 1,
     zone: zoneOf(letters),
-    base: sign === '?' || sign === '+' ? zoneOf(base ?? '') : undefined,
+    base: '!?+~'.includes(sign || ' ') ? zoneOf(base ?? '') : undefined,
   }
 }
+
+const kinds = new Map<string, GivenZone['kind']>([
+  ['!', 'done'],
+  ['?', 'unfinished'],
+  ['~', 'unanswered'],
+])
 
 test.each([
   // [zones that were given, oldest first; the submitted list; which one explains it; with what it is compared]
   ['the only one', ['a'], 'b', 0, 'a'],
   ['fewest removals', ['ab', 'a'], 'ac', 1, 'a'],
   ['fewest removals, though older', ['a', 'abx'], 'ac', 0, 'a'],
+  ['of equal ones the one with the fewest additions', ['zabc', 'zbc'], 'zac', 0, 'zabc'],
   ['of equal ones the newest', ['a', 'b'], 'c', 1, 'b'],
-  ['of two reads of one zone one is left', ['z', 'za!'], 'zb', 0, 'z'],
-  ['a client that goes back without reading', ['zc!'], 'z', 0, 'zc'],
-  ['a read that nobody used shields a way back to exactly it', ['z', 'zc!'], 'z', 0, 'z'],
-  ['but not a way to another zone', ['z', 'zab!'], 'zb', 1, 'zab'],
+  ['of two reads of one zone one is left', ['z', 'za!z'], 'zb', 0, 'z'],
+  ['a client that goes back without reading', ['zc!z'], 'z', 0, 'zc'],
+  ['a read that nobody used is no way back to it', ['z', 'zc!z'], 'z', 1, 'zc'],
+  ['nor after a read', ['z', 'z*', 'zc!z', 'zc', 'zc'], 'z', 4, 'zc'],
+  ['a way to another zone without reading', ['z', 'zab!z'], 'zb', 1, 'zab'],
+  ['a record that is added again after a read', ['zc', 'z!zc', 'z', 'z'], 'zc', 3, 'z'],
+  ['a removal that others have made is no reason', ['zm', 'zm*', 'zk!zm', 'zk'], 'z', 3, 'zk'],
   [
     'a record that only a later zone has shows that this is known',
-    ['za!', 'zabx'],
+    ['za', 'zabx'],
     'zax',
     1,
     'zabx',
   ],
-  ['its own list is left behind by what it added later', ['za!', 'zab!', 'zab'], 'za', 2, 'zab'],
-  ['all that it added goes at once', ['zc!', 'zcd!', 'zcd'], 'z', 2, 'zcd'],
-  ['what another process of the token removed is not added', ['zabc', 'zbc!'], 'zac', 0, 'zabc'],
-  ['nor what it is removing', ['zabc', 'zbc+zabc'], 'zac', 0, 'zabc'],
+  ['what a read shows was read', ['zab', 'zb!zab', 'zb', 'zba!zab'], 'zba', 2, 'zb'],
+  ['reads before lists', ['za!z', 'zab!za', 'zab'], 'za', 2, 'zab'],
+  ['reads before lists, though they remove more', ['z!', 'zd!z', 'zdx'], 'z', 2, 'zdx'],
+  ['a list of a process that knew less removes nothing', ['zab', 'zx!z'], 'za', 0, 'zab'],
   [
-    'the list of another process that came before is of this token, too',
-    ['za!', 'zb!', 'zab'],
-    'zb',
-    2,
-    'zab',
+    'what another process of the token removed is not added',
+    ['zabc', 'zbc!zabc'],
+    'zac',
+    0,
+    'zabc',
   ],
-  ['unless it has not read since', ['zc!', 'zcd!'], 'z', 0, 'zc'],
-  ['with others’ records in between', ['z!', 'zd!', 'zdx'], 'z', 0, 'z'],
-  ['the same list again is its own', ['za!'], 'za', 0, 'za'],
-  ['the same list again, after others wrote', ['za!', 'zax'], 'za', 0, 'za'],
+  ['nor what it is removing', ['zabc', 'zbc+zabc'], 'zac', 0, 'zabc'],
+  ['a client that goes back two lists without reading', ['zc!z', 'zcd!zc'], 'z', 0, 'zc'],
+  ['the same list again', ['za!z'], 'za', 0, 'za'],
+  ['the same list again, after others wrote', ['za!z', 'zax'], 'za', 1, 'zax'],
+  ['a repeat, after others wrote', ['za~z', 'zax'], 'za', 0, 'za'],
   ['a repeat of what may not be done', ['zc?z'], 'zc', 0, 'z'],
   ['another list after what may not be done', ['zc?z'], 'z', 0, 'zc'],
   ['a further record after what may not be done', ['zc?z'], 'zcd', 0, 'z'],
@@ -60,6 +72,7 @@ test.each([
   ['a removal that may not be done, repeated with a record', ['z?zc'], 'zd', 0, 'zc'],
   ['a removal that may not be done, taken back', ['z?zc'], 'zc', 0, 'z'],
   ['a repeat of what may not be done, after a read', ['zc?z', 'zcx'], 'zc', 0, 'z'],
+  ['a read that shows what is done meanwhile', ['zc~z', 'zc+z'], 'zcd', 1, 'zc'],
 ])('%s: of %j, %s is explained by number %i', (_case, given, list, index, base) => {
   const zones = given.map((text, at) => givenOf(text, at))
 
@@ -67,6 +80,22 @@ test.each([
 
   expect(chosen?.used.id).toBe(index)
   expect(chosen?.base).toEqual(zoneOf(base))
+})
+
+test.each([
+  ['another address of a record', 1, 'www'],
+  ['another value of a challenge', 0, '_acme-challenge'],
+])('%s that the older zone does not have is explained by number %i', (_case, index, name) => {
+  const withRecord = (address?: string): KnownZone => ({
+    records: [...zoneOf('z').records, ...(address ? [{ name, type: 'TXT', address }] : [])],
+  })
+  const given = [withRecord(), withRecord('1')].map(
+    (zone, id): GivenZone => ({ id, kind: 'read', copies: 1, zone }),
+  )
+
+  const chosen = chooseGiven(given, withRecord('2'), 'example.com')
+
+  expect(chosen?.used.id).toBe(index)
 })
 
 test('nothing given explains nothing', () => {
