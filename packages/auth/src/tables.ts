@@ -1,6 +1,13 @@
-import { int8, type Migrations, name, sql, strict } from '@domains-and-files/persistence'
+import { dialect, int8, type Migrations, name, sql, strict } from '@domains-and-files/persistence'
 
 // Instants are milliseconds since 1970.
+
+/** Replicas of an earlier version read it with each request, until they are updated. */
+const viewOfEndedSessions = dialect({
+  postgres: sql`; create view ${name('ended_sessions')} as
+    select id, null::text as password, expires_at from ${name('one_time')} where value = ''`,
+  sqlite: sql``,
+})
 
 /** API tokens and sessions: in PostgreSQL, or in `auth.sqlite` of DATA_DIR. */
 export const accountTables = {
@@ -50,7 +57,7 @@ export const accountTables = {
     create index one_time_by_expiry on ${name('one_time')} (expires_at)`,
     sql`insert into ${name('one_time')} (id, value, expires_at)
       select id, '', expires_at from ${name('ended_sessions')} where password is null;
-    drop table ${name('ended_sessions')}`,
+    drop table ${name('ended_sessions')}${viewOfEndedSessions}`,
   ],
 } satisfies Migrations
 

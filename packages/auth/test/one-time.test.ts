@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { OneTime } from '../src/one-time.ts'
 import { authFileName, openAuthFile } from '../src/open-auth.ts'
 import { accountTables } from '../src/tables.ts'
+import { makeDatabase, schema } from './support/database.ts'
 import { makeFolder } from './support/start.ts'
 
 test('what was used stays used after a restart, until it has expired by the clocks of all replicas', async () => {
@@ -49,4 +50,14 @@ test('sessions that had ended before an update of the service stay ended', async
   const oneTime = await OneTime.open(database, () => 1000)
   expect([await oneTime.has('ended'), await oneTime.has('kept')]).toEqual([true, false])
   await database.close()
+})
+
+test('replicas of before an update read which sessions have ended', async () => {
+  await using shared = await makeDatabase()
+  await new OneTime(shared.database, () => 1000).put('ended', '', 2000)
+
+  const read = `select id, password, expires_at from ${schema}.ended_sessions where id = 'ended'`
+  expect(await shared.database.query(read)).toEqual([
+    { id: 'ended', password: null, expires_at: 2000 },
+  ])
 })
