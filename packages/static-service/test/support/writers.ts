@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { pathsOf, pickChange } from './changes.ts'
 import type { Program } from './program.ts'
 import type { ask } from './start.ts'
@@ -48,11 +49,16 @@ export async function writeUntilKilled(
   const onAcknowledged = () => {
     killer ??= setTimeout(kill, Math.random() * withinMs)
   }
-  const counts = await Promise.all(
-    writers.map((writer) => writeUntilGone(program, token, writer, onAcknowledged)),
-  )
-  clearTimeout(killer)
-  return counts.reduce((sum, count) => sum + count, 0)
+  const writing = writers.map((writer) => writeUntilGone(program, token, writer, onAcknowledged))
+  try {
+    const counts = await Promise.all(writing)
+    return counts.reduce((sum, count) => sum + count, 0)
+  } catch (error) {
+    clearTimeout(killer) // A service that is killed would not log all.
+    throw new Error(`The service logged:\n${await endLog(program)}`, { cause: error })
+  } finally {
+    clearTimeout(killer)
+  }
 }
 
 /** Makes one change after the other until the service is gone; returns how many were acknowledged. */
@@ -67,8 +73,7 @@ export async function writeUntilGone(
     try {
       await change({ program, token, writer })
     } catch (error) {
-      if (!isHangUp(error))
-        throw new Error(`${change.name}:\n${faultsOf(program)}`, { cause: error })
+      if (!isHangUp(error)) throw error
       writer.interrupted.push(change.name)
       return count
     }
@@ -149,14 +154,13 @@ async function look(service: Askable, writer: Writer): Promise<State[]> {
   return seen
 }
 
-/** What a service has logged as warnings and errors. */
-const faultsOf = (program: Program) =>
-  program
-    .output()
-    .split('\n')
-    .filter((line) => !line.startsWith('{"level":"info"'))
-    .slice(-50)
-    .join('\n')
+/** Ends a service; returns what it has logged as warnings and errors. */
+async function endLog({ child, output }: Program): Promise<string> {
+  const closed = once(child, 'close')
+  if (child.kill('SIGTERM')) await closed
+  const lines = output().split('\n')
+  return lines.filter((line) => !line.startsWith('{"level":"info"')).join('\n')
+}
 
 const isHangUp = (error: unknown) =>
   error instanceof Error &&
