@@ -1,4 +1,3 @@
-import { open } from 'node:fs/promises'
 import type { Logger } from '@domains-and-files/http'
 import { BackupWatch, SqliteSql } from '@domains-and-files/persistence'
 import { blobDatabaseFile } from './blobs/disk/blob-database.ts'
@@ -37,9 +36,10 @@ export async function openEmbeddedStorage(
     file: uploadDatabaseFile(dataDir),
     migrations: { uploads: uploadMigrations },
   })
-  const uploadLog = await open(`${uploadDatabaseFile(dataDir)}-wal`)
-  // Flushed off the event loop, and only the commits that a response depends on.
-  const sync = () => uploadLog.datasync()
+  // What is found in the log may never have reached the disk.
+  uploadDatabase.database.pragma('wal_checkpoint(TRUNCATE)')
+  // Only the commits that a response depends on.
+  const sync = () => uploadDatabase.flush()
   const uploads = new Uploads(
     { database: uploadDatabase.unsynced, sync, lifetimeMs, store },
     (error) => log.error({ err: error }, 'expired uploads not removed'),
@@ -62,7 +62,6 @@ export async function openEmbeddedStorage(
       await warmed
       await tidied
       await uploads.close()
-      await uploadLog.close()
       await uploadDatabase.close()
       await catalog.stopBackground() // The store removes what it has freed.
       await store.close()

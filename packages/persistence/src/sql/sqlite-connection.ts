@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import Database from 'better-sqlite3'
 import { DatabaseFullError, DatabaseUnavailableError } from '../errors.ts'
 import type { Migrations, SqlTransaction } from './sql.ts'
@@ -92,6 +93,57 @@ export function watchFiles(file: string): () => string | undefined {
 function identityOf(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false })
   return found ? `${found.dev} ${found.ino}` : 'missing'
+}
+
+/**
+ * The write-ahead log of an open database. The kernel reports a failed flush once, and may drop what it could not write: no
+ * later commit counts behind that.
+ */
+export class WriteAheadLog {
+  readonly #file: string
+  #handle: FileHandle | undefined
+  #last = Promise.resolve()
+  #next: Promise<void> | undefined
+  #failure: unknown
+
+  constructor(file: string) {
+    this.#file = `${file}-wal`
+  }
+
+  get hasFailed(): boolean {
+    return this.#failure !== undefined
+  }
+
+  /** @throws {DatabaseUnavailableError} after a failed flush. */
+  check(): void {
+    if (this.hasFailed) throw new DatabaseUnavailableError(this.#failure)
+  }
+
+  /** Callers that come while a flush runs share the next one. */
+  flush(): Promise<void> {
+    this.#next ??= this.#last.then(() => {
+      this.#next = undefined
+      return this.#flush()
+    })
+    this.#last = this.#next.catch(() => undefined)
+    return this.#next
+  }
+
+  async close(): Promise<void> {
+    await this.#last
+    await this.#handle?.close()
+  }
+
+  async #flush() {
+    this.check()
+    try {
+      this.#handle ??= await open(this.#file)
+      await this.#handle.datasync()
+    } catch (error) {
+      this.#failure = error
+      throw error
+    }
+  }
 }
 
 /** Errors of the disk and of locks as the classes that PostgreSQL's failures have; others unchanged. */

@@ -8,6 +8,7 @@ import {
   type SqliteOptions,
   target,
   translateSqliteError,
+  WriteAheadLog,
   watchFiles,
 } from './sqlite-connection.ts'
 import { render, type Statement } from './statement.ts'
@@ -45,9 +46,10 @@ export class SqliteSql implements Sql {
   #known = { at: performance.now(), isAvailable: true }
   #isIntact = true
   #synchronous: Synchronous = 'FULL'
+  readonly #log: WriteAheadLog
   /**
-   * The same database. Its commits survive the process, but a power cut only if a later durable one has succeeded: they
-   * cost no fsync.
+   * The same database. Its commits survive the process, but a power cut only if a later durable one, or `flush`, has succeeded:
+   * they cost no fsync.
    */
   readonly unsynced: Sql = {
     dialect: 'sqlite',
@@ -67,6 +69,7 @@ export class SqliteSql implements Sql {
     // From now on locks of other processes are waited for between attempts, while other requests go on.
     database.pragma('busy_timeout = 0')
     database.exec('select 1 from sqlite_schema')
+    this.#log = new WriteAheadLog(options.file)
     this.#findReplaced = watchFiles(options.file)
     this.#timer = setInterval(() => {
       this.#isIntact = this.#findReplaced() === undefined
@@ -87,7 +90,7 @@ export class SqliteSql implements Sql {
       this.#known.at = performance.now()
       this.#probe().catch(() => undefined)
     }
-    return this.#known.isAvailable && this.#isIntact
+    return this.#known.isAvailable && this.#isIntact && !this.#log.hasFailed
   }
 
   /** The writing connection, for what only SQLite has. Never leave a transaction open on it. */
@@ -116,6 +119,7 @@ export class SqliteSql implements Sql {
     const deadline = performance.now() + busyTimeoutMs
     const result = this.#lastWrite.then(async () => {
       try {
+        this.#log.check()
         if (synchronous !== this.#synchronous) {
           this.#writer.database.exec(`pragma synchronous = ${synchronous}`)
           this.#synchronous = synchronous
@@ -131,6 +135,13 @@ export class SqliteSql implements Sql {
     })
     this.#lastWrite = result.catch(() => undefined)
     return result
+  }
+
+  /** Makes all that is committed durable, off the event loop. After a failure nothing is read or committed any more. */
+  async flush(): Promise<void> {
+    await this.#log.flush().catch((error) => {
+      throw this.#noteFailure(translateSqliteError(error))
+    })
   }
 
   async snapshot<T>(work: (snapshot: SqlTransaction) => Promise<T>): Promise<T> {
@@ -156,8 +167,12 @@ export class SqliteSql implements Sql {
     clearInterval(this.#timer)
     this.#isClosed = true
     await this.#lastWrite
+    await this.#log.close()
     this.#idle?.database.close()
-    this.#reader?.database.close()
+    // The last connection writes the log to the database, unless it only reads: that is left to the next start, which compares
+    // checksums.
+    if (this.#log.hasFailed) this.#reader ??= this.#openReader()
+    else this.#reader?.database.close()
     this.#writer.database.close()
   }
 
@@ -166,6 +181,7 @@ export class SqliteSql implements Sql {
     read: (prepared: Prepared<unknown[]>, values: unknown[]) => T,
     synchronous: Synchronous = 'FULL',
   ): Promise<T> {
+    this.#log.check()
     const rendered = render(statement, target)
     const readFromWriter = async () => read(this.#writer.prepare(rendered), rendered.values)
     const isBusy = this.#writer.database.inTransaction

@@ -1,11 +1,13 @@
-import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { existsSync, statSync } from 'node:fs'
+import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join as joinPath } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import {
   bytes,
+  DatabaseFullError,
   DatabaseUnavailableError,
   DataDirError,
   dialect,
@@ -220,5 +222,34 @@ describe('a SQLite database', () => {
       }
       expect(db.database.pragma('journal_mode', { simple: true })).toBe('wal')
       await db.close()
+    }))
+
+  it('flushes once for all that wait, and knows nothing any more once that has failed', () =>
+    inDirectory(async (file) => {
+      const db = new SqliteSql({ file, migrations })
+      const handle = await open(file)
+      const datasync = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'datasync')
+      const insert = () =>
+        db.unsynced.run(sql`insert into ${items} (label) values (${randomUUID()})`)
+      await insert()
+      await Promise.all([db.flush(), db.flush(), db.flush()])
+      expect(datasync).toHaveBeenCalledTimes(1)
+
+      datasync.mockRejectedValueOnce(Object.assign(new Error('broken'), { code: 'ENOSPC' }))
+      await insert()
+      const [failed, next] = await Promise.allSettled([db.flush(), insert().then(() => db.flush())])
+      expect(failed).toMatchObject({ reason: expect.any(DatabaseFullError) })
+      expect(next).toMatchObject({ reason: expect.any(DatabaseUnavailableError) })
+      const count = sql`select count(*) count from ${items}`
+      for (const use of [insert, () => db.flush(), () => db.all(count), () => db.run(count)])
+        await expect(use()).rejects.toThrow(DatabaseUnavailableError)
+      expect(db.isAvailable).toBe(false)
+
+      const logBytes = () => statSync(`${file}-wal`).size
+      const before = logBytes()
+      await db.close()
+      expect(logBytes()).toBe(before)
+      datasync.mockRestore()
+      await handle.close()
     }))
 })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { check } from '../../src/maintenance/check.ts'
 import { type Program, run } from '../support/program.ts'
+import { offsetOf, tus, urlOf } from '../support/tus.ts'
 
 /** The service on a disk that fails when it is told to. */
 async function startFailing(env: Record<string, string> = {}) {
@@ -118,6 +119,36 @@ test('wherever the disk fails, a change is answered as it happened, and the serv
   expect(readdirSync(join(failing.dataDir, 'tmp'))).toEqual([])
   const report = await check({ DATA_DIR: failing.dataDir })
   expect(report).toMatchObject({ files: 2, damages: [], orphans: [] })
+})
+
+test('after a failed flush of the rows of uploads nothing of them is acknowledged until a restart, and all of before is there', async () => {
+  const failing = await startFailing()
+  const authorization = `Bearer ${failing.token}`
+  let { program } = failing
+  const protocol = tus({
+    call: (method, path, { headers, body } = {}) =>
+      program.ask({ method, path, body, headers: { authorization, ...headers } }),
+  })
+  const { create, patch, head } = protocol
+  const url = urlOf(await create('resumed', 9))
+  await patch(url, 0, 'abc')
+  failing.failAt('EIO', 1, 'uploads.sqlite-wal')
+
+  const refused = await patch(url, 3, 'def')
+  const failed = failing.heal()
+  const after = [await head(url), await patch(url, 3, 'def'), await create('other', 3)]
+  const other = await put(failing, 'one', 'stored')
+  program.child.kill('SIGTERM')
+  await once(program.child, 'exit')
+  program = await run(failing.dataDir)
+  onTestFinished(() => program.kill())
+  const offset = offsetOf(await head(url))
+  const done = await patch(url, offset, 'abcdefghi'.slice(offset))
+
+  expect([failed, refused.status, other.status]).toEqual(['sync', 500, 201])
+  expect(after.map(({ status }) => status)).toEqual([503, 503, 503])
+  expect([offset >= 3, done.status]).toEqual([true, 204])
+  expect(await read({ program, token: failing.token }, 'resumed')).toBe('200 abcdefghi')
 })
 
 test('a read that the disk fails is a 500 that keeps no file open, and the next one is answered', async () => {

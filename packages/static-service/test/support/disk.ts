@@ -27,7 +27,7 @@ export function watchDisk(watch: Watch): void {
 }
 
 const onPaths = ['link', 'mkdir', 'open', 'readdir', 'rename', 'rm', 'stat', 'statfs'] as const
-const onHandles = ['read', 'stat', 'sync', 'write', 'writev'] as const
+const onHandles = ['read', 'stat', 'sync', 'datasync', 'write', 'writev'] as const
 
 function watchPromises(watch: Watch) {
   for (const name of onPaths) {
@@ -53,7 +53,7 @@ function watchHandle(handle: Record<string, Call>, path: string, watch: Watch) {
           ? writeOf(path, first, Number(more[0] ?? 0))
           : name === 'writev'
             ? writeOf(path, Buffer.concat(buffersIn(first)), 0)
-            : { name, path }
+            : { name: name === 'datasync' ? 'sync' : name, path }
       const begun = watch.begin(operation)
       const result = await original(first, ...more)
       watch.end?.(operation, begun, Number(Object(result).bytesWritten ?? 0))
