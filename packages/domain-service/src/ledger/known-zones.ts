@@ -45,18 +45,11 @@ const lateWriteKey = 'late write'
 /** The known zones, and what every read of the registrar is compared with. */
 export class KnownZones extends KnownZoneReads {
   readonly #unsynced: Sql
-  /** Read-backs that have become the known zone. */
-  readonly #taken = new WeakSet<Zone>()
 
   /** `unsynced`: for what a power cut may undo. */
   constructor(database: Sql, unsynced = database) {
     super(database)
     this.#unsynced = unsynced
-  }
-
-  /** A read-back shows nothing but the known zone: it needs no comparison. */
-  take(readBack: Zone) {
-    this.#taken.add(readBack)
   }
 
   /**
@@ -68,7 +61,6 @@ export class KnownZones extends KnownZoneReads {
     { ageMs, isIgnored }: { ageMs: number; isIgnored: (row: Row, domain: string) => boolean },
   ): Promise<number | undefined> {
     const { domain } = zone
-    if (this.#taken.has(zone)) return undefined
     const seen = await findKnown(this.sql, domain, sql``)
     // Most reads show what is known: they need no lock, and no commit more than once a second.
     if (seen?.zone === zoneDigest(zone)) {
@@ -112,30 +104,20 @@ export class KnownZones extends KnownZoneReads {
   }
 }
 
-/**
- * Adds what a send of our own did to the known zone, so that no read takes it for a change made outside.
- * @returns whether the zone found is now the known one, last seen less than a second ago.
- */
+/** Adds what a send of our own did to the known zone, so that no read takes it for a change made outside. */
 export async function recordOwnSend(
   transaction: SqlTransaction,
   { send, known: row }: { send: SentZone; known: KnownRow | undefined },
   { state, found, latest: later }: SendOutcome,
-): Promise<boolean> {
+): Promise<void> {
   const latest = later ?? found
-  if (!latest || (state !== 'settled' && state !== 'closed')) return false
+  if (!latest || (state !== 'settled' && state !== 'closed')) return
   const { domain } = latest
-  if (!row) {
-    await insertKnown(transaction, latest, 0)
-    return true
-  }
-  const isSeen = row.pending === '{}' && row.now - row.read_at < confirmMs
+  if (!row) return insertKnown(transaction, latest, 0)
   // What a late write has undone of the changes since is not outside, unless its repair puts it back.
   const lateSince = send.late_since ?? (later ? send.started_at : undefined)
   const isAlone = row.zone === send.base && send.zone === zoneDigest(latest)
-  if (isAlone && lateSince === undefined) {
-    await setKnown(transaction, domain, latest)
-    return isSeen
-  }
+  if (isAlone && lateSince === undefined) return setKnown(transaction, domain, latest)
   const zoneOf = await getZones(transaction, [send.base, send.zone, row.zone])
   const sent = differenceOf(zoneOf(send.base), zoneOf(send.zone), domain)
   const known = zoneOf(row.zone)
@@ -154,8 +136,7 @@ export async function recordOwnSend(
     const isAll = latest.emailType !== undefined && isEmptyDelta(differenceOf(own, latest, domain))
     const now = isAll ? latest : own
     await putZones(transaction, [now])
-    await setKnown(transaction, domain, now)
-    return isAll && isSeen
+    return setKnown(transaction, domain, now)
   }
   const touched = await touchedSince(transaction, lateSince, { domain, row, except: send.id })
   const undone = filterDelta(differenceOf(own, latest, domain), (each) =>
@@ -166,7 +147,6 @@ export async function recordOwnSend(
   await setKnown(transaction, domain, after)
   const late = JSON.stringify({ ...JSON.parse(row.touched), [lateWriteKey]: row.now })
   await transaction.run(sql`update ${knownZones} set touched = ${late} where domain = ${domain}`)
-  return false
 }
 
 async function setKnown(transaction: SqlTransaction, domain: string, zone: Zone) {

@@ -141,10 +141,9 @@ export class Ledger extends ChangeHistory {
    * Puts an asynchronous change back into the queue: its send did not happen. Does nothing where another replica carries
    * out the writes of the domain, or this one is sending the change.
    */
-  async requeue(id: number): Promise<void> {
+  async requeue({ id, request: { domain } }: Omit<QueuedChange, 'isAsync'>): Promise<void> {
+    if (this.#replicas && !this.#replicas.leases.current(domain)) return
     await this.sql.transaction(async (transaction) => {
-      const domain = await domainOf(transaction, id)
-      if (this.#replicas && !this.#replicas.leases.current(domain)) return
       await this.#lock(transaction, domain)
       await transaction.run(sql`update ${changes} set status = 'queued', ended_at = null, sent_at = null,
           problem = null, attempts = attempts + 1, not_before = ${now} + ${pauseMs}
@@ -190,21 +189,17 @@ export class Ledger extends ChangeHistory {
       // Before anything else that a comparison with it locks, too.
       const known = await findKnown(transaction, domain)
       await sends.endSend(transaction, id, outcome)
-      const isKnown = await recordOwnSend(transaction, { send, known }, outcome)
+      await recordOwnSend(transaction, { send, known }, outcome)
       await notify(transaction, domain)
-      return { domain, version, isKnown }
+      return { domain, version }
     })
-    if (ended.isKnown && outcome.found) this.knownZones.take(outcome.found)
     this.#replicas?.versions.recordEnd(ended.domain, ended.version)
   }
 
-  async endChanges(outcomes: ChangeOutcome[]): Promise<void> {
-    const [first] = outcomes
-    if (!first) return
+  async endChange(domain: string, outcome: ChangeOutcome): Promise<void> {
     await this.sql.transaction(async (transaction) => {
-      const domain = await domainOf(transaction, first.id)
       await this.#lock(transaction, domain)
-      await endChanges(transaction, outcomes)
+      await endChanges(transaction, [outcome])
       await notify(transaction, domain)
     })
   }
@@ -279,13 +274,6 @@ const cancelAll = (transaction: SqlTransaction, which: Statement) =>
   transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null,
       idempotency_key = null
     where ${which} and status in ('queued', 'proposed') and is_async = 1`)
-
-async function domainOf(transaction: SqlTransaction, id: number): Promise<string> {
-  const row = await transaction.get<{ domain: string }>(
-    sql`select domain from ${changes} where id = ${id}`,
-  )
-  return row?.domain ?? ''
-}
 
 /**
  * Runs what has to be recorded before anything is sent: where it fails or its outcome is unknown, nothing is sent.

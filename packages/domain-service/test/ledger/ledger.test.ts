@@ -169,10 +169,8 @@ describe.each(ledgers)('%s', (_name, open) => {
 
     await ledger.cancel(cancelled)
     await ledger.endUnsent({ id: refused, isAsync: false, request }, { problem })
-    await ledger.endChanges([
-      { ...end, id: unconfirmed, status: 'unconfirmed' },
-      { ...end, id: queued, status: 'queued' },
-    ])
+    await ledger.endChange(request.domain, { ...end, id: unconfirmed, status: 'unconfirmed' })
+    await ledger.endChange(request.domain, { ...end, id: queued, status: 'queued' })
     await confirm(ledger, zoneOf(a), zoneOf(b))
 
     const kept = await database.all(

@@ -56,7 +56,7 @@ export class BatchRecorder {
     const problem = toStoredProblem(error)
     await this.#record(write, () =>
       write.isAsync && problem.status >= 500
-        ? this.#ledger.requeue(write.id)
+        ? this.#ledger.requeue(write)
         : this.#ledger.endUnsent(write, { problem }),
     )
     write.reject(error)
@@ -75,7 +75,9 @@ export class BatchRecorder {
   ): Promise<void> {
     if (write.isAsync && error.status >= 500) return this.fail(write, error)
     this.undone.add(write)
-    await this.#record(write, () => this.#ledger.endChanges([refusedChange(write.id, error, zone)]))
+    await this.#record(write, () =>
+      this.#ledger.endChange(zone.domain, refusedChange(write.id, error, zone)),
+    )
     write.reject(error)
   }
 

@@ -73,10 +73,10 @@ test('a change that is being sent is not put back into the queue', async () => {
   const intent = { id, request, before: send.base, after: send.zone, warnings: [] }
   const started = await ledger.startSend({ ...send, intents: [intent] })
 
-  await ledger.requeue(id)
+  await ledger.requeue({ id, request })
   const during = await ledger.find(id)
   await ledger.endSend(started.id, { state: 'unsent', unanswered: 0, changes: [] })
-  await ledger.requeue(id)
+  await ledger.requeue({ id, request })
 
   expect([during?.status, (await ledger.find(id))?.status]).toEqual(['sending', 'queued'])
 })
