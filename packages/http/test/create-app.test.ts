@@ -252,10 +252,16 @@ test('a 405 names every method of the path', async () => {
   expect(answer.headers.get('allow')).toBe('GET, HEAD')
 })
 
-test.each(['/nothing', '/things/a/b', '/HEALTH'])('%s is a 404 problem', async (path) => {
+test.each([
+  ['GET', '/nothing'],
+  ['GET', '/things/a/b'],
+  ['GET', '/things/'],
+  ['POST', '/things/'],
+  ['GET', '/HEALTH'],
+])('%s %s is a 404 problem', async (method, path) => {
   await using service = await start()
 
-  const answer = await fetch(service.url + path)
+  const answer = await fetch(service.url + path, { method })
 
   expect(answer.status).toBe(404)
   expect(await answer.json()).toMatchObject({ code: 'not_found' })

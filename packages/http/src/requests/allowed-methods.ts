@@ -17,7 +17,8 @@ export function refuseOtherMethods(app: FastifyInstance): void {
   let paths: ReturnType<typeof routerOf> | undefined
   function methodsAt(url = ''): Set<string> | undefined {
     paths ??= routerOf(allowed, widerPaths)
-    return paths.find('GET', url)?.store
+    const found = paths.find('GET', url)
+    return hasEmptyParameter(found?.params) ? undefined : found?.store
   }
   const refusal = (method: string, url?: string) => {
     const known = methodsAt(url)
@@ -32,11 +33,11 @@ export function refuseOtherMethods(app: FastifyInstance): void {
     allowed.set(url, known)
     if (config?.otherMethods) widerPaths.set(url, config.otherMethods)
   })
-  app.addHook('onRequest', ({ is404, method, raw, routeOptions }, _reply, done) => {
+  app.addHook('onRequest', ({ is404, method, params, raw, routeOptions }, _reply, done) => {
     if (is404) return done(refusal(method, raw.url))
     // A wider path has this method, but not the path itself.
     overlapping ??= findOverlapping([...allowed.keys()])
-    const isDoubtful = overlapping.has(routeOptions.url ?? '')
+    const isDoubtful = overlapping.has(routeOptions.url ?? '') || hasEmptyParameter(params)
     const isRefused = isDoubtful && !methodsAt(raw.url)?.has(method)
     done(isRefused ? refusal(method, raw.url) : undefined)
   })
@@ -50,6 +51,10 @@ export function refuseOtherMethods(app: FastifyInstance): void {
     if (method && url) error.cause = refusal(method, url)
   })
 }
+
+// The router takes `/things/` for `/things/:id`.
+const hasEmptyParameter = (params: unknown) =>
+  Object.entries(params ?? {}).some(([name, value]) => value === '' && name !== '*')
 
 const findOverlapping = (urls: string[]) =>
   new Set(

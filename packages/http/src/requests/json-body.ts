@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { z } from 'zod'
 import { receiveBody } from '../limits/request-bodies.ts'
 import { HttpError, malformedBody } from '../problem-details.ts'
 
@@ -7,14 +8,15 @@ const mediaTypes = ['application/json', 'application/merge-patch+json']
 
 /**
  * Parses JSON bodies strictly: UTF-8, uncompressed, no prototype keys, at most 5,000 values. An empty body is an error
- * only where the route has a body: many clients send `content-type: application/json` with every request.
+ * only where the route needs one: many clients send `content-type: application/json` with every request.
  */
 export function parseJsonBodies(app: FastifyInstance) {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(mediaTypes, async (request: FastifyRequest) => {
     const body = await receiveBody(request)
-    if (body.length === 0 && !request.routeOptions.schema?.body) return undefined
+    const schema = request.routeOptions.schema?.body as z.ZodType | undefined
+    if (body.length === 0 && schema?.safeParse(undefined).success !== false) return undefined
     if ((request.headers['content-encoding'] ?? 'identity') !== 'identity')
       throw contentCodingNotSupported()
     // Lenient decoding would silently change the caller's text.

@@ -61,6 +61,17 @@ test('a revert takes back an upload, a replacement, a move and a deletion, and n
   expect(await contents(service, 'a')).toEqual([404])
 })
 
+test('a revert needs no body, also where JSON is announced', async () => {
+  await using service = await startKeeping()
+  await service.put('a', 'one')
+
+  const { status } = await service.call('POST', `/api/changes/${await newest(service)}/revert`, {
+    headers: { 'content-type': 'application/json' },
+  })
+
+  expect([status, ...(await contents(service, 'a'))]).toEqual([200, 404])
+})
+
 test('a revert can be reverted, again and again', async () => {
   await using service = await startKeeping()
   await service.put('a', 'one')
