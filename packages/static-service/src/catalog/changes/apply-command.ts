@@ -8,6 +8,7 @@ import {
 import { readPath } from '../../files/file-path.ts'
 import type { FileRow, NewFile } from '../../files/file-record.ts'
 import { type Conditions, holds } from '../../rfc9110/entity-tags.ts'
+import { causeOf } from './change-entry.ts'
 import {
   type DirectoryMove,
   type Done,
@@ -27,18 +28,18 @@ export interface Target {
 }
 
 /**
- * Applies a command. If it throws, the caller undoes what it has changed.
+ * Applies a command, and makes a change of what it did. If it throws, the caller undoes what it has changed.
  * @throws {HttpError}
  */
 export function applyCommand(target: Target, command: FileCommand): Done {
-  switch (command.kind) {
-    case 'put':
-      return put(target, command)
-    case 'remove':
-      return removeAll(target, command.paths, command.conditions)
-    case 'moveFiles':
-      return moveFiles(target, command.moves)
-  }
+  const [action, done] =
+    command.kind === 'put'
+      ? (['upload', put(target, command)] as const)
+      : command.kind === 'remove'
+        ? (['delete', removeAll(target, command.paths, command.conditions)] as const)
+        : (['move', moveFiles(target, command.moves)] as const)
+  target.table.accept(causeOf(command.actor, action), target.dates.of())
+  return done
 }
 
 function put(target: Target, { files, conditions }: PutCommand): Done {

@@ -14,12 +14,10 @@ import { importRows } from '../archive.ts'
 import { forgetFiles } from '../history/forget-files.ts'
 import { recordVersion } from '../versions.ts'
 import { applyCommand, type Target } from './apply-command.ts'
-import { type ChangeCause, causeOf } from './change-entry.ts'
 import {
   type CatalogCommand,
   type Command,
   type Done,
-  type FileCommand,
   isAlone,
   type LoneCommand,
   type Outcome,
@@ -215,19 +213,12 @@ async function applySmall(
     if (!target) throw new Error('nothing was loaded for a command on files')
     if (command.kind === 'put' && command.files.some(({ digest }) => group.missing.has(digest)))
       throw contentMissing()
-    const outcome = applyCommand(target, command)
-    target.table.accept(reasonOf(command), target.dates.of())
-    return outcome
+    return applyCommand(target, command)
   } catch (error) {
     if (!(error instanceof HttpError)) throw error
     target?.table.undo()
     return { error }
   }
-}
-
-function reasonOf({ kind, actor }: FileCommand): ChangeCause {
-  if (kind === 'put') return causeOf(actor, 'upload')
-  return causeOf(actor, kind === 'moveFiles' ? 'move' : 'delete')
 }
 
 async function applyReferences(contents: ContentTransaction, { transaction, references }: Group) {
