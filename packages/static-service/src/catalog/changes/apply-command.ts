@@ -43,18 +43,15 @@ export function applyCommand(target: Target, command: FileCommand): Done {
 }
 
 function put(target: Target, { files, conditions }: PutCommand): Done {
-  const { table, dates, quota } = target
+  const { table, quota } = target
   const freed = new FreedContents()
   const unmet: string[] = []
   let wasNew = true
   const rows = files.map((file) => {
-    const before = table.find(file.path)
-    if (!before && table.isDirectory(file.path)) throw pathConflict(file.path)
+    const before = findAt(table, file.path)
     if (!holds(conditions, before && rowOf(before))) unmet.push(file.path)
     if (before) wasNew = false
-    return before
-      ? replace(target, { before, file, freed })
-      : add(table, { ...file, ...born(dates.of()) }, freed)
+    return store(target, { before, file, freed })
   })
   if (unmet.length > 0) throw preconditionFailed(...unmet)
   if (quota !== undefined && table.storedSize > quota) throw quotaExceeded(quota)
@@ -62,20 +59,28 @@ function put(target: Target, { files, conditions }: PutCommand): Done {
   return { value: { rows, wasNew }, freed: freed.digests, changed }
 }
 
-const born = (date: string) => ({ createdAt: date, updatedAt: date })
-
-function add(table: LoadedFiles, file: Omit<FileRow, 'name'>, freed: FreedContents): FileRow {
-  const row = table.add(file, freed)
-  if (!row) throw pathConflict(file.path)
-  return rowOf(row)
+/** The file at this path, if any. @throws {HttpError} for a directory */
+function findAt(table: LoadedFiles, path: string): StoredFile | undefined {
+  const found = table.find(path)
+  if (!found && table.isDirectory(path)) throw pathConflict(path)
+  return found
 }
 
-function replace(
+/** A file to store, with the time of creation where that is neither the one of the file before nor now. */
+type StoringFile = NewFile & { createdAt?: string }
+
+function store(
   { table, dates }: Target,
-  { before, file, freed }: { before: StoredFile; file: NewFile; freed: FreedContents },
+  {
+    before,
+    file,
+    freed,
+  }: { before: StoredFile | undefined; file: StoringFile; freed: FreedContents },
 ): FileRow {
-  const row = rowOf({ ...before, ...file, updatedAt: dates.of(before.updatedAt) })
-  table.replace(before, row, freed)
+  const updatedAt = dates.of(before?.updatedAt)
+  const row = rowOf({ createdAt: updatedAt, ...before, ...file, updatedAt })
+  if (before) table.replace(before, row, freed)
+  else if (!table.add(row, freed)) throw pathConflict(row.path)
   return row
 }
 
@@ -103,13 +108,12 @@ function end({ table, dates }: Target, row: StoredFile, freed: FreedContents) {
 
 interface Replacement {
   before: StoredFile[]
-  /** With the time of creation where that is not now. */
-  files: (NewFile & { createdAt?: string })[]
+  files: StoringFile[]
 }
 
 /** Stores these files, all but equal ones, and ends those of `before` that are not among them. @throws {HttpError} */
 export function replaceFiles(target: Target, { before, files }: Replacement) {
-  const { table, dates, quota } = target
+  const { table, quota } = target
   const { storedSize } = table
   const freed = new FreedContents()
   const wanted = new Set(files.map(({ path }) => path))
@@ -119,18 +123,13 @@ export function replaceFiles(target: Target, { before, files }: Replacement) {
   const counts = { added: 0, replaced: 0, removed: ended.length, unchanged: 0 }
   const rows: FileRow[] = []
   for (const file of files) {
-    const row = table.find(file.path)
-    if (!row && table.isDirectory(file.path)) throw pathConflict(file.path)
+    const row = findAt(table, file.path)
     if (row?.digest === file.digest) {
       counts.unchanged += 1
       continue
     }
     counts[row ? 'replaced' : 'added'] += 1
-    rows.push(
-      row
-        ? replace(target, { before: row, file, freed })
-        : add(table, { ...born(dates.of()), ...file, updatedAt: dates.of() }, freed),
-    )
+    rows.push(store(target, { before: row, file, freed }))
   }
   if (quota !== undefined && table.storedSize > Math.max(quota, storedSize))
     throw quotaExceeded(quota)
@@ -203,10 +202,10 @@ export const isIntoItself = ({ from, to }: DirectoryMove) =>
 // The time of the change is now: a cache that knows the previous file at this path must not take it for unmodified.
 function place(target: Target, file: FileRow, freed: FreedContents) {
   const { table, dates } = target
-  const existing = table.find(file.path)
+  const existing = findAt(table, file.path)
   if (existing) end(target, existing, freed)
-  if (table.isDirectory(file.path)) throw pathConflict(file.path)
-  add(table, { ...file, updatedAt: dates.of(existing?.updatedAt) }, freed)
+  if (!table.add({ ...file, updatedAt: dates.of(existing?.updatedAt) }, freed))
+    throw pathConflict(file.path)
 }
 
 /**
