@@ -19,18 +19,19 @@ export function chooseGiven(
   const later = new Set<string>()
   const text = JSON.stringify(submitted)
   const explanations = zones.toReversed().flatMap((zone, age) => {
-    const { used, keys } = zone
+    const { used, keys, change } = zone
     const { present, absent } = compare(keys, list)
     const isRepeat =
       (used.kind === 'unfinished' || used.kind === 'unanswered') &&
       JSON.stringify(used.zone) === text
-    // The list has a record of a later zone, so that one was given to its client, too.
-    const isOutdated = present.some(({ key }) => !keys.has(key) && later.has(key))
-    if (used.kind === 'read') for (const key of keys.keys()) later.add(key)
+    // Who has a record of a later read or list, or another value of it, has made the list of that one.
+    const own = marksOf(keys.values())
+    const isOutdated = [...marksOf(present)].some((mark) => !own.has(mark) && later.has(mark))
+    for (const mark of used.kind === 'read' ? own : marksOf(change.present)) later.add(mark)
     if (used.copies === 0 || (isOutdated && !isRepeat)) return []
     const effect = compare(live, withDifference(live, { present, absent }))
-    const values = present.filter(({ key }) => !known.has(key))
-    const removed = absent.filter((each) => !values.some((value) => isReplacing(value, each)))
+    const values = new Set(present.filter(({ key }) => !known.has(key)).map(setOf))
+    const removed = absent.filter((each) => !values.has(setOf(each)))
     // The first that differs decides: who reads and writes changes something, and seldom removes.
     const ranks = [
       isRepeat ? 0 : 1,
@@ -46,11 +47,12 @@ export function chooseGiven(
   return best && { used: best.zone.used, base: certainPart(best.zone, list, { zones, domain }) }
 }
 
-// A new value of a record, unless several processes have values of their own there.
-const isReplacing = ({ record: value }: KeyedRecord, { record: other }: KeyedRecord) =>
-  value.name === other.name &&
-  value.type === other.type &&
-  !value.name.toLowerCase().startsWith('_acme-challenge')
+/** Records, and the sets that they are values of, unless several processes have values of their own there. */
+const marksOf = (records: Iterable<KeyedRecord>) =>
+  new Set([...records].flatMap((each) => [each.key, setOf(each)]))
+
+const setOf = ({ key, record: { name, type } }: KeyedRecord) =>
+  /^_acme-challenge/i.test(name) ? key : `${name} ${type}`.toLowerCase()
 
 interface KeyedZone {
   used: GivenZone
@@ -119,14 +121,16 @@ function certainPart(
   { zones, domain }: { zones: KeyedZone[]; domain: string },
 ): KnownZone {
   if (!base || isDone(kind)) return zone
-  const isOfDone = (key: string) =>
-    zones.some(
-      ({ used, change: { present, absent } }) =>
-        isDone(used.kind) && [...present, ...absent].some((each) => each.key === key),
+  const isDoneNow = (key: string) => {
+    const way = keys.has(key) ? 'present' : 'absent'
+    const last = zones.findLast(
+      ({ used, change }) => used.kind !== 'read' && change[way].some((each) => each.key === key),
     )
+    return last && isDone(last.used.kind)
+  }
   const certain = new Map([...byKey(base, domain), ...keys])
   for (const { key } of [...change.present, ...change.absent])
-    if (isOfDone(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
+    if (isDoneNow(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
   const records = [...certain.values()].map(({ record }) => record)
   return { emailType: zone.emailType === base.emailType ? zone.emailType : undefined, records }
 }

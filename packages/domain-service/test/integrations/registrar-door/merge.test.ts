@@ -50,6 +50,7 @@ test.each([
     'zabx',
   ],
   ['what a read shows was read', ['zab', 'zb!zab', 'zb', 'zba!zab'], 'zba', 2, 'zb'],
+  ['a client that read twice and goes on without', ['z', 'za!z', 'zab!za'], 'zb', 2, 'zab'],
   ['reads before lists', ['za!z', 'zab!za', 'zab'], 'za', 2, 'zab'],
   ['reads before lists, though they remove more', ['z!', 'zd!z', 'zdx'], 'z', 2, 'zdx'],
   ['a list of a process that knew less removes nothing', ['zab', 'zx!z'], 'za', 0, 'zab'],
@@ -72,6 +73,8 @@ test.each([
   ['a removal that may not be done, repeated with a record', ['z?zc'], 'zd', 0, 'zc'],
   ['a removal that may not be done, taken back', ['z?zc'], 'zc', 0, 'z'],
   ['a repeat of what may not be done, after a read', ['zc?z', 'zcx'], 'zc', 0, 'z'],
+  ['a repeated record that was there before', ['zc!z', 'z!zc', 'zc?z'], 'zc', 2, 'z'],
+  ['a repeated removal of what an earlier list has added', ['zc!z', 'z?zc'], 'z', 1, 'zc'],
   ['a read that shows what is done meanwhile', ['zc~z', 'zc+z'], 'zcd', 1, 'zc'],
 ])('%s: of %j, %s is explained by number %i', (_case, given, list, index, base) => {
   const zones = given.map((text, at) => givenOf(text, at))
