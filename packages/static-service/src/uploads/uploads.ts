@@ -214,7 +214,8 @@ export class UploadWriter implements AsyncDisposable {
   /** Records a change, and all bytes that count, which are durable then. */
   async save(change: UploadChange = {}, isLast = false): Promise<void> {
     if (this.#isReleased) return
-    const saved = this.isTentative ? {} : await this.#blob.save()
+    // Once the file is stored the upload has no bytes any more, and its last request may be repeated.
+    const saved = this.isTentative || this.upload.outcome ? {} : await this.#blob.save()
     await this.record({ ...saved, ...change }, isLast)
   }
 
