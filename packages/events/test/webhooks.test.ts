@@ -115,6 +115,26 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     await receiver.count(12)
   })
 
+  it('are recorded once they are answered: what one process had begun another sends again', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    let answer: 'hang' | 200 = 'hang'
+    const receiver = stack.use(await openReceiver(() => answer))
+    const { log, store, close } = openProcess(db.sql, stack)
+    const by = { createdBy: 'admin', position: await log.end() }
+    const { id } = await store.create({ url: receiver.url('/') }, by)
+    await append(db, 1)
+    await receiver.count(1)
+    expect((await store.deliveries(id)).filter(({ tries }) => tries > 0)).toEqual([])
+    answer = 200
+    await close()
+    openProcess(await db.another(), stack)
+    const [first, second] = await receiver.count(2)
+    expect(second?.id).toBe(first?.id)
+    await settled(store, id, 1)
+    expect(await store.deliveries(id)).toMatchObject([{ status: 'delivered', tries: 1 }])
+  })
+
   it('keep what happens while they are paused; 410 pauses them', async () => {
     await using stack = new AsyncDisposableStack()
     const db = stack.use(await open())

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { createToken } from '../support/protocol-client.ts'
 import { type Service, start } from '../support/start.ts'
 
 const env = { WEBHOOK_HTTP: 'true', WEBHOOK_NETWORKS: '127.0.0.0/8' }
@@ -42,7 +43,7 @@ async function ask(service: Service, method: string, path = '', body?: unknown, 
   const answer = await fetch(`${service.url}/api/webhooks${path}`, {
     method,
     headers: {
-      authorization: `Bearer ${await service.sessionOf(user)}`,
+      authorization: `Bearer ${user.startsWith('ds_') ? user : await service.sessionOf(user)}`,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -129,6 +130,36 @@ test('what is not for others is refused: roles, URLs, addresses, a 51st webhook'
     expect((await ask(service, 'POST', '', { url })).status).toBe(201)
   expect((await ask(service, 'POST', '', { url })).body.code).toBe('too_many_webhooks')
   expect((await ask(service, 'GET')).body.webhooks).toHaveLength(50)
+})
+
+test('an admin of some domains makes, sees and changes webhooks of these alone', async () => {
+  await using service = await start({ env })
+  const admin = await createToken(service, { role: 'admin', domains: ['example.com'] })
+  const url = 'http://127.0.0.1:9/'
+  const make = async (domains?: string[], user?: string) =>
+    ask(service, 'POST', '', { url, ...(domains && { domains }) }, user)
+  const [all, other] = [await make(), await make(['example.org'])]
+
+  const refused = [await make(undefined, admin), await make(['example.com', 'example.org'], admin)]
+  const own = await make(['example.com'], admin)
+  const listed = await ask(service, 'GET', '', undefined, admin)
+  const widened = [null, ['example.org']].map((domains) =>
+    ask(service, 'PATCH', `/${own.body.id}`, { domains }, admin),
+  )
+  const hidden = [all, other].flatMap(({ body: { id } }) => [
+    ask(service, 'GET', `/${id}`, undefined, admin),
+    ask(service, 'GET', `/${id}/deliveries`, undefined, admin),
+    ask(service, 'POST', `/${id}/test`, undefined, admin),
+    ask(service, 'PATCH', `/${id}`, { paused: true }, admin),
+    ask(service, 'DELETE', `/${id}`, undefined, admin),
+  ])
+
+  expect(refused.map(({ status }) => status)).toEqual([403, 403])
+  expect(own.status).toBe(201)
+  expect(listed.body.webhooks).toMatchObject([{ id: own.body.id }])
+  expect((await Promise.all(widened)).map(({ status }) => status)).not.toContain(200)
+  expect((await Promise.all(hidden)).map(({ status }) => status)).toEqual(hidden.map(() => 404))
+  expect((await ask(service, 'GET')).body.webhooks).toHaveLength(3)
 })
 
 test('only https where WEBHOOK_HTTP is not set', async () => {
