@@ -29,7 +29,6 @@ export {
   mayReadRrset,
   mayWriteRrset,
   onlyProposes,
-  outsideRecords,
   type Rights,
   requireRrsetRead,
   requireRrsetWrites,

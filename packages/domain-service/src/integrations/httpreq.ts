@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { callerOf, outsideRecords } from '@domains-and-files/auth'
+import { callerOf } from '@domains-and-files/auth'
 import { type App, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AcmeChallenges } from './acme-challenges.ts'
@@ -41,7 +41,7 @@ export async function registerHttpreqRoutes(app: App, { challenges, domains }: D
     if (!host) throw new HttpError(404, 'domain_not_found', `No domain of this account has ${fqdn}`)
     // Only a token that names the record may use another name: clients follow CNAMEs, which may lead anywhere.
     const isChallenge = host.name === '_acme-challenge' || host.name.startsWith('_acme-challenge.')
-    if (!isChallenge && !caller.records) throw outsideRecords(caller, `${fqdn} TXT`)
+    if (!isChallenge && !caller.records) throw notAChallenge(fqdn)
     return host
   }
 
@@ -56,6 +56,13 @@ export async function registerHttpreqRoutes(app: App, { challenges, domains }: D
     scope.post('/integrations/acme/cleanup', options, serve('cleanUp'))
   })
 }
+
+const notAChallenge = (fqdn: string) =>
+  new HttpError(
+    403,
+    'forbidden',
+    `${fqdn} does not begin with _acme-challenge: use a token whose records name it`,
+  )
 
 // lego's RAW mode sends what the value is made of (RFC 8555, 8.4).
 function readChallenge(body: LenientBody): { fqdn: string; value: string } {

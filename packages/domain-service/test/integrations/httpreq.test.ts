@@ -112,6 +112,17 @@ test('the history names owner and token', async () => {
   expect(body.history?.[0]).toMatchObject({ by: 'admin', token: expect.stringMatching(/^test /) })
 })
 
+test('a refusal of a name that is no challenge says what would allow it', async () => {
+  await using service = await start()
+
+  const token = await createToken(service, { role: 'editor' })
+  const { text } = await post(service, present, { fqdn: 'www.example.com.', value: 'v' }, token)
+
+  expect(JSON.parse(text).detail).toBe(
+    'www.example.com. does not begin with _acme-challenge: use a token whose records name it',
+  )
+})
+
 test.each([
   ['a name that is no challenge', {}, { fqdn: 'www.example.com.', value: 'v' }, 403, 'forbidden'],
   [
