@@ -161,11 +161,12 @@ function uploadDependencies(
   return { store, catalog, limits, maxBatchFiles, describe, onStored: compressor.enqueue }
 }
 
-function report({ auth: { checks }, catalog, store }: Dependencies): HealthReport {
+function report({ auth: { checks }, catalog, store, uploads }: Dependencies): HealthReport {
   const { isAvailable, newestVersion } = catalog.status()
+  const working = uploads.isIntact ? 'ok' : 'degraded'
   return {
     checks: {
-      database: { status: isAvailable ? 'ok' : 'unavailable' },
+      database: { status: isAvailable ? working : 'unavailable' },
       ...store.check(),
       ...checks(),
     },

@@ -38,10 +38,13 @@ export async function openEmbeddedStorage(
   })
   // What is found in the log may never have reached the disk.
   uploadDatabase.database.pragma('wal_checkpoint(TRUNCATE)')
-  // Only the commits that a response depends on.
-  const sync = () => uploadDatabase.flush()
   const uploads = new Uploads(
-    { database: uploadDatabase.unsynced, sync, lifetimeMs, store },
+    {
+      database: uploadDatabase.unsynced,
+      sync: () => uploadDatabase.flush(), // Only the commits that a response depends on.
+      isIntact: () => uploadDatabase.isIntact,
+      ...{ lifetimeMs, store },
+    },
     (error) => log.error({ err: error }, 'expired uploads not removed'),
   )
   await store.discardOthers(await uploads.restart())

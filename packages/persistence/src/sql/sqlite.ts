@@ -76,9 +76,9 @@ export class SqliteSql implements Sql {
     }, checkMs).unref()
   }
 
-  /** Whether the files are still those that were opened; checked each second and before each durable commit. */
+  /** Whether no `flush` has failed, and the files are those that were opened: checked each second and before each durable commit. */
   get isIntact(): boolean {
-    return this.#isIntact
+    return this.#isIntact && !this.#log.hasFailed
   }
 
   /**
@@ -90,7 +90,7 @@ export class SqliteSql implements Sql {
       this.#known.at = performance.now()
       this.#probe().catch(() => undefined)
     }
-    return this.#known.isAvailable && this.#isIntact && !this.#log.hasFailed
+    return this.#known.isAvailable && this.isIntact
   }
 
   /** The writing connection, for what only SQLite has. Never leave a transaction open on it. */

@@ -30,6 +30,8 @@ export interface UploadDependencies {
   database: Sql
   /** What is committed survives a power cut, where it does not by itself. Leases need not. */
   sync?: () => Promise<void>
+  /** False: no request gets at the rows until a restart. */
+  isIntact?: () => boolean
   /** After the last request. */
   lifetimeMs: number
   store: Pick<BlobStore, 'resume' | 'discard'>
@@ -59,6 +61,10 @@ export class Uploads {
     this.#timer = setInterval(() => {
       this.#sweeping = this.#sweeping.then(() => this.sweep()).catch(onError)
     }, 10_000).unref()
+  }
+
+  get isIntact(): boolean {
+    return this.#dependencies.isIntact?.() ?? true
   }
 
   /** @throws {HttpError} `too_many_uploads`. */

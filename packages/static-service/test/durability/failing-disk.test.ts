@@ -138,6 +138,7 @@ test('after a failed flush of the rows of uploads nothing of them is acknowledge
   const failed = failing.heal()
   const after = [await head(url), await patch(url, 3, 'def'), await create('other', 3)]
   const other = await put(failing, 'one', 'stored')
+  const health = await program.ask({ method: 'GET', path: '/health', headers: {} })
   program.child.kill('SIGTERM')
   await once(program.child, 'exit')
   program = await run(failing.dataDir)
@@ -147,6 +148,7 @@ test('after a failed flush of the rows of uploads nothing of them is acknowledge
 
   expect([failed, refused.status, other.status]).toEqual(['sync', 500, 201])
   expect(after.map(({ status }) => status)).toEqual([503, 503, 503])
+  expect([health.status, JSON.parse(String(health.bytes)).status]).toEqual([200, 'degraded'])
   expect([offset >= 3, done.status]).toEqual([true, 204])
   expect(await read({ program, token: failing.token }, 'resumed')).toBe('200 abcdefghi')
 })
