@@ -31,6 +31,7 @@ const testedBy: Record<string, string> = {
   'npm run test:proxy': 'by hand: installs nginx and Caddy',
   'npm run test:storages': 'by hand: takes six minutes',
   'npm run test:scale': 'by hand: installs nginx and PgBouncer',
+  'npm run test:power': 'by hand: mounts file systems, and installs strace',
   'npm run faults': 'by hand: npm test runs the short form',
   'npm run bench': 'by hand: takes an hour',
   'docker compose up --build': 'test/e2e/run-containers',
