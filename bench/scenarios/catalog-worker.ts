@@ -10,10 +10,7 @@ import { Postgres } from '../../packages/persistence/src/index.ts'
 import type { Catalog } from '../../packages/static-service/src/catalog/catalog.ts'
 import { ChangeGroups } from '../../packages/static-service/src/catalog/changes/change-groups.ts'
 import type { ListQuery } from '../../packages/static-service/src/catalog/list-query.ts'
-import {
-  catalogMigrations,
-  schemaName,
-} from '../../packages/static-service/src/catalog/migrations.ts'
+import { schemaName } from '../../packages/static-service/src/catalog/migrations.ts'
 import { openPostgresCatalog } from '../../packages/static-service/src/catalog/postgres/postgres-catalog.ts'
 import {
   databaseFile,
@@ -21,6 +18,7 @@ import {
 } from '../../packages/static-service/src/catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from '../../packages/static-service/src/catalog/sqlite/sqlite-catalog.ts'
 import type { NewFile } from '../../packages/static-service/src/files/file-record.ts'
+import { sharedMigrations } from '../../packages/static-service/src/shared-migrations.ts'
 import { median } from '../harness/rounds.ts'
 
 const history = { keepDays: 30, keepVersions: 0, entryDays: 0 }
@@ -89,7 +87,7 @@ export async function measurePostgres(
     maxConnections: 4,
     timeoutMs: 600_000,
     schema: schemaName,
-    migrations: { catalog: catalogMigrations },
+    migrations: sharedMigrations,
     onError: (error) => process.stderr.write(`${error}\n`),
   })
   const contents = { findMissing: async () => new Set<string>(), apply: async () => undefined }
