@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { type Clock, databaseProblem, systemClock, type Timer } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { registrarUnavailable } from '../errors.ts'
@@ -10,7 +9,7 @@ import {
   type Priority,
   type WindowState,
 } from './call-windows.ts'
-import { KeptPlaces, type OpenedReservation, Reservation } from './reservations.ts'
+import { Reservation, type Slots } from './reservation.ts'
 import { type WaitingCall, WaitingCalls } from './waiting-calls.ts'
 
 interface ReserveOptions {
@@ -29,7 +28,7 @@ interface Options {
   clock?: Clock
 }
 
-type Request = Pick<WaitingCall, 'priority' | 'calls' | 'caller'> & { maxWaitMs: number }
+type Request = Pick<WaitingCall, 'priority' | 'calls'> & { maxWaitMs: number }
 
 // A round under way cannot be refused without harm: it waits until the calls of a whole minute have become free.
 const followUpWaitMs = 61_000
@@ -37,6 +36,9 @@ const followUpWaitMs = 61_000
 // Where several processes count: slots may come free at any time, and this old are the counts of `state` at most.
 const retryMs = 250
 const refreshMs = 1_000
+
+/** Places of callers who were sent away, at most; the oldest is given up for a further one. */
+const maxPlaces = 500
 
 /**
  * The calls that the registrar allows, in sliding windows, kept across restarts. Calls get slots by priority; callers take
@@ -49,7 +51,9 @@ export class CallQuota {
   readonly #limits: CallLimit[]
   readonly #clock: Clock
   readonly #maxWaitMs: number
-  readonly #places: KeptPlaces
+  readonly #slots: Slots
+  /** Of callers who were sent away: who comes back when told gets in, however many others wait. */
+  readonly #places: Reservation[] = []
   #windows: CallWindows
   /** The last call that `windows` counts. */
   #lastId = 0
@@ -65,7 +69,7 @@ export class CallQuota {
   #retry: Timer | undefined
   /** What the turn under way takes: it becomes effective as a whole or not at all. */
   #taken = noChanges()
-  #granted: Pick<PromiseWithResolvers<void>, 'resolve' | 'reject'>[] = []
+  #granted: WaitingCall[] = []
 
   private constructor({ limits, budget, maxWaitMs = 10_000, clock = systemClock }: Options) {
     this.#limits = limits
@@ -73,9 +77,17 @@ export class CallQuota {
     this.#clock = clock
     this.#windows = new CallWindows(limits)
     this.#maxWaitMs = maxWaitMs
-    const serve = () => this.#serve()
-    this.#places = new KeptPlaces({ clock, now: () => this.#now(), serve })
-    if (budget.isShared) this.#refreshing = setInterval(serve, refreshMs).unref()
+    this.#slots = {
+      clock,
+      now: () => this.#now(),
+      hold: (hold) => this.#hold(hold),
+      use: (hold) => this.#use(hold),
+      release: ({ id }) => {
+        this.#given.released.push(id)
+        this.#serve()
+      },
+    }
+    if (budget.isShared) this.#refreshing = setInterval(() => this.#serve(), refreshMs).unref()
   }
 
   /** Counts the calls that were made before. */
@@ -99,7 +111,7 @@ export class CallQuota {
   /** Resolves when one call may be made; the call is counted then. */
   take(priority: Priority): Promise<void> {
     const request = { priority, calls: 1, maxWaitMs: this.#waitOf(priority) }
-    return this.#wait(request, () => this.#count(priority)).granted
+    return this.#wait(request, () => this.#count(priority))
   }
 
   /**
@@ -110,14 +122,21 @@ export class CallQuota {
     calls: number,
     { priority = 'write', maxWaitMs = this.#waitOf(priority), callers = [] }: ReserveOptions = {},
   ): Promise<Reservation> {
-    const [caller] = callers
-    if (caller === undefined) {
-      const { granted, reservation } = this.#open({ priority, calls, maxWaitMs })
-      await granted
-      return reservation
+    const at = this.#places.findIndex((place) => place.isKeptFor(callers))
+    const [known] = at < 0 ? [] : this.#places.splice(at, 1)
+    const slots = Math.min(calls, this.#windows.most(priority))
+    const reservation = known ?? new Reservation({ priority, slots, callers }, this.#slots)
+    const entered = reservation.enter(this.#now() + maxWaitMs)
+    if (!known) this.#queue.add(reservation)
+    this.#serve()
+    try {
+      await entered
+    } catch (error) {
+      if (reservation.absentUntil !== undefined) this.#places.push(reservation)
+      if (this.#places.length > maxPlaces) this.#places.shift()?.giveUp()
+      throw error
     }
-    const open = () => this.#open({ priority, calls, maxWaitMs: Infinity, caller })
-    return this.#places.reserve(callers, maxWaitMs, open)
+    return reservation
   }
 
   /** How long so many calls take that are made one by one as slots come free; an upper estimate. */
@@ -148,7 +167,7 @@ export class CallQuota {
   close() {
     clearInterval(this.#refreshing)
     this.#retry?.cancel()
-    this.#places.close()
+    for (const place of this.#places.splice(0)) place.giveUp()
     this.#queue.clear(registrarUnavailable(5))
   }
 
@@ -157,42 +176,18 @@ export class CallQuota {
     return priority === 'follow-up' ? followUpWaitMs : this.#maxWaitMs
   }
 
-  #open(request: Request): OpenedReservation {
-    const { priority } = request
-    const slots = Math.min(request.calls, this.#windows.most(priority))
-    const hold = { id: randomUUID(), priority, slots, expiresAt: Number.POSITIVE_INFINITY }
-    const waiting = this.#wait({ ...request, calls: slots }, () => this.#hold(hold))
-    const followUp = () => this.take('follow-up')
+  #use(hold: Hold): Promise<void> {
+    if (hold.slots === 0 || performance.now() >= hold.expiresAt) return this.take('follow-up')
     // A held slot waits only while the registrar wants no calls at all.
-    const held = { priority: 'follow-up', calls: 0, maxWaitMs: followUpWaitMs } as const
-    const reservation = new Reservation(slots, {
-      use: () =>
-        performance.now() < hold.expiresAt
-          ? this.#wait(held, () => this.#useHeld(hold)).granted
-          : followUp(),
-      followUp,
-      release: () => {
-        this.#given.released.push(hold.id)
-        this.#serve()
-      },
-    })
-    return { ...waiting, reservation }
+    const request = { priority: 'follow-up', calls: 0, maxWaitMs: followUpWaitMs } as const
+    return this.#wait(request, () => this.#useHeld(hold))
   }
 
-  #wait({ maxWaitMs, ...request }: Request, take: () => void) {
-    const { promise: granted, resolve, reject } = Promise.withResolvers<void>()
-    const call: WaitingCall = {
-      ...request,
-      deadline: this.#now() + maxWaitMs,
-      grant: () => {
-        take()
-        this.#granted.push({ resolve, reject })
-      },
-      refuse: reject,
-    }
-    this.#queue.add(call)
+  #wait({ maxWaitMs, ...request }: Request, take: () => void): Promise<void> {
+    const { promise, resolve, reject: refuse } = Promise.withResolvers<void>()
+    this.#queue.add({ ...request, deadline: this.#now() + maxWaitMs, take, resolve, refuse })
     this.#serve()
-    return { call, granted }
+    return promise
   }
 
   // The budget's clock.
@@ -216,6 +211,7 @@ export class CallQuota {
   /** One of the held slots becomes a call. */
   #useHeld(hold: Hold) {
     this.#windows.hold(hold.priority, -1)
+    hold.slots -= 1
     this.#count(hold.priority)
     this.#taken.used.push(hold.id)
     this.#renew(hold)
@@ -255,7 +251,7 @@ export class CallQuota {
         wakeAt = this.#take(state)
         return this.#taken
       })
-      for (const { resolve } of this.#granted) resolve()
+      for (const call of this.#granted) call.resolve()
     } catch (error) {
       // No call was made, whether or not its slot was taken.
       const cause = new DatabaseUnavailableError(error)
@@ -263,7 +259,7 @@ export class CallQuota {
       // What was counted meanwhile may not have been stored.
       this.#windows = new CallWindows(this.#limits)
       this.#lastId = 0
-      for (const { reject } of this.#granted) reject(failure)
+      for (const call of this.#granted) call.refuse(failure)
       this.#queue.clear(failure)
     }
     const waitMs = Math.min(wakeAt - this.#now(), this.#budget.isShared ? retryMs : Infinity)
@@ -274,7 +270,8 @@ export class CallQuota {
   /** @returns when to try again. */
   #take(state: BudgetState): number {
     this.#adopt(state)
-    const wakeAt = this.#queue.serve({ ...state, windows: this.#windows })
+    const { granted, wakeAt } = this.#queue.serve({ ...state, windows: this.#windows })
+    this.#granted = granted
     this.#taken.waiting = this.#queue.slots
     return wakeAt
   }

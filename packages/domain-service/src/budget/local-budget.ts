@@ -21,7 +21,7 @@ export class LocalBudget implements CallBudget {
   readonly isShared = false
   readonly #sql: Sql
   readonly #options: Options
-  readonly #holds = new Map<string, Pick<Hold, 'priority' | 'slots'>>()
+  readonly #holds = new Map<string, Hold>()
   /** Calls of earlier processes that are not given out yet, oldest first. */
   #earlier: BudgetState['calls']
   #blockedUntil = 0
@@ -73,11 +73,8 @@ export class LocalBudget implements CallBudget {
     const { now } = state
     if (pauseMs > 0) this.#blockedUntil = Math.max(this.#blockedUntil, now + pauseMs)
     const taken = take({ ...state, blockedUntil: this.#blockedUntil })
-    for (const { id, priority, slots } of taken.holds) this.#holds.set(id, { priority, slots })
-    for (const id of taken.used) {
-      const hold = this.#holds.get(id)
-      if (hold) hold.slots -= 1
-    }
+    for (const hold of taken.holds) this.#holds.set(hold.id, hold)
+    for (const id of taken.used) if (this.#holds.get(id)?.slots === 0) this.#holds.delete(id)
     this.#outdated = now - keepMs
     this.#unstored.push(...taken.calls.map((priority) => ({ at: now, priority })))
     this.#unstored = this.#unstored.filter(({ at }) => at > this.#outdated)

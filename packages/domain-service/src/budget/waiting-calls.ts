@@ -5,19 +5,16 @@ export interface WaitingCall {
   priority: Priority
   /** New slots; 0 for a call whose slot is held already. */
   calls: number
-  /** Who waits: callers of one priority take turns. */
+  /** Who waits: callers of one priority take turns, and keep their place where they are refused before their time. */
   caller?: string | undefined
   deadline: number
-  /** Takes the slots, in the same turn in which they were found free. */
-  grant: () => void
-  refuse: (error: Error) => void
-  /**
-   * Called instead of `refuse` where the slots cannot come free by the deadline, with the seconds until they do. The call
-   * then keeps its place until `absentUntil`.
-   */
-  leave?: ((retryAfter: number) => void) | undefined
   /** Nobody waits for this call now; its slots are wanted all the same until then. */
   absentUntil?: number | undefined
+  /** Takes the slots, in the same turn in which they were found free. */
+  take: () => void
+  /** Called once that turn is stored. */
+  resolve: () => void
+  refuse: (error: unknown) => void
 }
 
 /** How long after the time that it was told the slots of an absent caller are kept. */
@@ -70,17 +67,19 @@ export class WaitingCalls {
     return turn
   }
 
-  #grant(call: WaitingCall & { turn: number }) {
+  #grant(call: WaitingCall & { turn: number }): WaitingCall {
     this.#turn = Math.max(this.#turn, call.turn)
     for (const [caller, turn] of this.#turns) if (turn < this.#turn) this.#turns.delete(caller)
-    call.grant()
+    call.take()
+    return call
   }
 
   /**
    * Grants in order until a call finds no room; refuses all those that cannot be granted in time.
-   * @returns when to try again; Infinity if nothing waits.
+   * @returns the granted calls, and when to try again: Infinity if nothing waits.
    */
-  serve({ windows, now, blockedUntil, waiters }: Turn): number {
+  serve({ windows, now, blockedUntil, waiters }: Turn) {
+    const granted: WaitingCall[] = []
     const ahead = new Map<Priority, number>()
     const waiting: (WaitingCall & { turn: number })[] = []
     let wakeAt = Number.POSITIVE_INFINITY
@@ -89,10 +88,11 @@ export class WaitingCalls {
         call.refuse(registrarBusy(1))
         continue
       }
-      const request = { ...call, ahead: withBetter(ahead, waiters, call) }
+      const { priority, calls } = call
+      const request = { priority, calls, ahead: withBetter(ahead, waiters, call) }
       const freeAt = Math.max(blockedUntil, windows.earliest(request, now))
       if (waiting.length === 0 && freeAt <= now) {
-        this.#grant(call)
+        granted.push(this.#grant(call))
         continue
       }
       // Held slots may be given back unused, so a call is refused early only where even that would not help.
@@ -101,24 +101,21 @@ export class WaitingCalls {
       if (call.absentUntil === undefined && isLate) {
         // Who comes back waits out the margin.
         const retryAfter = Math.max(1, Math.ceil((freeAt - marginMs - now) / 1000))
-        if (!call.leave) {
-          call.refuse(registrarBusy(retryAfter))
-          continue
-        }
+        call.refuse(registrarBusy(retryAfter))
+        if (call.caller === undefined) continue
         call.absentUntil = now + retryAfter * 1000 + graceMs
-        call.leave(retryAfter)
       }
       if (waiting.length === 0) wakeAt = freeAt
       wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline)
       waiting.push(call)
-      increase(ahead, call.priority, call.calls)
+      increase(ahead, priority, calls)
     }
     this.#waiting = waiting
-    return wakeAt
+    return { granted, wakeAt }
   }
 
   /** Refuses all. */
-  clear(error: Error) {
+  clear(error: unknown) {
     const waiting = this.#waiting
     this.#waiting = []
     for (const call of waiting) call.refuse(error)

@@ -22,7 +22,8 @@ async function setUp(rate = registrarRate) {
     budget = await open()
     return CallQuota.open({ limits: parseRate(rate) ?? [], budget, clock })
   }
-  return { clock, quota: await restart(), restart, database: sql.database, failures }
+  const quota = await restart()
+  return { clock, quota, restart, database: sql.database, failures, budget }
 }
 
 const busy = (retryAfter: number) => ({
@@ -193,11 +194,25 @@ test('a held slot is used although a further call of another round waits for one
   expect(further.state).toBe('granted')
 })
 
+test('a round whose slots are all used is forgotten', async () => {
+  const { quota, budget } = await setUp()
+  const round = await quota.reserve(2)
+  const { holds: during } = await budget.read()
+  const slots = during.map((hold) => hold.slots)
+
+  await round.use()
+  await round.use()
+
+  expect(slots).toEqual([2])
+  const { holds } = await budget.read()
+  expect(holds).toEqual([])
+})
+
 test('a round larger than a window gets what the window has', async () => {
   const { quota } = await setUp('2/minute')
   const round = await quota.reserve(3)
 
-  expect(round.unused).toBe(2)
+  expect(round.slots).toBe(2)
 })
 
 test('readers get half of each window, and writes the rest', async () => {
@@ -205,7 +220,7 @@ test('readers get half of each window, and writes the rest', async () => {
   for (let call = 0; call < 10; call++) await quota.take('read')
 
   await expect(quota.take('read')).rejects.toMatchObject(busy(60))
-  await expect(quota.reserve(10)).resolves.toMatchObject({ unused: 10 })
+  await expect(quota.reserve(10)).resolves.toMatchObject({ slots: 10 })
 })
 
 test('readers get half of the hour too', async () => {
@@ -216,7 +231,7 @@ test('readers get half of the hour too', async () => {
   }
 
   await expect(quota.take('read')).rejects.toMatchObject({ code: 'registrar_busy' })
-  await expect(quota.reserve(12)).resolves.toMatchObject({ unused: 12 })
+  await expect(quota.reserve(12)).resolves.toMatchObject({ slots: 12 })
 })
 
 test('waiting calls go by priority, then by arrival', async () => {
@@ -246,10 +261,10 @@ test('asynchronous rounds wait however long, and leave slots to rounds with a cl
   await clock.advance(0)
   expect(states.map(({ state }) => state)).toEqual(['granted', 'granted', 'waiting', 'waiting'])
 
-  await expect(quota.reserve(3)).resolves.toMatchObject({ unused: 3 })
+  await expect(quota.reserve(3)).resolves.toMatchObject({ slots: 3 })
   for (const round of queued.slice(0, 2)) {
     const reservation = await round
-    while (reservation.unused > 0) await reservation.use()
+    while (reservation.slots > 0) await reservation.use()
   }
   await clock.advance(minuteMs)
 

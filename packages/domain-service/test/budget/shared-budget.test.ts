@@ -56,7 +56,7 @@ test('slots that one replica holds are taken for the others, until it releases t
   const held = await vi.waitFor(() => second?.reserve(3), { timeout: 600_000 })
 
   expect(refused).toMatchObject({ code: 'registrar_busy' })
-  expect(held?.unused).toBe(3)
+  expect(held?.slots).toBe(3)
 })
 
 test('slots that a dead replica held come free', async () => {

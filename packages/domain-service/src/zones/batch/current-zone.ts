@@ -1,5 +1,5 @@
 import { type Clock, delay, HttpError } from '@domains-and-files/http'
-import type { Reservation } from '../../budget/reservations.ts'
+import type { Reservation } from '../../budget/reservation.ts'
 import type { Domain } from '../../dns/domain-name.ts'
 import {
   differenceOf,
@@ -49,7 +49,7 @@ export class BatchCalls implements Disposable {
 
   /** Holds slots for so many further calls, before everything else, so that no later call of them waits. */
   async ensure(calls: number): Promise<void> {
-    if (this.#reservation.unused >= calls) return
+    if (this.#reservation.slots >= calls) return
     this.#reservation.release()
     this.#reservation = await this.#options.registrar.quota.reserve(calls, {
       priority: 'follow-up',
