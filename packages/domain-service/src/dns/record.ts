@@ -141,8 +141,8 @@ function compareRecords(a: HostRecord, b: HostRecord): number {
     return a.name === '@' ? -1 : b.name === '@' ? 1 : compareText(a.name, b.name)
   return (
     compareText(a.type, b.type) ||
-    (a.mx_pref ?? 0) - (b.mx_pref ?? 0) ||
     compareText(a.address, b.address) ||
+    (a.mx_pref ?? 0) - (b.mx_pref ?? 0) ||
     a.ttl - b.ttl
   )
 }

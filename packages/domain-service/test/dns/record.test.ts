@@ -8,6 +8,7 @@ test('records are listed by name, type and address, with an MX preference on MX 
   const records = toRecords(
     zone([
       row('b', 'MX', 'mx2.example.net.', { mxPref: '0', ttl: '60' }),
+      row('b', 'MX', 'mx1.example.net.', { mxPref: '5' }),
       www,
       row('', 'TXT', 'a.'),
       row('@', 'A', '192.0.2.2'),
@@ -17,6 +18,7 @@ test('records are listed by name, type and address, with an MX preference on MX 
   expect(records.map(({ id, ...rest }) => rest)).toEqual([
     { name: '@', type: 'A', address: '192.0.2.2', ttl: 1800 },
     { name: '@', type: 'TXT', address: 'a.', ttl: 1800 },
+    { name: 'b', type: 'MX', address: 'mx1.example.net', ttl: 1800, mx_pref: 5 },
     { name: 'b', type: 'MX', address: 'mx2.example.net', ttl: 60, mx_pref: 0 },
     { name: 'www', type: 'A', address: '192.0.2.1', ttl: 1800 },
   ])

@@ -67,7 +67,7 @@ test.each([
   [{ ttl: 5, address: 'x' }, 400, ['/address', '/ttl']],
   [{ address: null, name: 5 }, 400, ['/name', '/address']],
   [{ type: 'AAAA' }, 400, ['/type']],
-  [{ color: 'red' }, 400, ['/color']],
+  [{ color: 'red', name: '-', ttl: 5 }, 400, ['/color', '/name', '/ttl']],
 ])('the patch %j is refused with every fault', async (patch, status, paths) => {
   await using service = await start()
   const { body } = await service.call('GET', hosts)

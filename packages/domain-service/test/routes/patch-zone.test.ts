@@ -49,7 +49,12 @@ test.each([
     undefined,
   ],
   [{ remove: 'ID' }, 400, 'validation_failed', ['/remove']],
-  [{ update: [{ ttl: 60 }] }, 400, 'validation_failed', ['/update/0/id']],
+  [
+    { update: [{ ttl: 60 }, { id: 'ID', ttl: 5 }] },
+    400,
+    'validation_failed',
+    ['/update/0/id', '/update/1/ttl'],
+  ],
 ])('the batch %j does nothing: %i %s', async (batch, status, code, paths) => {
   await using service = await start()
   const { body } = await service.call('GET', hosts)

@@ -118,6 +118,7 @@ test.each([
   ['PUT', 'a/A', { values: ['192.0.2.1'], name: 'b', type: 'TXT' }, 400, ['/name', '/type']],
   ['PUT', 'www/CNAME', { values: ['a.example.net'] }, 409, undefined],
   ['DELETE', 'a/SRV', undefined, 400, ['/path/type']],
+  ['DELETE', 'www.example.com/A', undefined, 400, ['/path/name']],
 ])('%s of %s %j is refused: %i %j', async (method, path, body, status, paths) => {
   await using service = await start({ domains })
 

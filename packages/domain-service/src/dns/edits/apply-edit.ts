@@ -12,10 +12,11 @@ import {
   toRecord,
   type Zone,
 } from '../record.ts'
-import { type RecordInput, type RecordKey, toRow } from '../record-validation.ts'
+import { type RecordInput, type RecordKey, toRow, validateName } from '../record-validation.ts'
 import {
   type Candidate,
   composeZone,
+  distinct,
   findConflicts,
   matchLive,
   maxRecords,
@@ -27,6 +28,7 @@ import {
 import type {
   BatchEdit,
   EnsureEdit,
+  NamedRrset,
   ReplaceEdit,
   RestoreEdit,
   RevertEdit,
@@ -49,10 +51,7 @@ export function applyEdit(zone: Zone, edit: ZoneEdit): Zone {
     case 'setRrset':
       return setRrset(zone, edit)
     case 'removeRrset':
-      return composeZone(
-        zone,
-        zone.rows.filter((row) => !isMember(row, edit, zone.domain)).map((row) => untouched(row)),
-      )
+      return removeRrset(zone, edit)
     case 'restore':
       return restoreZone(zone, edit)
     case 'revert':
@@ -145,26 +144,45 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
     if (row) return untouched(row, pointer)
     const fieldPointer = (field: string) =>
       field === 'ttl' ? '/ttl' : ['name', 'type'].includes(field) ? `/path/${field}` : pointer()
-    return { ...newCandidate(record, zone, fieldPointer, lowestTtl), pointer }
+    const candidate = newCandidate(record, zone, fieldPointer, lowestTtl)
+    const faults = candidate.faults.map((fault) =>
+      isMalformed(record) && fault.path === pointer()
+        ? { path: fault.path, message: 'must be such as 10 mx1.example.net' }
+        : fault,
+    )
+    return { ...candidate, pointer, faults }
   })
+  if (records.some(isMalformed))
+    throw validationFailed(distinct(members.flatMap(({ faults }) => faults)))
   const others = zone.rows.filter((row) => !isMember(row, edit, zone.domain))
   return composeZone(zone, [...others.map((row) => untouched(row)), ...members], edit)
 }
 
-const isMember = (row: Row, { name, type }: { name: string; type: string }, domain: string) =>
+// A name that no record can have is a mistake, such as a name with the domain: the records that were meant would stay.
+function removeRrset(zone: Zone, edit: NamedRrset): Zone {
+  const rest = zone.rows.filter((row) => !isMember(row, edit, zone.domain))
+  const message = validateName(ownerOf(edit.name), zone.domain)
+  if (message && rest.length === zone.rows.length)
+    throw validationFailed([{ path: '/path/name', message }])
+  return composeZone(
+    zone,
+    rest.map((row) => untouched(row)),
+  )
+}
+
+const isMember = (row: Row, { name, type }: NamedRrset, domain: string) =>
   nameOf(row, domain) === ownerOf(name) && row.type.toUpperCase() === type.toUpperCase()
+
+// A malformed value of MX has the preference NaN.
+const isMalformed = ({ mx_pref: preference }: RecordInput) => Number.isNaN(preference)
 
 function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
   if (values.length === 0)
     throw validationFailed([{ path: '/values', message: 'must have at least one value' }])
-  if (type.toUpperCase() !== 'MX') return values.map((address) => ({ name, type, ttl, address }))
-  const parts = values.map((value) => /^([0-9]{1,5})[ \t]+(\S+)$/.exec(value.trim()))
-  const faults = parts.flatMap((part, index) =>
-    part ? [] : { path: `/values/${index}`, message: 'must be such as 10 mx1.example.net' },
-  )
-  if (faults.length > 0) throw validationFailed(faults)
-  return parts.map((part) => {
-    const [, preference, address = ''] = part ?? []
+  return values.map((value) => {
+    if (type.toUpperCase() !== 'MX') return { name, type, ttl, address: value }
+    const parts = /^([0-9]{1,5})[ \t]+(\S+)$/.exec(value.trim())
+    const [, preference = 'NaN', address = value] = parts ?? []
     return { name, type, ttl, address, mx_pref: Number(preference) }
   })
 }

@@ -175,8 +175,8 @@ export function composeZone(
   return { ...next, ...resolved }
 }
 
-// Every value of an RRset has the same name and TTL: one fault is enough.
-const distinct = (faults: Fault[]) => [
+/** Each fault once: every value of an RRset has the same name and TTL. */
+export const distinct = (faults: Fault[]) => [
   ...new Map(faults.map((fault) => [JSON.stringify(fault), fault])).values(),
 ]
 

@@ -49,8 +49,16 @@ class ZoneFileParser {
   }
 
   finish(): ZoneFile {
-    if (this.#faults.length > 0) throw validationFailed(this.#faults.sort(byLine))
-    return this.#file
+    const { records, lines } = this.#file
+    if (this.#faults.length === 0) return this.#file
+    // With a malformed line the file is refused in any case: so are records that the live zone would excuse.
+    const faulty = new Set(this.#faults.map(lineOf))
+    records.forEach((record, index) => {
+      const line = lines[index] ?? 0
+      const [fault] = faulty.has(line) ? [] : toRow(record, this.#domain).faults
+      if (fault) this.#fault(line, fault[1])
+    })
+    throw validationFailed(this.#faults.sort(byLine))
   }
 
   #comment({ line, comment = '' }: Entry) {

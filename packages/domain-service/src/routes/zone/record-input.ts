@@ -82,6 +82,7 @@ interface Left {
   body?: Given & {
     hosts?: (Given | undefined)[]
     add?: (Given | undefined)[]
+    update?: (Given | undefined)[]
     values?: (string | undefined)[]
   }
 }
@@ -97,12 +98,19 @@ export function addedRecordFaults(rejected: Rejected): Fault[] {
   return recordFaults({ ...body, type: params.record }, domainOf(params), singlePointer)
 }
 
-/** The faults of a request whose body lists records in this field. */
+/** The faults of a patch of a record. */
+export function patchedRecordFaults(rejected: Rejected): Fault[] {
+  const { params, body = {} } = rejected as Left
+  return patchFaults(body, domainOf(params), singlePointer)
+}
+
+/** The faults of a request whose body lists records in this field; with `add`, those of its updates, too. */
 export const listedRecordFaults =
   (list: 'hosts' | 'add') =>
   (rejected: Rejected): Fault[] => {
     const { params, body } = rejected as Left
     const domain = domainOf(params)
+    const updates = (list === 'add' && body?.update) || []
     const records = (body?.[list] ?? []).map((record = {}, index) => ({
       record,
       pointer: listedPointer(list, index),
@@ -113,6 +121,9 @@ export const listedRecordFaults =
       return { row, isNew: true, pointer, faults: [] }
     })
     return [
+      ...updates.flatMap((patch = {}, index) =>
+        patchFaults(patch, domain, listedPointer('update', index)),
+      ),
       ...records.flatMap(({ record, pointer }) => recordFaults(record, domain, pointer)),
       ...findConflicts(candidates, domain).faults,
     ]

@@ -14,7 +14,13 @@ import {
   zone,
   zoneTag,
 } from '../openapi-examples.ts'
-import { addedRecordFaults, EmailType, patchFields, recordFields } from './record-input.ts'
+import {
+  addedRecordFaults,
+  EmailType,
+  patchedRecordFaults,
+  patchFields,
+  recordFields,
+} from './record-input.ts'
 import {
   AtDomain,
   accepted,
@@ -133,7 +139,8 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
     requireRrsetRead(callerOf(request), found)
     return isCurrent ? reply.code(304).send(undefined) : reply.send(found)
   })
-  app.patch(path, { config, schema: patchSchema }, async (request, reply) => {
+  const patched = { config: { ...config, moreFaults: patchedRecordFaults }, schema: patchSchema }
+  app.patch(path, patched, async (request, reply) => {
     const { email_type: emailType, id: _, ...patch } = request.body
     const { domain, record: id } = request.params
     const edit: ZoneEdit = { kind: 'batch', update: [{ id, patch }], emailType, isSingle: true }

@@ -85,7 +85,10 @@ test.each([
   [{ name: 'a', type: 'CNAME', values: ['a.example', 'b.example'] }, ['/values/0', '/values/1']],
   [{ name: 'a', type: 'A', values: [] }, ['/values']],
   [{ name: 'a', type: 'MX', values: ['mx.example.net', '10 mx.example.net'] }, ['/values/0']],
-  [{ name: 'a', type: 'MX', values: ['70000 mx.example.net'] }, ['/values/0']],
+  [
+    { name: 'a', type: 'MX', ttl: 5, values: ['70000 mx.example.net', 'mx.example.net', '5'] },
+    ['/ttl', '/values/0', '/values/1', '/values/2'],
+  ],
 ])('the RRset %j is refused at %j', (edit, paths) => {
   const failure = failureOf(() => set(edit, zone([])))
 
@@ -106,4 +109,12 @@ test('an RRset is removed whole, and removing it again changes nothing', () => {
 
   expect(after).toMatchObject({ rows: [www], emailType: 'NONE' })
   expect(applyEdit(after, { kind: 'removeRrset', name: '@', type: 'MX' }).rows).toEqual([www])
+})
+
+test('an RRset of a name that no record can have is removed where the panel made it', () => {
+  const odd = row('-odd', 'A', '192.0.2.9')
+
+  expect(
+    applyEdit(zone([odd, www]), { kind: 'removeRrset', name: '-ODD', type: 'A' }).rows,
+  ).toEqual([www])
 })

@@ -169,10 +169,14 @@ test.each([
 })
 
 test('all faults are named, by line', () => {
-  expect(faultsOf('a SRV 1\nb A 192.0.2.1\nc TXT "open\nd A x')?.map(({ path }) => path)).toEqual([
+  const text = 'a SRV 1\nb A 192.0.2.1\n-c A 192.0.2.1\nd CNAME single.\ne TXT "open\nf A x'
+
+  expect(faultsOf(text)?.map(({ path }) => path)).toEqual([
     '/line/1',
     '/line/3',
     '/line/4',
+    '/line/5',
+    '/line/6',
   ])
 })
 
