@@ -39,12 +39,8 @@ export async function openEmbeddedStorage(
   // What is found in the log may never have reached the disk.
   uploadDatabase.database.pragma('wal_checkpoint(TRUNCATE)')
   const uploads = new Uploads(
-    {
-      database: uploadDatabase.unsynced,
-      sync: () => uploadDatabase.flush(), // Only the commits that a response depends on.
-      isIntact: () => uploadDatabase.isIntact,
-      ...{ lifetimeMs, store },
-    },
+    // Its log is flushed only for commits that a response depends on.
+    { database: uploadDatabase.unsynced, log: uploadDatabase, lifetimeMs, store },
     (error) => log.error({ err: error }, 'expired uploads not removed'),
   )
   await store.discardOthers(await uploads.restart())

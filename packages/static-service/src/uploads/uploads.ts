@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
-import { join, now, type Sql, sql } from '@domains-and-files/persistence'
+import { join, now, Probe, type Sql, type SqliteSql, sql } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
 import type { BlobStore, ResumableBlob, SavedBlob } from '../blobs/blob-store.ts'
 import { ContentHash, type StagedBlob } from '../blobs/staged-blob.ts'
@@ -13,9 +13,7 @@ export interface Upload extends Omit<SavedBlob, 'tail'> {
   owner: string
   path: string
   metadata: string
-  /** Null: not yet known. */
   length: number | null
-  /** JSON: the headers that told its end. Null: unfinished. */
   outcome: string | null
   /** The catalog was given the file, and has not refused it since: it may be stored. */
   tried: 0 | 1
@@ -26,20 +24,18 @@ export interface Upload extends Omit<SavedBlob, 'tail'> {
 
 type UploadChange = Partial<SavedBlob & Pick<Upload, 'length' | 'outcome' | 'tried' | 'epoch'>>
 
+type End = 'request' | 'upload'
+type Hashes = LRUCache<string, ContentHash>
+type Work = (writer: UploadWriter) => Promise<void>
+
 export interface UploadDependencies {
   database: Sql
-  /** What is committed survives a power cut, where it does not by itself. Leases need not. */
-  sync?: () => Promise<void>
-  /** False: no request gets at the rows until a restart. */
-  isIntact?: () => boolean
+  /** Makes commits survive a power cut, where they do not by themselves. Leases need not. */
+  log?: Pick<SqliteSql, 'flush' | 'isIntact'>
   /** After the last request. */
   lifetimeMs: number
   store: Pick<BlobStore, 'resume' | 'discard'>
 }
-
-type Hashes = LRUCache<string, ContentHash>
-
-type Work = (writer: UploadWriter) => Promise<void>
 
 const columns = sql`id, owner, path, metadata, length, size, state, outcome, tried, epoch, expires_at "expiresAt"`
 
@@ -50,33 +46,29 @@ const columns = sql`id, owner, path, metadata, length, size, state, outcome, tri
 export class Uploads {
   readonly #dependencies: UploadDependencies
   readonly #written = new Set<string>()
-  /** Of what this process has received and recorded, by id and epoch: without it a content is read again at its end. */
+  /** Of what this process has received and recorded, by `keyOf`: without it a content is read again at its end. */
   readonly #hashes: Hashes = new LRUCache({ max: 1000 })
-  readonly #timer: NodeJS.Timeout
-  #sweeping = Promise.resolve()
+  readonly #sweeping: Probe
 
-  /** `onError`: expired uploads could not be removed. It is tried again. */
-  constructor(dependencies: UploadDependencies, onError: (error: unknown) => void) {
+  /** `onLost`: expired uploads could not be removed. It is tried again. */
+  constructor(dependencies: UploadDependencies, onLost: (error: unknown) => void) {
     this.#dependencies = dependencies
-    this.#timer = setInterval(() => {
-      this.#sweeping = this.#sweeping.then(() => this.sweep()).catch(onError)
-    }, 10_000).unref()
+    this.#sweeping = new Probe({ check: () => this.sweep(), intervalMs: 10_000, onLost })
   }
 
+  /** False: no request gets at the rows until a restart. */
   get isIntact(): boolean {
-    return this.#dependencies.isIntact?.() ?? true
+    return this.#dependencies.log?.isIntact ?? true
   }
 
   /** @throws {HttpError} `too_many_uploads`. */
   async create(upload: Pick<Upload, 'owner' | 'path' | 'metadata' | 'length'>): Promise<Upload> {
     const { owner, path, metadata, length } = upload
-    const { database, lifetimeMs, sync } = this.#dependencies
+    const { database, lifetimeMs, log } = this.#dependencies
     const created = await database.transaction(async (transaction) => {
       // Uploads that one user creates at once are counted one after another.
-      if (transaction.dialect === 'postgres')
-        await transaction.get(
-          sql`select pg_advisory_xact_lock(hashtext('uploads'), hashtext(${owner}))`,
-        )
+      const lock = sql`select pg_advisory_xact_lock(hashtext('uploads'), hashtext(${owner}))`
+      if (transaction.dialect === 'postgres') await transaction.get(lock)
       return transaction.get<Upload>(sql`
         insert into ${uploads} (id, owner, path, metadata, length, size, is_ended, expires_at, writer_until, epoch)
         select ${randomUUID()}, ${owner}, ${path}, ${metadata}, ${length}, 0, 0, ${now} + ${lifetimeMs}, 0, 0
@@ -84,21 +76,20 @@ export class Uploads {
           and expires_at > ${now}) < ${maxUnfinished} returning ${columns}`)
     })
     if (!created) throw errors.tooManyUploads(maxUnfinished)
-    await sync?.()
+    await log?.flush()
     return created
   }
 
   /** @throws {HttpError} `upload_not_found`, also outside the caller's own or its folders, or `upload_ended`. */
   async find(id: string, caller: Caller): Promise<Upload> {
-    const { database, sync } = this.#dependencies
-    const upload = await database.get<Upload & { isEnded: unknown }>(
-      sql`select ${columns}, ${hasExpired} "isEnded" from ${uploads} where id = ${id}`,
-    )
+    const { database, log } = this.#dependencies
+    const upload = await database.get<Upload & { isEnded: unknown }>(sql`
+      select ${columns}, ${hasExpired} "isEnded" from ${uploads} where id = ${id}`)
     if (upload?.owner !== caller.username || !allowsPath(caller, upload.path))
       throw errors.uploadNotFound()
     if (upload.isEnded) throw errors.uploadEnded()
     // Its writer may have committed the row just now.
-    if (this.#written.has(id)) await sync?.()
+    if (this.#written.has(id)) await log?.flush()
     return upload
   }
 
@@ -114,15 +105,14 @@ export class Uploads {
     this.#written.add(id)
     try {
       const { database, lifetimeMs } = this.#dependencies
-      const upload = await database.get<Upload & SavedBlob>(
-        sql`update ${uploads} set ${heard(lifetimeMs)}, epoch = epoch + case when writer_until = 0 then 0 else 1 end
-          where id = ${id} and expires_at > ${now} and writer_until <= ${now} returning ${columns}, tail`,
-      )
+      const upload = await database.get<Upload & SavedBlob>(sql`update ${uploads}
+        set ${heard(lifetimeMs)}, epoch = epoch + case when writer_until = 0 then 0 else 1 end
+        where id = ${id} and expires_at > ${now} and writer_until <= ${now} returning ${columns}, tail`)
       if (!upload) throw errors.uploadLocked()
       // Ended before the response: the client may send its next request at once.
       await using writer = new UploadWriter(upload, this.#dependencies, this.#hashes)
       const saved = work(writer).then(
-        () => writer.save({}, true),
+        () => writer.save({}, 'request'),
         (error) => writer.save().then(() => Promise.reject(error)),
       )
       await saved.catch(async (error) => {
@@ -140,9 +130,8 @@ export class Uploads {
   /** Ends what has expired, removes its bytes, and forgets what ended a day ago. */
   async sweep(): Promise<void> {
     const { database, store } = this.#dependencies
-    await database.run(
-      sql`delete from ${uploads} where is_ended = 1 and expires_at <= ${now} - 86400000`,
-    )
+    await database.run(sql`delete from ${uploads}
+      where is_ended = 1 and expires_at <= ${now} - 86400000`)
     const expired = await database.all<Upload>(sql`update ${uploads} set is_ended = 1, tail = null
       where is_ended = 0 and ${hasExpired} returning ${columns}`)
     for (const upload of expired) await store.discard(upload.id, upload)
@@ -150,15 +139,13 @@ export class Uploads {
 
   /** For the only process at its start: no writer is left of the one before. Returns the ids that have saved bytes. */
   async restart(): Promise<Set<string>> {
-    const rows = await this.#dependencies.database.all<{ id: string }>(
-      sql`update ${uploads} set writer_until = 0 where is_ended = 0 and outcome is null returning id`,
-    )
+    const rows = await this.#dependencies.database.all<{ id: string }>(sql`update ${uploads}
+      set writer_until = 0 where is_ended = 0 and outcome is null returning id`)
     return new Set(rows.map(({ id }) => id))
   }
 
-  async close(): Promise<void> {
-    clearInterval(this.#timer)
-    await this.#sweeping
+  close(): Promise<void> {
+    return this.#sweeping.close()
   }
 }
 
@@ -180,34 +167,29 @@ export class UploadWriter implements AsyncDisposable {
     this.upload = upload
     this.#dependencies = dependencies
     this.#hashes = hashes
-    this.#blob = dependencies.store.resume(id, upload, {
-      epoch,
-      onSaved: async (saved) => {
-        if (!this.isTentative) await this.record(saved)
-      },
-    })
-    const hash = size === 0 ? new ContentHash() : hashes.get(`${id} ${epoch}`)
-    hashes.delete(`${id} ${epoch}`) // Until what it takes is recorded.
-    if (hash?.size === size) this.#hash = hash
+    const onSaved = async (saved: UploadChange) => {
+      if (!this.isTentative) await this.record(saved)
+    }
+    this.#blob = dependencies.store.resume(id, upload, { epoch, onSaved })
+    this.#hash = size === 0 ? new ContentHash() : hashes.get(keyOf(upload))
+    hashes.delete(keyOf(upload)) // Until what it takes is recorded.
   }
 
   /**
-   * Records a change durably. The upload expires so many milliseconds later; the lease is prolonged, or ends.
+   * Records a change durably. The lease, and the time of the upload, begin again or end.
    * @throws {HttpError} `upload_locked` where another writer has the upload.
    */
-  async record(
-    change: UploadChange,
-    isLast = false,
-    expiresInMs = this.#dependencies.lifetimeMs,
-  ): Promise<void> {
-    const { database, sync } = this.#dependencies
+  async record(change: UploadChange, ends?: End): Promise<void> {
+    const { database, log, lifetimeMs } = this.#dependencies
     const { id, epoch } = this.upload
-    const changes = Object.entries(change).map(([name, value]) => sql([`${name} = `, ''], value))
+    const changes = Object.entries(change).map(([column, value]) =>
+      sql([`${column} = `, ''], value),
+    )
     const recorded = await database.run(sql`update ${uploads}
-      set ${join([...changes, heard(expiresInMs, isLast)])}
+      set ${join([...changes, heard(lifetimeMs, ends)])}
       where id = ${id} and epoch = ${epoch} and writer_until > 0`)
-    this.#isReleased ||= isLast
-    if (changes.length > 0) await sync?.()
+    this.#isReleased ||= ends !== undefined
+    if (changes.length > 0) await log?.flush()
     if (recorded === 0) throw errors.uploadLocked()
     this.upload = { ...this.upload, ...change }
   }
@@ -218,11 +200,11 @@ export class UploadWriter implements AsyncDisposable {
   }
 
   /** Records a change, and all bytes that count, which are durable then. */
-  async save(change: UploadChange = {}, isLast = false): Promise<void> {
+  async save(change: UploadChange = {}, ends?: End): Promise<void> {
     if (this.#isReleased) return
     // Once the file is stored the upload has no bytes any more, and its last request may be repeated.
     const saved = this.isTentative || this.upload.outcome ? {} : await this.#blob.save()
-    await this.record({ ...saved, ...change }, isLast)
+    await this.record({ ...saved, ...change }, ends)
   }
 
   /** The whole content, for the catalog. May be repeated. */
@@ -233,28 +215,31 @@ export class UploadWriter implements AsyncDisposable {
   }
 
   /** Ends the upload and removes its bytes: as a file, which is told until it expires, or without an outcome. */
-  async end(outcome?: string): Promise<void> {
-    await this.record({ tail: null, ...(outcome && { outcome }) }, true, outcome ? undefined : 0)
+  async end(outcome?: object): Promise<void> {
+    const change = { tail: null, ...(outcome && { outcome: JSON.stringify(outcome) }) }
+    await this.record(change, outcome ? 'request' : 'upload')
     this.#hash = undefined
     // What this leaves is found by a sweep, or by the next start.
     await this.#dependencies.store.discard(this.upload.id, this.upload).catch(() => undefined)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const { id, size, epoch } = this.upload
     clearInterval(this.#timer)
     await this.#blob[Symbol.asyncDispose]()
-    if (this.#hash?.size === size) this.#hashes.set(`${id} ${epoch}`, this.#hash)
+    if (this.#hash?.size === this.upload.size) this.#hashes.set(keyOf(this.upload), this.#hash)
     // A lease that cannot be released expires.
-    if (!this.#isReleased) await this.record({}, true).catch(() => undefined)
+    if (!this.#isReleased) await this.record({}, 'request').catch(() => undefined)
   }
 }
 
 /** Not while it has a writer, which may be heard of less often than an upload may live. */
 const hasExpired = sql`expires_at <= ${now} and writer_until <= ${now}`
 
-/** Of a writer: it has its lease for ten seconds unless it ends, and the upload its time, from now on. */
-const heard = (expiresInMs: number, isLast = false) =>
-  sql`writer_until = ${isLast ? sql`0` : sql`${now} + 10000`}, expires_at = ${now} + ${expiresInMs}`
+/** A writer has its lease for ten seconds, and the upload its time, from now on, unless either ends. */
+const heard = (lifetimeMs: number, ends?: End) =>
+  sql`writer_until = ${ends ? sql`0` : sql`${now} + 10000`},
+    expires_at = ${now} + ${ends === 'upload' ? 0 : lifetimeMs}`
+
+const keyOf = ({ id, epoch, size }: Upload) => `${id} ${epoch} ${size}`
 
 const maxUnfinished = 100

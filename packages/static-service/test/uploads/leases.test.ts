@@ -13,7 +13,7 @@ const alice = { id: 'user-alice', username: 'alice', role: 'editor' as const }
 const nothing = async () => {}
 
 /** Two processes that share a database, and renew no lease by themselves. */
-async function openReplicas(sync?: () => Promise<void>, lifetimeMs = hourMs) {
+async function openReplicas(flush?: () => Promise<void>, lifetimeMs = hourMs) {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
   const clock = { now: 1_800_000_000_000 }
@@ -34,9 +34,12 @@ async function openReplicas(sync?: () => Promise<void>, lifetimeMs = hourMs) {
     discard: async (id: string) => void discarded.push(id),
   }
   const open = () =>
-    new Uploads({ database, lifetimeMs, store, ...(sync && { sync }) }, (error) => {
-      throw error
-    })
+    new Uploads(
+      { database, lifetimeMs, store, ...(flush && { log: { flush, isIntact: true } }) },
+      (error) => {
+        throw error
+      },
+    )
   const replicas: [Uploads, Uploads] = [open(), open()]
   const { id } = await replicas[0].create(upload)
   return { clock, discarded, replicas, id }

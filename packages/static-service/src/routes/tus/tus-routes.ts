@@ -6,11 +6,12 @@ import { encodePath } from '../../files/file-path.ts'
 import type { Upload, Uploads, UploadWriter } from '../../uploads/uploads.ts'
 import { requirePath } from '../callers.ts'
 import { registerRawBodies } from '../files/put-file.ts'
-import { conditionsOf, readBody, storeFiles } from '../files/store-files.ts'
+import { readBody, storeFiles } from '../files/store-files.ts'
 import type { UploadDependencies } from '../files/uploads.ts'
 import * as tus from './tus-schemas.ts'
 
 type Dependencies = UploadDependencies & { uploads: Uploads }
+type Exchange = Dependencies & { request: FastifyRequest; reply: FastifyReply }
 
 /**
  * Routes of /api/uploads/: tus 1.0.0 with creation, creation-with-upload, creation-defer-length, expiration, termination and
@@ -62,11 +63,6 @@ function addRoutes(app: App, dependencies: Dependencies) {
 
 const config = { access: 'editor', folders: 'handler' } as const
 
-interface Exchange extends Dependencies {
-  request: FastifyRequest
-  reply: FastifyReply
-}
-
 async function create(exchange: Exchange, folder: string | undefined) {
   const { request, reply, uploads, limits } = exchange
   const caller = callerOf(request)
@@ -76,20 +72,21 @@ async function create(exchange: Exchange, folder: string | undefined) {
   const metadata = String(request.headers['upload-metadata'] ?? '')
   if (deferred !== (length === null ? '1' : undefined))
     throw errors.malformedTus('Send either Upload-Length or Upload-Defer-Length: 1')
-  const path = requirePath(caller, tus.readTarget(metadata, folder))
+  const { path, conditions } = tus.readMetadata(metadata, folder)
+  requirePath(caller, path)
   limits.checkSize(length ?? 0)
-  await limits.checkTarget(path, tus.readConditions(metadata))
+  await limits.checkTarget(path, conditions)
   await limits.checkQuota(path, length ?? 0, length ?? limits.maxBytes)
   const created = await uploads.create({ owner: caller.username, path, metadata, length })
   reply.code(201).header('location', `/api/uploads/${created.id}`)
-  if (!hasBody(request.raw) && length !== 0) return reply.headers(progressOf(created)).send()
-  const upload = await uploads.write(created.id, caller, (writer) =>
+  const work = (writer: UploadWriter) =>
     receive(exchange, writer, 0).catch(async (error) => {
       // Only a whole upload is worth another attempt: the client has no URL yet.
       if (!isWhole(writer.upload)) await writer.end()
       throw error
-    }),
-  )
+    })
+  const hasAll = hasBody(request.raw) || length === 0
+  const upload = hasAll ? await uploads.write(created.id, caller, work) : created
   return reply.headers(progressOf(upload)).send()
 }
 
@@ -124,7 +121,7 @@ const handlers: Record<string, (exchange: Exchange, id: string) => Promise<unkno
 async function receive(exchange: Exchange, writer: UploadWriter, offset: number) {
   const { raw, headers } = exchange.request
   const { upload } = writer
-  const { size, outcome } = upload
+  const { size } = upload
   const checksum = tus.readChecksum(headers)
   const length = tus.readBytes(headers, 'upload-length') ?? upload.length
   const conflict = errors.offsetConflict(knownOffset(upload))
@@ -153,7 +150,7 @@ async function receive(exchange: Exchange, writer: UploadWriter, offset: number)
     return end
   })
   writer.isTentative = false
-  if (!outcome && end === length) await publish(exchange, writer)
+  if (!upload.outcome && end === length) await publish(exchange, writer)
 }
 
 async function publish(exchange: Exchange, writer: UploadWriter) {
@@ -164,8 +161,8 @@ async function publish(exchange: Exchange, writer: UploadWriter) {
   const row = tried ? await catalog.find(path) : undefined
   const isStored = row?.digest === draft.hash?.digest && row?.uploadedBy === owner
   // A retry may come under another condition than the one that failed.
-  const { headers } = request
-  const conditions = 'if-match' in headers ? conditionsOf(headers) : tus.readConditions(metadata)
+  const conditions =
+    'if-match' in request.headers ? undefined : tus.readMetadata(metadata).conditions
   const { stored } = isStored
     ? { stored: await describe([row]) }
     : await storeFiles(request, [{ path, draft }], exchange, conditions).catch(async (error) => {
@@ -173,14 +170,12 @@ async function publish(exchange: Exchange, writer: UploadWriter) {
         if (isRefused) await writer.record({ tried: 0 })
         throw error
       })
-  const [file] = stored
-  if (!file) throw new Error('the catalog returned no row')
-  const outcome = {
-    'content-location': `/api/files/${encodePath(file.record.path)}`,
-    etag: file.etag(),
-    'repr-digest': `sha-256=:${Buffer.from(file.record.sha256, 'hex').toString('base64')}:`,
-  }
-  await writer.end(JSON.stringify(outcome))
+  for (const file of stored)
+    await writer.end({
+      'content-location': `/api/files/${encodePath(path)}`,
+      etag: file.etag(),
+      'repr-digest': `sha-256=:${Buffer.from(file.record.sha256, 'hex').toString('base64')}:`,
+    })
 }
 
 const isWhole = ({ size, length }: Upload) => size === length

@@ -5,7 +5,6 @@ import { answers, type HeaderDoc } from '@domains-and-files/http'
 import { z } from 'zod'
 import * as errors from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
-import type { Conditions } from '../../rfc9110/entity-tags.ts'
 import { conditionsOf } from '../files/store-files.ts'
 import { file, uploadErrors } from '../openapi-examples.ts'
 
@@ -26,27 +25,10 @@ export function readChecksum({ 'upload-checksum': value }: IncomingHttpHeaders) 
 }
 
 /**
- * The path that an upload goes to, by its metadata and the directory in the query.
+ * Where the metadata of an upload say that it goes, and under which conditions; `folder` is the directory of a `filename`.
  * @throws {HttpError} `malformed_request`, `invalid_path` and `reserved_path`.
  */
-export function readTarget(metadata: string, folder = ''): string {
-  const { path, filename } = readMetadata(metadata)
-  if (path !== undefined) return readWrittenPath(path)
-  if (filename === undefined)
-    throw errors.malformedTus('Upload-Metadata must have a path, or a filename')
-  return readPath(join(readDirectory(folder), filename))
-}
-
-/** The conditions of an upload. @throws {HttpError} `malformed_request`. */
-export function readConditions(metadata: string): Conditions {
-  const { overwrite = 'true', if_match: ifMatch } = readMetadata(metadata)
-  if (overwrite !== 'true' && overwrite !== 'false')
-    throw errors.malformedTus('overwrite in Upload-Metadata must be true or false')
-  const ifNoneMatch = overwrite === 'false' ? '*' : undefined
-  return conditionsOf({ 'if-match': ifMatch, 'if-none-match': ifNoneMatch })
-}
-
-function readMetadata(header: string): Partial<Record<string, string>> {
+export function readMetadata(header: string, folder = '') {
   const values = new Map<string, string>()
   for (const pair of header.split(',')) {
     const [, key, value = ''] = /^(\S+)(?: +([A-Za-z0-9+/]*={0,2}))?$/.exec(pair.trim()) ?? []
@@ -55,7 +37,15 @@ function readMetadata(header: string): Partial<Record<string, string>> {
       throw errors.malformedTus('Upload-Metadata must be distinct keys, each with UTF-8 in base64')
     values.set(key, bytes.toString())
   }
-  return Object.fromEntries(values)
+  const { path, filename, overwrite = 'true', if_match: ifMatch } = Object.fromEntries(values)
+  if (overwrite !== 'true' && overwrite !== 'false')
+    throw errors.malformedTus('overwrite in Upload-Metadata must be true or false')
+  const ifNoneMatch = overwrite === 'false' ? '*' : undefined
+  const conditions = conditionsOf({ 'if-match': ifMatch, 'if-none-match': ifNoneMatch })
+  if (path !== undefined) return { path: readWrittenPath(path), conditions }
+  if (filename !== undefined)
+    return { path: readPath(join(readDirectory(folder), filename)), conditions }
+  throw errors.malformedTus('Upload-Metadata must have a path, or a filename')
 }
 
 // The OpenAPI document of /api/uploads/, in short: clients know the protocol.
@@ -82,17 +72,11 @@ const shared = {
   requestHeaders,
   errors: [
     errors.malformedTus('Send either Upload-Length or Upload-Defer-Length: 1'),
-    errors.concatenationNotSupported(),
-    errors.uploadNotFound(),
-    errors.offsetConflict(8_388_608),
-    errors.uploadEnded(),
-    errors.tusVersionNotSupported(),
-    errors.uploadLengthExceeded(104_857_600),
-    errors.fileTooLarge(10_737_418_240),
-    errors.notOffsetStream(),
-    errors.uploadLocked(),
-    errors.tooManyUploads(100),
-    errors.checksumMismatch(),
+    ...[errors.concatenationNotSupported(), errors.tusVersionNotSupported()],
+    ...[errors.uploadNotFound(), errors.uploadEnded(), errors.uploadLocked()],
+    ...[errors.offsetConflict(8_388_608), errors.uploadLengthExceeded(104_857_600)],
+    ...[errors.fileTooLarge(10_737_418_240), errors.tooManyUploads(100)],
+    ...[errors.notOffsetStream(), errors.checksumMismatch()],
     ...uploadErrors,
   ],
 }
