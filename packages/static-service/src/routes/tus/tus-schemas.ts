@@ -25,10 +25,10 @@ export function readChecksum({ 'upload-checksum': value }: IncomingHttpHeaders) 
 }
 
 /**
- * Where the metadata of an upload say that it goes, and under which conditions; `folder` is the directory of a `filename`.
- * @throws {HttpError} `malformed_request`, `invalid_path` and `reserved_path`.
+ * What the metadata of an upload ask for: its conditions, and its path, where a `filename` is in the directory of the query.
+ * @throws {HttpError} `malformed_request`; `pathIn` also `invalid_path` and `reserved_path`.
  */
-export function readMetadata(header: string, folder = '') {
+export function readMetadata(header: string) {
   const values = new Map<string, string>()
   for (const pair of header.split(',')) {
     const [, key, value = ''] = /^(\S+)(?: +([A-Za-z0-9+/]*={0,2}))?$/.exec(pair.trim()) ?? []
@@ -42,10 +42,12 @@ export function readMetadata(header: string, folder = '') {
     throw errors.malformedTus('overwrite in Upload-Metadata must be true or false')
   const ifNoneMatch = overwrite === 'false' ? '*' : undefined
   const conditions = conditionsOf({ 'if-match': ifMatch, 'if-none-match': ifNoneMatch })
-  if (path !== undefined) return { path: readWrittenPath(path), conditions }
-  if (filename !== undefined)
-    return { path: readPath(join(readDirectory(folder), filename)), conditions }
-  throw errors.malformedTus('Upload-Metadata must have a path, or a filename')
+  const pathIn = (folder = '') => {
+    if (path !== undefined) return readWrittenPath(path)
+    if (filename !== undefined) return readPath(join(readDirectory(folder), filename))
+    throw errors.malformedTus('Upload-Metadata must have a path, or a filename')
+  }
+  return { conditions, pathIn }
 }
 
 // The OpenAPI document of /api/uploads/, in short: clients know the protocol.
