@@ -147,6 +147,9 @@ export function databaseProblem(error: unknown): HttpError | undefined {
     const detail = 'The disk of the database is full, so nothing was stored: free space on it'
     return new HttpError(507, 'insufficient_storage', detail, { cause: error.cause })
   }
+  // PostgreSQL's character_not_in_repertoire.
+  if (error instanceof Error && 'code' in error && error.code === '22021')
+    return validationFailed([{ path: '', message: 'a text must not contain U+0000' }])
   return undefined
 }
 

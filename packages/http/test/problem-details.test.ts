@@ -10,6 +10,7 @@ it.each([
   [new DatabaseUnavailableError(new Error('refused')), 503, 'unavailable', '2'],
   [new OutcomeUnknownError(new Error('reset')), 503, 'outcome_unknown', '5'],
   [new DatabaseFullError(new Error('full')), 507, 'insufficient_storage', undefined],
+  [Object.assign(new Error('0x00'), { code: '22021' }), 400, 'validation_failed', undefined],
 ])(
   'answers a failure of the database on any route: %s',
   async (error, status, code, retryAfter) => {

@@ -48,7 +48,9 @@ export async function peek(body: AsyncIterable<Buffer>): Promise<Body> {
 export function archiveTypeOf(head: Buffer): ArchiveType | undefined {
   const magic = head.toString('latin1', 0, 4)
   if (magic.startsWith('\x1f\x8b')) return 'gzip'
-  if (magic === '\x28\xb5\x2f\xfd') return 'zstd'
+  // A frame, or one to skip, which parallel compressors write first (RFC 8878, 3.1).
+  const isSkippable = magic.endsWith('*M\x18') && (head[0] ?? 0) >> 4 === 5
+  if (magic === '\x28\xb5\x2f\xfd' || isSkippable) return 'zstd'
   // The second one begins an archive without entries.
   if (magic === 'PK\x03\x04' || magic === 'PK\x05\x06') return 'zip'
   return isTarBlock(head.subarray(0, blockBytes)) ? 'tar' : undefined
@@ -110,7 +112,8 @@ async function* readTar(chunks: AsyncIterable<Buffer>): AsyncGenerator<ArchiveEn
   let end = 0
   try {
     for await (const entry of unpacked) {
-      const { name, size } = entry.header
+      const { size } = entry.header
+      const name = readName(entry.header.name)
       const kind = kindOf(entry.header)
       const content = entry as AsyncIterable<Buffer> // Without an encoding, it is bytes.
       yield { name, kind, size, content: withFaults(content, name) }
@@ -124,6 +127,12 @@ async function* readTar(chunks: AsyncIterable<Buffer>): AsyncGenerator<ArchiveEn
   // Two blocks of zeros (POSIX.1, pax, "ustar Interchange Format"): the library does not miss them.
   const mark = 2 * blockBytes
   if (tail.bytes - end < mark || tail.zeros < mark) throw invalidArchive('the tar ends too early')
+}
+
+// The libraries replace bytes that are not UTF-8 with this character.
+function readName(name: string): string {
+  if (name.includes('\ufffd')) throw invalidArchive('its name is not valid UTF-8', name)
+  return name
 }
 
 function kindOf({ type, pax }: Header): ArchiveEntry['kind'] {
@@ -161,10 +170,10 @@ async function* readZip(file: string): AsyncGenerator<ArchiveEntry> {
   let zip: ZipFile | undefined
   await cutPadding(file)
   try {
-    zip = await openPromise(file)
+    zip = await openPromise(file, { strictFileNames: true })
     for await (const entry of zip.eachEntry()) {
       const { uncompressedSize: size } = entry
-      const name = nameOfZip(entry)
+      const name = readName(nameOfZip(entry))
       yield { name, kind: kindOfZip(entry), size, content: readZipEntry(zip, entry) }
     }
   } catch (error) {

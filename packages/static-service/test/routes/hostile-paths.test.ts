@@ -131,6 +131,21 @@ test.each([
   expect([status, body.code]).toEqual([400, 'invalid_path'])
 })
 
+test.each([
+  ['GET', '/api/files?search=a%00b'],
+  ['GET', '/api/changes?by=a%00b'],
+  ['GET', '/api/versions/a%00b'],
+  ['GET', '/api/links?path=a%00b'],
+  ['DELETE', '/api/links/a%00b'],
+  ['POST', '/api/auth/login', { username: 'a\0b', password: 'a\0b' }],
+])('U+0000 in %s %s is no fault of the service', async (method, path, json?: object) => {
+  await using service = await emptyService()
+
+  const { status } = await service.call(method, path, { json })
+
+  expect([200, 400, 401, 404]).toContain(status)
+})
+
 test.each(['%2F', '%2f'])('%s is not a path separator in a URL', async (slash) => {
   await using service = await emptyService()
   await service.put('a/b')

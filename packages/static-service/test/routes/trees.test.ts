@@ -191,6 +191,14 @@ describe('PUT /api/trees/{prefix}', () => {
     ['tar', async () => tar(...members)],
     ['gzip', async () => gzipSync(await tar(...members))],
     ['zstd', async () => zstdCompressSync(await tar(...members))],
+    [
+      'zstd of a parallel compressor',
+      async () =>
+        Buffer.concat([
+          Buffer.from('502a4d180400000000000000', 'hex'),
+          zstdCompressSync(await tar(...members)),
+        ]),
+    ],
     ['zip', async () => zip(...members.flatMap(plainMember))],
     [
       'zip whose names do not say that they are UTF-8',
@@ -477,6 +485,28 @@ describe('PUT /api/trees/{prefix}', () => {
         '"../"',
       ],
       ['a backslash', named('a\\b'), 400, 'invalid_archive', 'a\\\\b'],
+      [
+        'a backslash in a zip',
+        async () => rename(await zip(['aa/b', 'x']), 'aa/b', 'aa\\b'),
+        400,
+        'invalid_archive',
+        'aa\\b',
+      ],
+      [
+        'a name in Latin-1',
+        // The checksum of the header stays right.
+        async () => rename(await tar(['ab', '1']), 'ab', '\u00c3\0'),
+        400,
+        'invalid_archive',
+        'not valid UTF-8',
+      ],
+      [
+        'a name in a zip that is not the UTF-8 that it says',
+        async () => rename(await zip(['aa/\u00fc', 'x']), '\u00c3\u00bc', '\u00fc\u00fc'),
+        400,
+        'invalid_archive',
+        'not valid UTF-8',
+      ],
       ['a control character', named('a\u0001'), 400, 'invalid_archive', 'a\\u0001'],
       ['an empty segment', named('a//b'), 400, 'invalid_archive', '"a//b"'],
       ['one path twice', named('./fine'), 400, 'invalid_archive', '"./fine"'],

@@ -134,6 +134,7 @@ test.each([
     { version: '1', changelog: 'é'.repeat(32_769) },
     ['/changelog'],
   ],
+  ['U+0000', { version: '1', changelog: 'a\0b' }, ['/changelog']],
   ['half a character', { version: '1', changelog: '\ud800' }, ['/changelog']],
   ['an unknown field', { version: '1', changelog: '', date: 'today' }, ['/date']],
   ['several faults', { version: '', change: '' }, ['/version', '/changelog', '/change']],

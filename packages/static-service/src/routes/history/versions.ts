@@ -159,7 +159,11 @@ export const NewVersion = z
       .refine((name) => !unreadable.has(name), 'must not be current, stats, . or ..'),
     changelog: z
       .string('must be a string')
-      .refine((text) => text.isWellFormed(), 'must be valid Unicode')
+      .refine(
+        // Databases cut text at U+0000, or refuse it.
+        (text) => text.isWellFormed() && !text.includes('\0'),
+        'must be valid Unicode without U+0000',
+      )
       .refine(
         (text) => Buffer.byteLength(text) <= maxChangelogBytes,
         'must have at most 65536 bytes',
