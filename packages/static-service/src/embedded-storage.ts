@@ -36,8 +36,6 @@ export async function openEmbeddedStorage(
     file: uploadDatabaseFile(dataDir),
     migrations: { uploads: uploadMigrations },
   })
-  // What is found in the log may never have reached the disk.
-  uploadDatabase.database.pragma('wal_checkpoint(TRUNCATE)')
   const uploads = new Uploads(
     // Its log is flushed only for commits that a response depends on.
     { database: uploadDatabase.unsynced, log: uploadDatabase, lifetimeMs, store },

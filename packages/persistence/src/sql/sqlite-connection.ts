@@ -119,6 +119,11 @@ export class WriteAheadLog {
     if (this.hasFailed) throw new DatabaseUnavailableError(this.#failure)
   }
 
+  /** Of a flush, also of one by SQLite. */
+  fail(error: unknown): void {
+    this.#failure ??= error
+  }
+
   /** Callers that come while a flush runs share the next one. */
   flush(): Promise<void> {
     this.#next ??= this.#last.then(() => {
@@ -140,11 +145,17 @@ export class WriteAheadLog {
       this.#handle ??= await open(this.#file)
       await this.#handle.datasync()
     } catch (error) {
-      this.#failure = error
+      this.fail(error)
       throw error
     }
   }
 }
+
+/** Whether a commit failed when SQLite flushed it. */
+export const isFailedFlush = (error: unknown): boolean =>
+  error instanceof Error &&
+  'code' in error &&
+  /^SQLITE_IOERR_(?:DIR_)?FSYNC$/.test(String(error.code))
 
 /** Errors of the disk and of locks as the classes that PostgreSQL's failures have; others unchanged. */
 export function translateSqliteError(error: unknown): unknown {

@@ -5,6 +5,7 @@ import type { Migrations, Sql, SqlTransaction } from './sql.ts'
 import {
   Connection,
   defaultBusyTimeoutMs,
+  isFailedFlush,
   type SqliteOptions,
   target,
   translateSqliteError,
@@ -18,6 +19,9 @@ const checkMs = 1_000
 const probeMs = 5_000
 /** How often a database that another process has locked is tried again. */
 const retryMs = 10
+/** So many unsynced commits, and one of them is durable: it alone carries the log over to the database. */
+const maxUnsynced = 500
+const logPages = 1000
 
 type Synchronous = 'FULL' | 'NORMAL'
 
@@ -46,6 +50,7 @@ export class SqliteSql implements Sql {
   #known = { at: performance.now(), isAvailable: true }
   #isIntact = true
   #synchronous: Synchronous = 'FULL'
+  #unsyncedCommits = 0
   readonly #log: WriteAheadLog
   /**
    * The same database. Its commits survive the process, but a power cut only if a later durable one, or `flush`, has succeeded:
@@ -65,7 +70,10 @@ export class SqliteSql implements Sql {
     this.#options = options
     this.#writer = new Connection(options)
     const { database } = this.#writer
-    if (options.migrations) migrateSqlite(database, options.migrations)
+    if (options.migrations) {
+      migrateSqlite(database, options.migrations)
+      emptyLog(database)
+    }
     // From now on locks of other processes are waited for between attempts, while other requests go on.
     database.pragma('busy_timeout = 0')
     database.exec('select 1 from sqlite_schema')
@@ -76,7 +84,7 @@ export class SqliteSql implements Sql {
     }, checkMs).unref()
   }
 
-  /** Whether no `flush` has failed, and the files are those that were opened: checked each second and before each durable commit. */
+  /** Whether no flush of unsynced commits has failed, and the files are those that were opened: checked each second and before each durable commit. */
   get isIntact(): boolean {
     return this.#isIntact && !this.#log.hasFailed
   }
@@ -120,16 +128,14 @@ export class SqliteSql implements Sql {
     const result = this.#lastWrite.then(async () => {
       try {
         this.#log.check()
-        if (synchronous !== this.#synchronous) {
-          this.#writer.database.exec(`pragma synchronous = ${synchronous}`)
-          this.#synchronous = synchronous
-        }
+        this.#setSynchronous(synchronous)
         await beginImmediate(this.#writer, deadline)
         const check = synchronous === 'FULL' ? () => this.#checkFiles() : undefined
         const value = await inTransaction(this.#writer, work, check)
         this.#known = { at: performance.now(), isAvailable: true }
         return value
       } catch (error) {
+        if (this.#unsyncedCommits > 0 && isFailedFlush(error)) this.#log.fail(error)
         throw this.#noteFailure(translateSqliteError(error))
       }
     })
@@ -137,7 +143,7 @@ export class SqliteSql implements Sql {
     return result
   }
 
-  /** Makes all that is committed durable, off the event loop. After a failure nothing is read or committed any more. */
+  /** Makes all that is committed durable, off the event loop. After a failure nothing is committed any more. */
   async flush(): Promise<void> {
     await this.#log.flush().catch((error) => {
       throw this.#noteFailure(translateSqliteError(error))
@@ -181,7 +187,6 @@ export class SqliteSql implements Sql {
     read: (prepared: Prepared<unknown[]>, values: unknown[]) => T,
     synchronous: Synchronous = 'FULL',
   ): Promise<T> {
-    this.#log.check()
     const rendered = render(statement, target)
     const readFromWriter = async () => read(this.#writer.prepare(rendered), rendered.values)
     const isBusy = this.#writer.database.inTransaction
@@ -196,6 +201,16 @@ export class SqliteSql implements Sql {
     }
     // Such as `insert … returning`.
     return this.transaction(readFromWriter, synchronous)
+  }
+
+  // SQLite hides a failed flush of its automatic checkpoints: only durable commits have one, whose log has just been flushed.
+  #setSynchronous(wanted: Synchronous) {
+    if (wanted === 'NORMAL') this.#unsyncedCommits += 1
+    const synchronous = this.#unsyncedCommits % maxUnsynced === maxUnsynced - 1 ? 'FULL' : wanted
+    if (synchronous === this.#synchronous) return
+    this.#writer.database.exec(`pragma synchronous = ${synchronous};
+      pragma wal_autocheckpoint = ${synchronous === 'FULL' ? logPages : 0}`)
+    this.#synchronous = synchronous
   }
 
   #openReader() {
@@ -222,6 +237,18 @@ export class SqliteSql implements Sql {
     if (error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError)
       this.#known = { at: performance.now(), isAvailable: false }
     return error
+  }
+}
+
+/**
+ * What an earlier process has left in the log may never have reached the disk: its flush may have failed, and the kernel does not
+ * write it again. As pages of the database it is written again, before anything is committed behind it.
+ */
+function emptyLog(database: Database) {
+  try {
+    database.pragma('wal_checkpoint(TRUNCATE)')
+  } catch (error) {
+    if (!(translateSqliteError(error) instanceof DatabaseFullError)) throw error
   }
 }
 

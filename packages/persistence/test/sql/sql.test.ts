@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync, statSync } from 'node:fs'
+import { copyFileSync, existsSync, statSync } from 'node:fs'
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join as joinPath } from 'node:path'
@@ -224,7 +224,7 @@ describe('a SQLite database', () => {
       await db.close()
     }))
 
-  it('flushes once for all that wait, and knows nothing any more once that has failed', () =>
+  it('flushes once for all that wait, and commits nothing any more once that has failed', () =>
     inDirectory(async (file) => {
       const db = new SqliteSql({ file, migrations })
       const handle = await open(file)
@@ -241,8 +241,9 @@ describe('a SQLite database', () => {
       expect(failed).toMatchObject({ reason: expect.any(DatabaseFullError) })
       expect(next).toMatchObject({ reason: expect.any(DatabaseUnavailableError) })
       const count = sql`select count(*) count from ${items}`
-      for (const use of [insert, () => db.flush(), () => db.all(count), () => db.run(count)])
+      for (const use of [insert, () => db.flush(), () => db.run(count)])
         await expect(use()).rejects.toThrow(DatabaseUnavailableError)
+      expect(await db.all(count)).toEqual([{ count: 3 }])
       expect(db.isAvailable).toBe(false)
 
       const logBytes = () => statSync(`${file}-wal`).size
@@ -251,5 +252,60 @@ describe('a SQLite database', () => {
       expect(logBytes()).toBe(before)
       datasync.mockRestore()
       await handle.close()
+    }))
+
+  it('commits nothing behind unsynced commits whose flush by SQLite has failed, and reads go on', () =>
+    inDirectory(async (file) => {
+      const db = new SqliteSql({ file, migrations })
+      const insert = sql`insert into ${items} (label) values (${randomUUID()})`
+      const count = sql`select count(*) count from ${items}`
+      // As SQLite's commit does where the kernel cannot write the log.
+      const failFlush = () =>
+        db.transaction(async () => {
+          throw Object.assign(new Error('broken'), { code: 'SQLITE_IOERR_FSYNC' })
+        })
+      await expect(failFlush()).rejects.toThrow(DatabaseUnavailableError)
+      await db.run(insert)
+      await db.unsynced.run(sql`insert into ${items} (label) values ('unsynced')`)
+
+      await expect(failFlush()).rejects.toThrow(DatabaseUnavailableError)
+
+      for (const each of [db, db.unsynced])
+        await expect(each.run(insert)).rejects.toThrow(DatabaseUnavailableError)
+      expect(await db.all(count)).toEqual([{ count: 2 }])
+      expect([db.isIntact, db.isAvailable]).toEqual([false, false])
+      await db.close()
+    }))
+
+  it('carries the log over only after a durable commit, which is one of 500 unsynced ones at least', () =>
+    inDirectory(async (file) => {
+      const db = new SqliteSql({ file, migrations })
+      const modes = new Set<string>()
+      for (let at = 0; at < 1100; at += 1) {
+        await db.unsynced.transaction(async (transaction) => {
+          await transaction.run(sql`insert into ${items} (label) values (${`${at} `.padEnd(5000)})`)
+          const [flush, pages] = ['synchronous', 'wal_autocheckpoint'].map((name) =>
+            db.database.pragma(name, { simple: true }),
+          )
+          modes.add(`${flush} ${pages}`)
+        })
+      }
+      expect([...modes]).toEqual(['1 0', '2 1000'])
+      expect(statSync(file).size).toBeGreaterThan(5_000_000)
+      await db.close()
+    }))
+
+  it('carries over at its start what an earlier process has left in the log', () =>
+    inDirectory(async (file) => {
+      const killed = new SqliteSql({ file, migrations })
+      await killed.run(sql`insert into ${items} (label) values ('left')`)
+      for (const end of ['', '-wal']) copyFileSync(`${file}${end}`, `${file}.copy${end}`)
+      await killed.close()
+
+      const db = new SqliteSql({ file: `${file}.copy`, migrations })
+
+      expect(statSync(`${file}.copy-wal`).size).toBe(0)
+      expect(await db.all(sql`select label from ${items}`)).toEqual([{ label: 'left' }])
+      await db.close()
     }))
 })

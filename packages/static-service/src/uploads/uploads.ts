@@ -1,6 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
-import { join, now, Probe, type Sql, type SqliteSql, sql } from '@domains-and-files/persistence'
+import {
+  DatabaseUnavailableError,
+  join,
+  now,
+  Probe,
+  type Sql,
+  type SqliteSql,
+  sql,
+} from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
 import type { BlobStore, ResumableBlob, SavedBlob } from '../blobs/blob-store.ts'
 import { ContentHash, type StagedBlob } from '../blobs/staged-blob.ts'
@@ -85,6 +93,7 @@ export class Uploads {
     const { database, log } = this.#dependencies
     const upload = await database.get<Upload & { isEnded: unknown }>(sql`
       select ${columns}, ${hasExpired} "isEnded" from ${uploads} where id = ${id}`)
+    if (!this.isIntact) throw new DatabaseUnavailableError(new Error('restart the service'))
     if (upload?.owner !== caller.username || !allowsPath(caller, upload.path))
       throw errors.uploadNotFound()
     if (upload.isEnded) throw errors.uploadEnded()
