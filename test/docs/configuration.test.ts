@@ -39,6 +39,15 @@ test('every documented default is the default of the code', () => {
   expect(wrong).toEqual([])
 })
 
+test('every setting with a number takes decimal digits only, and says what it must be', () => {
+  const numbers = examples.filter(([, value]) => /^\d+$/.test(value ?? ''))
+
+  const answers = numbers.map(([name]) => Reflect.get(shapes, name ?? '').safeParse('0x7d0').error)
+
+  expect(numbers.length).toBeGreaterThan(20)
+  for (const error of answers) expect(error?.issues[0].message).toMatch(/^must be a whole number/)
+})
+
 test('.env.example contains no secret', () => {
   const secrets = examples.filter(([name = '']) => /SECRET|PASSWORD$|KEY|TOKEN$/.test(name))
 

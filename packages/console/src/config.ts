@@ -1,4 +1,4 @@
-import { readEnv, serverConfig, serverSettings } from '@domains-and-files/http'
+import { integerSetting, readEnv, serverConfig, serverSettings } from '@domains-and-files/http'
 import { z } from 'zod'
 
 const serviceUrl = z
@@ -7,14 +7,12 @@ const serviceUrl = z
   .transform((url) => url.replace(/\/+$/, ''))
   .optional()
 
-const bytes = z.coerce.number().int()
-
 export const Settings = z.object({
   ...serverSettings({ port: 3000, dataDir: 'data/console' }), // No data is stored: DATA_DIR is not used.
   DOMAIN_SERVICE_URL: serviceUrl,
   STATIC_SERVICE_URL: serviceUrl,
-  MAX_UPLOAD_BYTES: bytes.min(1).default(1_073_741_824),
-  UPLOAD_PART_BYTES: bytes.min(65_536).default(16_777_216),
+  MAX_UPLOAD_BYTES: integerSetting(1).default(1_073_741_824),
+  UPLOAD_PART_BYTES: integerSetting(65_536).default(16_777_216),
 })
 
 export type Config = ReturnType<typeof readConfig>

@@ -5,6 +5,7 @@ import {
   databaseConfig,
   databaseSettings,
   followSecret,
+  integerSetting,
   readEnv,
   serverConfig,
   serverSettings,
@@ -12,8 +13,6 @@ import {
 import { z } from 'zod'
 import { parseRate } from './budget/call-windows.ts'
 import { parseRecordPatterns } from './zones/zone-watch.ts'
-
-const positive = z.coerce.number().int().min(1)
 
 export const Settings = z.object({
   ...serverSettings({ port: 3001, dataDir: 'data/domain-service' }),
@@ -40,11 +39,11 @@ export const Settings = z.object({
       context.addIssue('must be like 20/minute,700/hour,8000/day')
       return z.NEVER
     }),
-  REGISTRAR_TIMEOUT_MS: positive.max(120_000).default(15_000),
-  CACHE_TTL_MS: z.coerce.number().int().min(0).max(3_600_000).default(30_000),
-  DOMAINS_TTL_MS: z.coerce.number().int().min(1_000).max(86_400_000).default(300_000),
+  REGISTRAR_TIMEOUT_MS: integerSetting(1, 120_000).default(15_000),
+  CACHE_TTL_MS: integerSetting(0, 3_600_000).default(30_000),
+  DOMAINS_TTL_MS: integerSetting(1_000, 86_400_000).default(300_000),
   VERIFY_WRITES: z.stringbool({ error: 'must be true or false' }).default(true),
-  ACME_MAX_AGE: z.coerce.number().int().min(300).max(31_536_000).default(86_400),
+  ACME_MAX_AGE: integerSetting(300, 31_536_000).default(86_400),
   EXTERNAL_DNS_DOMAINS: z
     .string()
     .transform((text) =>
@@ -54,7 +53,7 @@ export const Settings = z.object({
         .filter((name) => name !== ''),
     )
     .optional(),
-  DRIFT_INTERVAL_S: z.coerce.number().int().min(0).max(31_536_000).default(21_600),
+  DRIFT_INTERVAL_S: integerSetting(0, 31_536_000).default(21_600),
   DRIFT_IGNORE: z
     .string()
     .default('')
@@ -64,7 +63,7 @@ export const Settings = z.object({
       context.addIssue('must be a list such as home.example.com:A,*:_acme-challenge*:TXT')
       return z.NEVER
     }),
-  HISTORY_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
+  HISTORY_DAYS: integerSetting(0, 36_500).default(0),
 })
 
 /** The default credentials of the bundled sandbox. */
@@ -146,7 +145,7 @@ function requireAccount(settings: z.output<typeof Settings>, context: z.core.$Re
       context.addIssue({
         code: 'custom',
         path: [name],
-        message: 'is required with REGISTRAR_URL and in production',
+        message: 'is required in production, and where another setting of the account is set',
       })
   }
 }

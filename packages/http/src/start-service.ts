@@ -20,6 +20,8 @@ interface ServiceProgram<Config extends ServiceConfig> {
 
 /** Runs a service from its environment until a signal. See {@link exitOnStartFailure} for failed starts. */
 export async function startService<Config extends ServiceConfig>(program: ServiceProgram<Config>) {
+  // The kernel ignores a signal that the first process of a container has no handler for.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, exitStarting)
   try {
     const config = program.readConfig(process.env)
     const log = createLogger({ name: program.name, level: config.logLevel })
@@ -28,6 +30,9 @@ export async function startService<Config extends ServiceConfig>(program: Servic
     exitOnStartFailure(error)
   }
 }
+
+// A start is as safe to stop as to crash.
+const exitStarting = () => process.exit(0)
 
 /**
  * Listens until SIGTERM or SIGINT. Then stops accepting, finishes running requests (10 s at most), closes the stores by
@@ -56,8 +61,8 @@ async function serveUntilSignal(app: FastifyInstance, address: { host: string; p
       },
     )
   }
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    process.off(signal, exitStarting).on(signal, stop)
   // libuv accepts one connection per event-loop iteration, so a burst needs a long backlog.
   await app.listen({ ...address, backlog: 4096 })
 }

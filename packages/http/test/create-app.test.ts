@@ -207,6 +207,33 @@ test.each([
   expect(given).toMatch(/^[\x20-\x7e]{1,128}$/)
 })
 
+const chunked =
+  'POST /echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n'
+
+test.each([
+  ['an unknown method', 'BREW /things HTTP/1.1\r\nhost: a\r\nX-Request-Id: mine\r\n\r\n'],
+  ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nhost: a\r\nX-Request-Id: mine\r\n\r\n'],
+  ['a malformed body', `${chunked}X-Request-Id: mine\r\n\r\nzz\r\n`],
+])('a request that the parser refuses keeps its id: %s', async (_name, bytes) => {
+  await using service = await start()
+
+  const answer = await service.raw(bytes)
+
+  expect(answer.toLowerCase()).toContain('\r\nx-request-id: mine\r\n')
+  expect(answer).toContain('"request_id":"mine"')
+})
+
+test('a malformed body without an id gets the one of its log line', async () => {
+  await using service = await start()
+
+  const answer = await service.raw(`${chunked}\r\nzz\r\n`)
+
+  const [, given] = /"request_id":"([^"]+)"/.exec(answer) ?? []
+  await expect
+    .poll(() => service.lines())
+    .toContainEqual(expect.objectContaining({ msg: 'request aborted', request_id: given }))
+})
+
 test.each([
   'GET',
   'PUT',

@@ -48,6 +48,17 @@ test('a port in use is named in one sentence, with the setting to change', async
   ])
 })
 
+test.each(['SIGTERM', 'SIGINT'])(
+  '%s during a start, as of stores that do not answer, exits 0',
+  async (signal) => {
+    const { status } = await run(
+      `process.kill(process.pid, '${signal}'); await new Promise(() => setInterval(() => {}, 1000))`,
+    )
+
+    expect(status).toBe(0)
+  },
+)
+
 test('an address of another machine is named', async () => {
   const { status, stderr } = await run(createApp, { HOST: '192.0.2.1' })
 

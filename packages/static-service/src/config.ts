@@ -3,6 +3,7 @@ import { webhookConfig, webhookSettings } from '@domains-and-files/events'
 import {
   databaseConfig,
   databaseSettings,
+  integerSetting,
   readEnv,
   serverConfig,
   serverSettings,
@@ -12,8 +13,8 @@ import type { CatalogOptions } from './catalog/catalog.ts'
 import { findPathFault } from './files/file-path.ts'
 import { requireBothStores, s3Config, s3Settings } from './s3-settings.ts'
 
-const bytes = z.coerce.number().int().min(0)
-const days = z.coerce.number().int().min(0).max(36_500)
+const bytes = integerSetting(0)
+const days = integerSetting(0, 36_500)
 
 // A header's value: visible ASCII and spaces (RFC 9110, 5.5).
 const headerValue = z.string().regex(/^[\x20-\x7e]+$/, 'must be printable ASCII')
@@ -24,18 +25,18 @@ export const Settings = z.object({
   ...databaseSettings,
   ...s3Settings,
   ...webhookSettings,
-  MAX_UPLOAD_BYTES: bytes.min(1).default(1_073_741_824),
-  UPLOAD_EXPIRES_S: z.coerce.number().int().min(1).max(2_592_000).default(86_400),
-  MAX_BATCH_FILES: z.coerce.number().int().min(1).max(1000).default(100),
+  MAX_UPLOAD_BYTES: integerSetting(1).default(1_073_741_824),
+  UPLOAD_EXPIRES_S: integerSetting(1, 2_592_000).default(86_400),
+  MAX_BATCH_FILES: integerSetting(1, 1000).default(100),
   QUOTA_BYTES: bytes.optional(),
   STATIC_DEFAULT_ACCESS: z
     .enum(['public', 'private'], { error: 'must be public or private' })
     .default('public'),
   KEEP_HISTORY_DAYS: days.default(30),
-  KEEP_VERSIONS: z.coerce.number().int().min(0).max(10_000).default(20),
+  KEEP_VERSIONS: integerSetting(0, 10_000).default(20),
   HISTORY_DAYS: days.default(0),
-  MAX_TREE_FILES: z.coerce.number().int().min(1).max(1_000_000).default(20_000),
-  MAX_TREE_BYTES: bytes.min(1).default(2_147_483_648),
+  MAX_TREE_FILES: integerSetting(1, 1_000_000).default(20_000),
+  MAX_TREE_BYTES: integerSetting(1).default(2_147_483_648),
   STATIC_CACHE_CONTROL: headerValue.default('public, max-age=0, must-revalidate'),
   STATIC_INDEX: z
     .string()
@@ -49,7 +50,7 @@ export const Settings = z.object({
     .transform((list) => list.split(',').map((each) => each.trim()))
     .refine((list) => list.every(isSite), 'must be directories such as docs/,previews/*')
     .optional(),
-  SITE_GRACE_S: z.coerce.number().int().min(0).max(31_536_000).default(86_400),
+  SITE_GRACE_S: integerSetting(0, 31_536_000).default(86_400),
   STATIC_SITE_CSP: headerValue.default(
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'self'",
   ),

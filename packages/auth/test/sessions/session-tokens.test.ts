@@ -3,6 +3,7 @@ import { hashPassword } from '../../src/login/password.ts'
 import { forge, makeUser, readClaims, secret, start, weak, writeUsers } from '../support/start.ts'
 
 const realm = 'Bearer realm="domains-and-files"'
+const base64url = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 const invalid = `${realm}, error="invalid_token", error_description="The token is not valid here"`
 
 test.each([
@@ -31,6 +32,10 @@ test.each([
     (token) => forge(token, { header: { crit: ['b64'], b64: false } }),
   ],
   ['another key', (token) => forge(token, { key: 'another secret of 32 bytes or more' })],
+  [
+    'another spelling of its signature',
+    (token) => token.replace(/.$/, (last) => base64url[base64url.indexOf(last) ^ 1] ?? ''),
+  ],
   ['an empty key', (token) => forge(token, { key: '' })],
   [
     'its own key in the header',

@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import { STATUS_CODES } from '../node-http.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
 import type { CrossOriginHeaders } from '../requests/cross-origin.ts'
+import { requestIdOf } from '../requests/request-head.ts'
 import type { BodyLimits, RequestBodies } from './request-bodies.ts'
 
 /** Limits on slow and many clients. */
@@ -63,8 +64,15 @@ export function limitConnections(
   // First: the listener that serves the request may read its body in the same tick.
   server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
     if (!hasBody(request)) return
+    // The id of its log lines, should the body be refused.
+    request.headers['x-request-id'] = requestIdOf(request)
     remember({ request, response })
     bodies.add(request, response)
+  })
+  // CONNECT is not routed.
+  server.on('connect', (request: IncomingMessage, socket: Socket) => {
+    const headers = { 'x-request-id': requestIdOf(request) }
+    answerSocketError({ cause: malformedRequest(headers) }, socket)
   })
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (hasBody(request)) return
@@ -99,7 +107,7 @@ const smallResponse = 16_384
  * first, then the connection. An HttpError as `cause` is the response. `crossOrigin`: headers where the request is known.
  */
 export function answerSocketError(
-  error: Error & { code?: string },
+  error: { code?: string; cause?: unknown },
   socket: Socket,
   crossOrigin: CrossOriginHeaders = () => ({}),
 ) {
@@ -115,10 +123,13 @@ export function answerSocketError(
   if (last && (open.length > 1 || last.response.headersSent)) return socket.destroy()
   const problem = error.cause instanceof HttpError ? error.cause : socketProblem(error.code)
   const { status } = problem
-  const headers = { ...problem.headers, ...(last && crossOrigin(last.request)) }
-  const id = randomUUID()
+  const headers: Record<string, string> = {
+    ...problem.headers,
+    ...(last && { 'x-request-id': requestIdOf(last.request), ...crossOrigin(last.request) }),
+  }
+  const { 'x-request-id': id = randomUUID(), ...others } = headers
   const body = JSON.stringify(problemOf(problem, id))
-  const extra = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const extra = Object.entries(others).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/problem+json\r\n${extra.join('')}` +
       `content-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\nconnection: close\r\n\r\n${body}`,
@@ -126,10 +137,12 @@ export function answerSocketError(
 }
 
 function socketProblem(error = '') {
-  const [status, code, detail] =
-    socketErrors[error] ?? ([400, 'malformed_request', 'This is not well-formed HTTP/1.1'] as const)
-  return new HttpError(status, code, detail)
+  const known = socketErrors[error]
+  return known ? new HttpError(...known) : malformedRequest()
 }
+
+const malformedRequest = (headers: Record<string, string> = {}) =>
+  new HttpError(400, 'malformed_request', 'This is not well-formed HTTP/1.1', { headers })
 
 const socketErrors: Record<string, readonly [number, string, string]> = {
   HPE_HEADER_OVERFLOW: [

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import findMyWay from 'find-my-way'
 import { HttpError } from '../problem-details.ts'
+import { requestIdOf } from './request-head.ts'
 
 /** Maximum length of one path parameter. */
 export const maxParamLength = 1024
@@ -47,8 +48,11 @@ export function refuseOtherMethods(app: FastifyInstance): void {
   })
   // Before the listener that responds. Node's parser refuses methods that it does not know.
   app.server.prependListener('clientError', (error: ParserError) => {
-    const { method, url } = readUnknownMethod(error) ?? {}
-    if (method && url) error.cause = refusal(method, url)
+    const { method, url, id } = readUnknownMethod(error) ?? {}
+    if (!method || !url) return
+    const cause = refusal(method, url)
+    cause.headers['x-request-id'] = requestIdOf({ headers: { 'x-request-id': id } })
+    error.cause = cause
   })
 }
 
@@ -85,7 +89,9 @@ function readUnknownMethod({ code, bytesParsed = 0, rawPacket }: ParserError) {
   const text = rawPacket?.toString('latin1', 0, maxLineBytes) ?? ''
   const [, method = '', url] =
     /^([!#$%&'*+.^`|~\w-]{1,64}) (\/\S*) HTTP\/1\.[01]\r\n/.exec(text) ?? []
-  return bytesParsed <= method.length ? { method, url } : undefined
+  const [head] = text.split('\r\n\r\n')
+  const [, id] = /\r\nx-request-id: *([\x21-\x7e][\x20-\x7e]*)(?:\r|$)/i.exec(head ?? '') ?? []
+  return bytesParsed <= method.length ? { method, url, id } : undefined
 }
 
 const maxLineBytes = 16_384

@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { isIPv4, isIPv6, type Socket } from 'node:net'
+import { isIPv4, isIPv6 } from 'node:net'
 import proxyAddr from '@fastify/proxy-addr'
 import type { FastifyInstance } from 'fastify'
-import { answerSocketError } from '../limits/connections.ts'
 import { HttpError } from '../problem-details.ts'
 import type { TrustProxy } from '../settings/server-settings.ts'
 
 // What is read from the head of every request before it is routed.
 
 /** The client's request id if it is 1–128 printable ASCII characters, else a new one. */
-export function requestIdOf({ headers }: IncomingMessage): string {
+export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const sent = headers['x-request-id']
   return typeof sent === 'string' && /^[\x20-\x7e]{1,128}$/.test(sent) ? sent : randomUUID()
 }
@@ -36,8 +35,6 @@ export function checkRequestHeads(app: FastifyInstance) {
     app.server.emit('request', request, response),
   )
   continueAfterChecks(app)
-  // CONNECT is not routed.
-  app.server.on('connect', (_request, socket) => answerSocketError(new Error(), socket as Socket))
   // A callback hook: a promise per request would cost more than the work.
   app.addHook('onRequest', ({ id, raw }, reply, done) => {
     if (raw.headers['x-forwarded-for']?.includes(':')) stripForwardedPorts(raw.headers)
