@@ -20,11 +20,7 @@ export interface SyncPlan {
 
 /** The regular files below a directory, in order; symbolic links are not followed. */
 export async function listLocalFiles(directory: string, prefix: string): Promise<LocalFile[]> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
-  const sources = entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort()
+  const sources = (await filesIn(directory)).sort()
   return Promise.all(
     sources.map(async (source) => ({
       path: prefix + relative(directory, source).split(sep).join('/').normalize('NFC'),
@@ -32,6 +28,17 @@ export async function listLocalFiles(directory: string, prefix: string): Promise
       size: (await stat(source)).size,
     })),
   )
+}
+
+// The recursive `readdir` follows links to directories, also in circles.
+async function filesIn(directory: string): Promise<string[]> {
+  const found: string[] = []
+  for (const entry of await readdir(directory, { withFileTypes: true })) {
+    const source = join(directory, entry.name)
+    if (entry.isDirectory()) found.push(...(await filesIn(source)))
+    else if (entry.isFile()) found.push(source)
+  }
+  return found
 }
 
 /** Compares by size, then by SHA-256; a file is read only if the sizes are equal. */

@@ -38,6 +38,7 @@ test('new and changed files are uploaded, equal ones left, others named for remo
 test('symbolic links are not followed', async () => {
   const directory = createDirectory({ 'a.txt': 'text' })
   symlinkSync('/etc/passwd', join(directory, 'link'))
+  symlinkSync('..', join(directory, 'directory'))
 
   const files = await listLocalFiles(directory, '')
 
