@@ -2,6 +2,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { type ApiTokens, type Caller, callerOf, hasRole, Network } from '@domains-and-files/auth'
 import { type App, HttpError, validationFailed } from '@domains-and-files/http'
 import { readDomain } from '../dns/domain-name.ts'
+import { validateName } from '../dns/record-validation.ts'
 import type { AcmeChallenges } from './acme-challenges.ts'
 import { type DomainFinder, type HostName, locateHostName } from './host-name.ts'
 import {
@@ -67,6 +68,10 @@ function serveRegister(scope: App, { domains, tokens }: Dependencies) {
       const host = await locateHostName(name, { domains, caller })
       if (!host)
         throw new HttpError(404, 'domain_not_found', `No domain of this account has ${name}`)
+      const message = host.name.startsWith('*')
+        ? 'must not be a wildcard'
+        : validateName(host.name, host.domain.name)
+      if (message) throw validationFailed([{ path: '/name', message }])
       const fulldomain = fqdnOf(host)
       const { text, token } = await tokens.create(caller, {
         name: tokenNameOf(fulldomain),

@@ -224,8 +224,10 @@ const unmanagedCodes = ['dns_not_managed', 'domain_not_found', 'domain_not_edita
 
 const isPermanent = (error: unknown) => error instanceof HttpError && error.status < 500
 
-// A conflict with live records passes when somebody removes them: external-dns must try again.
+// What others can change passes, such as live records in conflict, and a locked domain: external-dns must try again.
 function toRetryable(error: unknown): unknown {
-  if (!(error instanceof HttpError) || ![409, 412, 429].includes(error.status)) return error
+  if (!(error instanceof HttpError)) return error
+  const passes = [...unmanagedCodes, 'too_many_records'].includes(error.code)
+  if (!passes && ![409, 412, 429].includes(error.status)) return error
   return new HttpError(503, error.code, error.message, { cause: error })
 }

@@ -165,6 +165,8 @@ test('a registration with allowfrom works from these networks only', async () =>
 test.each([
   [{}, 400, 'validation_failed'],
   [{ name: '_acme-challenge.example.net' }, 404, 'domain_not_found'],
+  [{ name: '*.example.com' }, 400, 'validation_failed'],
+  [{ name: '-a.example.com' }, 400, 'validation_failed'],
   [{ name: '_acme-challenge.example.com', allowfrom: ['everywhere'] }, 400, 'validation_failed'],
 ])('the registration %j is refused', async (body, status, error) => {
   await using service = await start()

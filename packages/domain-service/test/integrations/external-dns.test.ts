@@ -199,6 +199,23 @@ test.each([
   expect(answer.type).toBe('application/problem+json')
 })
 
+test.each([2030166, 2019166, 3013288])(
+  'what others can change is 5xx: error %i',
+  async (number) => {
+    await using service = await start({ domains })
+    const token = await createToken(service, { role: 'editor' })
+    await call(service, 'GET', '', { token })
+    service.sandbox.fault({ kind: 'error', number, command: 'namecheap.domains.dns.sethosts' })
+
+    const answer = await call(service, 'POST', '/records', {
+      token,
+      body: { create: [endpoint('b.example.com', 'A', ['192.0.2.9'])] },
+    })
+
+    expect(answer.status).toBe(503)
+  },
+)
+
 test('a refused plan names its faults where they are in the request', async () => {
   await using service = await start({ domains })
   const good = endpoint('x.example.com', 'A', ['192.0.2.1'])
