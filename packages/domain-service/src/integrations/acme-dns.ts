@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import { type ApiTokens, type Caller, callerOf, hasRole, Network } from '@domains-and-files/auth'
-import { type App, HttpError, validationFailed } from '@domains-and-files/http'
+import { type App, type Clock, HttpError, validationFailed } from '@domains-and-files/http'
 import { readDomain } from '../dns/domain-name.ts'
 import { validateName } from '../dns/record-validation.ts'
 import type { AcmeChallenges } from './acme-challenges.ts'
@@ -15,6 +15,7 @@ import {
 import { contextOf } from './retrying-writer.ts'
 
 interface Dependencies {
+  clock: Clock
   challenges: AcmeChallenges
   domains: DomainFinder
   tokens: ApiTokens
@@ -30,7 +31,7 @@ export async function registerAcmeDnsRoutes(app: App, dependencies: Dependencies
 }
 
 /** POST /integrations/acme-dns/update: of the values set this way, the two newest stay. */
-function serveUpdate(scope: App, { challenges }: Dependencies) {
+function serveUpdate(scope: App, { challenges, clock }: Dependencies) {
   scope.post(
     '/integrations/acme-dns/update',
     {
@@ -46,7 +47,10 @@ function serveUpdate(scope: App, { challenges }: Dependencies) {
       const txt = textAt(body, 'txt') ?? ''
       if (!/^[A-Za-z0-9_-]{43}$/.test(txt))
         throw new HttpError(400, 'bad_txt', 'txt must be 43 base64url characters')
-      await challenges.present(host, txt, contextOf(request), { protocol: 'acme-dns', keep: 2 })
+      await challenges.present(host, txt, contextOf(request, clock), {
+        protocol: 'acme-dns',
+        keep: 2,
+      })
       return reply.type('application/json').send(JSON.stringify({ txt }))
     },
   )

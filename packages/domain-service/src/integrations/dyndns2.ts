@@ -34,7 +34,10 @@ export function registerDyndns2Routes(app: App, dependencies: Dependencies) {
     const text =
       typeof update === 'string'
         ? update
-        : await answerUpdate(update, contextOf(request), { ...dependencies, limit })
+        : await answerUpdate(update, contextOf(request, dependencies.clock), {
+            ...dependencies,
+            limit,
+          })
     return reply.type('text/plain').send(Buffer.from(text))
   }
   const options = {

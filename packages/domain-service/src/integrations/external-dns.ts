@@ -1,6 +1,7 @@
 import { allowsDomain, type Caller, callerOf, requireRrsetWrites } from '@domains-and-files/auth'
 import {
   type App,
+  type Clock,
   describeIssue,
   HttpError,
   toFaults,
@@ -28,6 +29,7 @@ import { contextOf, type RetryingWriter, type WriteContext } from './retrying-wr
 
 interface Dependencies {
   zones: ZoneWriter
+  clock: Clock
   writer: RetryingWriter
   domains: DomainList
   /** EXTERNAL_DNS_DOMAINS: the only domains to manage; undefined: all that the caller may see. */
@@ -58,7 +60,7 @@ export async function registerExternalDnsRoutes(app: App, dependencies: Dependen
       bodyLimit: maxChangesBytes,
     } as const
     scope.post(`${base}/records`, write, async (request, reply) => {
-      await webhook.apply(parse(Changes, request.body), contextOf(request))
+      await webhook.apply(parse(Changes, request.body), contextOf(request, dependencies.clock))
       return reply.code(204).send()
     })
     const adjust = { ...options('viewer'), bodyLimit: maxChangesBytes }

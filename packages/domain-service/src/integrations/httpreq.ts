@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { callerOf } from '@domains-and-files/auth'
-import { type App, HttpError, validationFailed } from '@domains-and-files/http'
+import { type App, type Clock, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AcmeChallenges } from './acme-challenges.ts'
 import { type DomainFinder, type HostName, locateHostName } from './host-name.ts'
@@ -17,19 +17,24 @@ import { contextOf } from './retrying-writer.ts'
 interface Dependencies {
   challenges: AcmeChallenges
   domains: DomainFinder
+  clock: Clock
 }
 
 /**
  * The httpreq protocol of lego, which Traefik, acme.sh (`dns_acmeproxy`) and Caddy (`acmeproxy`) speak too: sets and
  * removes the TXT records of ACME DNS-01 challenges (RFC 8555, 8.4).
  */
-export async function registerHttpreqRoutes(app: App, { challenges, domains }: Dependencies) {
+export async function registerHttpreqRoutes(
+  app: App,
+  { challenges, domains, clock }: Dependencies,
+) {
   const serve =
     (action: 'present' | 'cleanUp') => async (request: FastifyRequest, reply: FastifyReply) => {
+      const context = contextOf(request, clock)
       const body = readLenientBody(request.body)
       const { fqdn, value } = readChallenge(body)
       const host = await locateChallenge(fqdn, request)
-      await challenges[action](host, value, contextOf(request), { protocol: 'httpreq' }).catch(
+      await challenges[action](host, value, context, { protocol: 'httpreq' }).catch(
         moveFaults((_index, field) => (field === 'name' ? '/fqdn' : '/value')),
       )
       return reply.type('application/json').send(JSON.stringify(echo(body, { fqdn, value })))

@@ -49,10 +49,10 @@ export async function registerIntegrations(app: App, dependencies: Dependencies)
   })
   challenges.start()
   app.addHook('onClose', async () => challenges.close())
-  await registerHttpreqRoutes(app, { challenges, domains })
-  await registerAcmeDnsRoutes(app, { challenges, domains, tokens })
+  await registerHttpreqRoutes(app, { challenges, domains, clock })
+  await registerAcmeDnsRoutes(app, { challenges, domains, tokens, clock })
   registerDyndns2Routes(app, { zones, writer, domains, clock })
   const only = config.externalDnsDomains
-  await registerExternalDnsRoutes(app, { zones, writer, domains, only })
+  await registerExternalDnsRoutes(app, { zones, writer, domains, clock, only })
   await registerRegistrarDoor(app, { ...dependencies, writer })
 }

@@ -15,13 +15,17 @@ import type { ZoneWriter } from '../zones/zone-writer.ts'
 export interface WriteContext {
   caller: Caller
   requestId: string
-  /** Default: ACME clients and routers give up after 30 s. */
+  /** When the request came, on the clock; default: now. */
+  startedAt?: number
+  /** From then. Default: ACME clients and routers give up after 30 s. */
   maxWaitMs?: number
 }
 
-export const contextOf = (request: FastifyRequest): WriteContext => ({
+/** Call it first: what is done before the write counts for the time that clients wait. */
+export const contextOf = (request: FastifyRequest, clock: Clock): WriteContext => ({
   caller: callerOf(request),
   requestId: request.id,
+  startedAt: clock.now(),
 })
 
 interface Effect {
@@ -58,11 +62,12 @@ export class RetryingWriter {
    */
   async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
     const { clock } = this.#options
-    const { maxWaitMs = 25_000 } = context
+    const { maxWaitMs = 25_000, startedAt = clock.now() } = context
+    const leftMs = Math.max(0, startedAt + maxWaitMs - clock.now())
     let isLate = false
     const done = this.#carryOut(domain, writeOf(edit, context), () => isLate)
     try {
-      const effect = await Promise.race([done, delay(clock, maxWaitMs)])
+      const effect = await Promise.race([done, delay(clock, leftMs)])
       if (effect) return effect
     } catch (error) {
       throw visibleError(error, context.caller)

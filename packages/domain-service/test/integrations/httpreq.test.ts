@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { FakeClock } from '../support/fake-clock.ts'
 import { joinWrites } from '../support/join-writes.ts'
 import { basic, createToken, send } from '../support/protocol-client.ts'
 import { type Service, start, www } from '../support/start.ts'
@@ -215,4 +216,25 @@ test('the longest domain of the account that the name ends in is written', async
 
   expect(answer.status).toBe(200)
   expect(service.live('example.co.uk')).toContain('_acme-challenge.a.b TXT v 60 10')
+})
+
+test('a client is answered within 25 s, however long the list of domains took', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  const token = await createToken(service, limits)
+  const reached = (command: string) =>
+    vi.waitFor(() => expect(service.commands()).toContain(command), { timeout: 90_000 })
+  const slow = { kind: 'slow', ms: 3_600_000 } as const
+  service.sandbox.fault({ ...slow, command: 'namecheap.domains.getList' })
+
+  const answered = post(service, present, { fqdn, value: 'v1' }, token)
+  await reached('getlist')
+  await clock.advance(9_000)
+  service.sandbox.clearFaults()
+  service.sandbox.fault({ ...slow, command: 'namecheap.domains.dns.getHosts' })
+  await reached('dns.gethosts')
+  await clock.advance(16_000)
+
+  expect(await answered).toMatchObject({ status: 503 })
+  service.sandbox.clearFaults()
 })
