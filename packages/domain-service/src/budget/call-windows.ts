@@ -61,8 +61,8 @@ export interface HourOfCalls {
 
 /** A part of every window that some priorities must not exceed together. */
 interface Share {
-  priorities: Priority[]
-  of: (calls: number) => number
+  members: readonly Priority[]
+  limits: CallLimit[]
   log: CallLog
 }
 
@@ -76,21 +76,22 @@ const queuedShare = (calls: number) => Math.max(1, Math.floor((calls * 2) / 3))
 /** The registrar's sliding windows: the calls made and reserved in each, and when there is room for more. */
 export class CallWindows {
   readonly keepMs: number
-  readonly #limits: CallLimit[]
-  readonly #all: CallLog
+  readonly #all: Share
+  readonly #reads: Share
   readonly #shares: Share[]
 
   constructor(limits: CallLimit[]) {
-    this.#limits = limits
     this.keepMs = Math.max(...limits.map(({ window }) => windowMs[window])) + marginMs
-    this.#all = new CallLog(this.keepMs)
-    const share = (members: Priority[], of: Share['of']) => ({
-      priorities: members,
-      of,
+    const share = (members: readonly Priority[], of: (calls: number) => number): Share => ({
+      members,
+      limits: limits.map(({ calls, window }) => ({ calls: of(calls), window })),
       log: new CallLog(this.keepMs),
     })
+    this.#all = share(priorities, (calls) => calls)
+    this.#reads = share(['read', 'background', 'sweep'], readShare)
     this.#shares = [
-      share(['read', 'background', 'sweep'], readShare),
+      this.#all,
+      this.#reads,
       share(['background', 'sweep'], backgroundShare),
       share(['sweep'], sweepShare),
       share(['queued'], queuedShare),
@@ -98,17 +99,17 @@ export class CallWindows {
   }
 
   count(priority: string, at: number) {
-    for (const log of this.#logsOf(priority)) log.add(at)
+    for (const { log } of this.#sharesOf(priority)) log.add(at)
   }
 
   /** Holds so many slots more; releases held slots if negative. */
   hold(priority: Priority, slots: number) {
-    for (const log of this.#logsOf(priority)) log.held += slots
+    for (const { log } of this.#sharesOf(priority)) log.held += slots
   }
 
   /** Holds these slots instead of all that are held. */
   replaceHolds(holds: { priority: Priority; slots: number }[]) {
-    for (const log of [this.#all, ...this.#shares.map((share) => share.log)]) log.held = 0
+    for (const { log } of this.#shares) log.held = 0
     for (const { priority, slots } of holds) this.hold(priority, slots)
   }
 
@@ -145,13 +146,14 @@ export class CallWindows {
   }
 
   state(now: number): WindowState[] {
-    return this.#limits.map(({ calls, window }) => {
-      const { count, oldest } = this.#all.after(now - windowMs[window])
+    const { limits, log } = this.#all
+    return limits.map(({ calls, window }) => {
+      const { count, oldest } = log.after(now - windowMs[window])
       const nextFreeAt = oldest === undefined ? undefined : oldest + windowMs[window]
       return {
         window,
         limit: calls,
-        left: Math.max(0, calls - count - this.#all.held),
+        left: Math.max(0, calls - count - log.held),
         nextFreeAt,
         nextFreeMs: nextFreeAt === undefined ? 0 : nextFreeAt - now,
       }
@@ -161,44 +163,33 @@ export class CallWindows {
   /** Calls made in each of the last 24 hours, oldest first; fewer hours where no window is that long. */
   hours(now: number): HourOfCalls[] {
     const count = Math.min(24, Math.max(1, Math.floor(this.keepMs / windowMs.hour)))
-    const reads = this.#shares[0]?.log
-    const within = (log: CallLog | undefined, from: number) =>
-      log ? log.after(from).count - log.after(from + windowMs.hour).count : 0
+    const within = ({ log }: Share, from: number) =>
+      log.after(from).count - log.after(from + windowMs.hour).count
     return Array.from({ length: count }, (_, at) => {
       const from = now - (count - at) * windowMs.hour
-      return { from, calls: within(this.#all, from), reads: within(reads, from) }
+      return { from, calls: within(this.#all, from), reads: within(this.#reads, from) }
     })
   }
 
   /** Whether less than half of the readers' share of the shortest window is left. */
   readsAreScarce(now: number): boolean {
-    const bounds = this.#bounds('read').filter(({ log }) => log !== this.#all)
-    const [shortest] = bounds.sort((a, b) => windowMs[a.limit.window] - windowMs[b.limit.window])
+    const { limits, log } = this.#reads
+    const [shortest] = limits.toSorted((a, b) => windowMs[a.window] - windowMs[b.window])
     if (!shortest) return false
-    const { log, limit } = shortest
-    return limit.calls - log.after(now - windowMs[limit.window]).count < limit.calls / 2
+    const { calls, window } = shortest
+    return calls - log.after(now - windowMs[window]).count < calls / 2
   }
 
-  #logsOf(priority: string): CallLog[] {
-    const shares = this.#shares.filter((share) =>
-      share.priorities.some((each) => each === priority),
+  #sharesOf(priority: string): Share[] {
+    return this.#shares.filter(
+      (share) => share === this.#all || share.members.some((each) => each === priority),
     )
-    return [this.#all, ...shares.map(({ log }) => log)]
   }
 
   #bounds(priority: Priority) {
-    return [
-      ...this.#limits.map((limit) => ({ log: this.#all, limit, members: priorities })),
-      ...this.#shares
-        .filter((share) => share.priorities.includes(priority))
-        .flatMap(({ log, of, priorities: members }) =>
-          this.#limits.map((limit) => ({
-            log,
-            limit: { ...limit, calls: of(limit.calls) },
-            members,
-          })),
-        ),
-    ]
+    return this.#sharesOf(priority).flatMap(({ log, limits, members }) =>
+      limits.map((limit) => ({ log, limit, members })),
+    )
   }
 }
 
