@@ -163,9 +163,10 @@ export abstract class Catalog extends Queries {
 
   /** Removes every file below a directory; the root is empty. @throws {HttpError} `directory_not_found`. */
   async removeBelow(directory: string, actor = nobody): Promise<Removed> {
-    const removed = await this.#submit({ kind: 'removeBelow', actor, directory }).catch(ignoreFull)
     const cause = causeOf(actor, 'delete', directory)
-    return removed ?? this.#inSlices({ directory, target: null, overwrite: 0, cause })
+    const change = { directory, target: null, overwrite: 0, cause }
+    const removed = await this.#submit({ kind: 'changeBelow', ...change }).catch(ignoreFull)
+    return removed ?? this.#inSlices(change)
   }
 
   /**
@@ -185,16 +186,12 @@ export abstract class Catalog extends Queries {
    * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
    */
   async moveDirectory(move: DirectoryMove, actor = nobody): Promise<number> {
-    const moved = await this.#submit({ kind: 'moveDirectory', actor, ...move })
-    if (moved !== undefined) return moved
-    await this.reads.checkMove(move)
     const { from: directory, to: target, overwrite } = move
-    const change = {
-      directory,
-      target,
-      overwrite: Number(overwrite),
-      cause: causeOf(actor, 'move'),
-    }
+    const cause = causeOf(actor, 'move')
+    const change = { directory, target, overwrite: Number(overwrite), cause }
+    const moved = await this.#submit({ kind: 'changeBelow', ...change })
+    if (moved) return moved.files
+    await this.reads.checkMove(move)
     return (await this.#inSlices(change)).files
   }
 

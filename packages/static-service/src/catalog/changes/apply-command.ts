@@ -44,66 +44,53 @@ export function applyCommand(target: Target, command: FileCommand): Done {
 
 function put(target: Target, { files, conditions }: PutCommand): Done {
   const { table, quota } = target
-  const freed = new FreedContents()
-  const unmet: string[] = []
-  let wasNew = true
-  const rows = files.map((file) => {
-    const before = findAt(table, file.path)
-    if (!holds(conditions, before && rowOf(before))) unmet.push(file.path)
-    if (before) wasNew = false
-    return store(target, { before, file, freed })
-  })
+  const before = files.map(({ path }) => table.find(path))
+  const unmet = files.flatMap(({ path }, at) => (meets(conditions, before[at]) ? [] : path))
+  const { rows, freed } = exchange(target, [], files)
   if (unmet.length > 0) throw preconditionFailed(...unmet)
   if (quota !== undefined && table.storedSize > quota) throw quotaExceeded(quota)
+  const wasNew = before.every((row) => row === undefined)
   const changed = files.map(({ path }) => path)
   return { value: { rows, wasNew }, freed: freed.digests, changed }
 }
 
-/** The file at this path, if any. @throws {HttpError} for a directory */
-function findAt(table: LoadedFiles, path: string): StoredFile | undefined {
-  const found = table.find(path)
-  if (!found && table.isDirectory(path)) throw pathConflict(path)
-  return found
-}
+const meets = (conditions: Conditions, row: StoredFile | undefined) =>
+  holds(conditions, row && rowOf(row))
 
 /** A file to store, with the time of creation where that is neither the one of the file before nor now. */
 type StoringFile = NewFile & { createdAt?: string }
 
-function store(
-  { table, dates }: Target,
-  {
-    before,
-    file,
-    freed,
-  }: { before: StoredFile | undefined; file: StoringFile; freed: FreedContents },
-): FileRow {
-  const updatedAt = dates.of(before?.updatedAt)
-  const row = rowOf({ createdAt: updatedAt, ...before, ...file, updatedAt })
-  if (before) table.replace(before, row, freed)
-  else if (!table.add(row, freed)) throw pathConflict(row.path)
-  return row
+/**
+ * What every change of files comes to: these end, and then others are stored, each in place of the file that is at its path by
+ * then. So a file may be where a directory was, a directory can move up into its own parent, and files can change places.
+ * @throws {HttpError} `path_conflict`
+ */
+export function exchange(target: Target, ended: StoredFile[], files: StoringFile[] = []) {
+  const { table, dates } = target
+  const freed = new FreedContents()
+  for (const row of ended) {
+    dates.end(row.updatedAt)
+    table.remove(row, freed)
+  }
+  const rows = files.map((file) => {
+    const before = table.find(file.path)
+    if (!before && table.isDirectory(file.path)) throw pathConflict(file.path)
+    // Of a file that moves, too: a cache that knows the one before at this path must not take it for unmodified.
+    const updatedAt = dates.of(before?.updatedAt)
+    const row = rowOf({ createdAt: updatedAt, ...before, ...file, updatedAt })
+    if (before) table.replace(before, row, freed)
+    else if (!table.add(row, freed)) throw pathConflict(row.path)
+    return row
+  })
+  return { rows, freed }
 }
 
 function removeAll(target: Target, paths: string[], conditions: Conditions): Done {
-  const freed = new FreedContents()
-  for (const row of findAll(target, paths)) {
-    if (!holds(conditions, rowOf(row))) throw preconditionFailed(row.path)
-    end(target, row, freed)
-  }
-  const { bytes: bytesFreed, digests } = freed
+  const rows = findAll(target, paths)
+  const unmet = rows.find((row) => !meets(conditions, row))
+  if (unmet) throw preconditionFailed(unmet.path)
+  const { bytes: bytesFreed, digests } = exchange(target, rows).freed
   return { value: { files: paths.length, bytesFreed }, changed: paths, freed: digests }
-}
-
-/** Removes these files. */
-export function removeRows(target: Target, rows: StoredFile[]): FreedContents {
-  const freed = new FreedContents()
-  for (const row of rows) end(target, row, freed)
-  return freed
-}
-
-function end({ table, dates }: Target, row: StoredFile, freed: FreedContents) {
-  dates.end(row.updatedAt)
-  table.remove(row, freed)
 }
 
 interface Replacement {
@@ -115,26 +102,17 @@ interface Replacement {
 export function replaceFiles(target: Target, { before, files }: Replacement) {
   const { table, quota } = target
   const { storedSize } = table
-  const freed = new FreedContents()
   const wanted = new Set(files.map(({ path }) => path))
-  // First: a new file may be where a directory was, or the other way round.
   const ended = before.filter(({ path }) => !wanted.has(path))
-  for (const row of ended) end(target, row, freed)
-  const counts = { added: 0, replaced: 0, removed: ended.length, unchanged: 0 }
-  const rows: FileRow[] = []
-  for (const file of files) {
-    const row = findAt(table, file.path)
-    if (row?.digest === file.digest) {
-      counts.unchanged += 1
-      continue
-    }
-    counts[row ? 'replaced' : 'added'] += 1
-    rows.push(store(target, { before: row, file, freed }))
-  }
+  const differing = files.filter(({ path, digest }) => table.find(path)?.digest !== digest)
+  const replaced = differing.filter(({ path }) => table.find(path) !== undefined).length
+  const { rows, freed } = exchange(target, ended, differing)
   if (quota !== undefined && table.storedSize > Math.max(quota, storedSize))
     throw quotaExceeded(quota)
   const changed = [...ended, ...rows].map(({ path }) => path)
-  return { ...counts, rows, changed, freed: freed.digests }
+  const counts = { replaced, removed: ended.length, added: rows.length - replaced }
+  const unchanged = files.length - rows.length
+  return { ...counts, unchanged, rows, changed, freed: freed.digests }
 }
 
 /** @throws {HttpError} 404 that names those that are not there */
@@ -159,54 +137,35 @@ function moveFiles(target: Target, moves: FileMove[]): Done {
   return { value: moving.length, freed: digests, changed }
 }
 
-/** Moves these files below a directory. @throws {HttpError} */
-export const moveRows = (target: Target, rows: StoredFile[], move: DirectoryMove): FreedContents =>
-  relocate(
-    target,
-    rows.map((row) => {
-      return { row, file: { ...row, path: movedPath(row.path, move) }, overwrite: move.overwrite }
-    }),
-  )
-
 interface Relocation {
   row: StoredFile
   file: FileRow
   overwrite: boolean
 }
 
-// All leave before the first arrives: a directory can move up into its own parent, and files can change places.
-function relocate(target: Target, moving: Relocation[]): FreedContents {
-  const freed = new FreedContents()
-  for (const { row } of moving) end(target, row, freed)
-  const existing = moving.filter(
-    ({ file, overwrite }) => !overwrite && target.table.find(file.path) !== undefined,
+/** Moves files. @throws {HttpError} */
+export function relocate(target: Target, moving: Relocation[]): FreedContents {
+  const leaving = new Set(moving.map(({ row }) => row.path))
+  const existing = moving.flatMap(({ file: { path }, overwrite }) =>
+    overwrite || leaving.has(path) || !target.table.find(path) ? [] : path,
   )
-  if (existing.length > 0) throw targetExists(existing.map(({ file }) => file.path))
-  for (const { file } of moving) {
-    readPath(file.path)
-    place(target, file, freed)
-  }
-  return freed
+  if (existing.length > 0) throw targetExists(existing)
+  for (const { file } of moving) readPath(file.path)
+  const rows = moving.map(({ row }) => row)
+  const files = moving.map(({ file }) => file)
+  return exchange(target, rows, files).freed
 }
 
+type Below = Pick<DirectoryMove, 'from' | 'to'>
+
 /** Where a file below the directory goes. */
-export function movedPath(path: string, { from, to }: DirectoryMove): string {
+export function movedPath(path: string, { from, to }: Below): string {
   const rest = from === '' ? path : path.slice(from.length + 1)
   return to === '' ? rest : `${to}/${rest}`
 }
 
 /** A directory cannot move to a place below itself. */
-export const isIntoItself = ({ from, to }: DirectoryMove) =>
-  from === '' || to.startsWith(`${from}/`)
-
-// The time of the change is now: a cache that knows the previous file at this path must not take it for unmodified.
-function place(target: Target, file: FileRow, freed: FreedContents) {
-  const { table, dates } = target
-  const existing = findAt(table, file.path)
-  if (existing) end(target, existing, freed)
-  if (!table.add({ ...file, updatedAt: dates.of(existing?.updatedAt) }, freed))
-    throw pathConflict(file.path)
-}
+export const isIntoItself = ({ from, to }: Below) => from === '' || to.startsWith(`${from}/`)
 
 /**
  * The dates that the changes of a transaction give to files, as ISO 8601. At one path they never go backwards, whatever the

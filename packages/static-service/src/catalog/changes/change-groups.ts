@@ -26,9 +26,8 @@ import {
 import {
   abandon,
   begin,
+  changeBelow,
   continueChange,
-  moveDirectory,
-  removeBelow,
   type SliceLimits,
 } from './directory-changes.ts'
 import { appendLinkEvents } from './file-events.ts'
@@ -111,7 +110,9 @@ export class ChangeGroups {
 
   /** A deletion gets what room there is, keeps nothing, and is done in as small slices as it takes. */
   async #commitOnFullDisk(command: CatalogCommand, error: unknown): Promise<Outcome> {
-    const isDeletion = /^(?:begin|continue|forget|prune|remove)/.test(command.kind)
+    const isDeletion =
+      /^(?:begin|continue|forget|prune|remove)/.test(command.kind) ||
+      (command.kind === 'changeBelow' && command.target === null)
     if (!isDeletion || !(error instanceof DatabaseFullError)) return { error }
     this.#reserve?.release()
     for (;;) {
@@ -171,7 +172,7 @@ const handlers: {
   import: importRows,
   forget: forgetFiles,
   continue: continueChange,
-  ...{ keepContents, replaceTree, prune, removeBelow, moveDirectory, begin, abandon },
+  ...{ keepContents, replaceTree, prune, changeBelow, begin, abandon },
   revert: revertChange,
 }
 

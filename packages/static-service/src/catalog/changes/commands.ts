@@ -23,8 +23,7 @@ export type FileCommand =
 
 /** Commands on all files below a directory. Each is a transaction of its own. */
 export type DirectoryCommand =
-  | { kind: 'removeBelow'; actor: Actor; directory: string }
-  | ({ kind: 'moveDirectory'; actor: Actor } & DirectoryMove)
+  | ({ kind: 'changeBelow' } & UnfinishedChange)
   /** Records a change that `continue` carries out in slices; it has been checked. */
   | ({ kind: 'begin' } & UnfinishedChange)
   /** The next slice of a change that was begun. */
@@ -32,7 +31,7 @@ export type DirectoryCommand =
   /** Gives a change up that was begun. */
   | { kind: 'abandon'; id: number }
 
-/** A change of a directory that is carried out in slices. */
+/** A change of all files below a directory: as a whole, or in slices. */
 export interface UnfinishedChange {
   directory: string
   /** Null: a deletion. */
@@ -112,9 +111,7 @@ export interface Results {
   record: VersionRow
   recordUsedUp: undefined
   /** Undefined: the files are too many for one transaction; nothing is changed. */
-  removeBelow: Removed | undefined
-  /** The number of files; undefined as above. */
-  moveDirectory: number | undefined
+  changeBelow: Removed | undefined
   /** The number of the change. */
   begin: number
   continue: Removed & { isLast: boolean }

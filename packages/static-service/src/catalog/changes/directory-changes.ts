@@ -2,8 +2,7 @@ import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/per
 import { directoryNotFound, moveIntoItself, pathConflict, targetExists } from '../../errors.ts'
 import { parentOf, readPath } from '../../files/file-path.ts'
 import { among } from '../records.ts'
-import { isIntoItself, movedPath, moveRows, removeRows } from './apply-command.ts'
-import { type ChangeCause, causeOf } from './change-entry.ts'
+import { exchange, isIntoItself, movedPath, relocate } from './apply-command.ts'
 import type {
   Command,
   DirectoryMove,
@@ -24,73 +23,52 @@ export interface SliceLimits {
   sliceFiles: number
 }
 
-/** Removes all files below a directory. */
-export async function removeBelow(
+/** Moves or removes all files below a directory; undefined: they are too many for one transaction. */
+export async function changeBelow(
   group: Group,
-  { actor, directory }: Command<'removeBelow'>,
+  change: UnfinishedChange,
   { wholeFiles }: SliceLimits,
 ): Promise<Done<Removed | undefined>> {
-  const { table } = await loadTarget(group, [directory])
-  if (!table.isDirectory(directory)) throw directoryNotFound(directory)
-  if (table.countBelow(directory) > wholeFiles) return { value: undefined }
-  const rows = await loadBelow(group.transaction, directory, { limit: wholeFiles })
-  return removeThese(group, rows, { cause: causeOf(actor, 'delete', directory) })
-}
-
-interface Recorded {
-  cause: ChangeCause
-  /** The number of the change that this is a slice of. */
-  recordedAs?: number
-}
-
-async function removeThese(
-  group: Group,
-  rows: StoredFile[],
-  { cause, recordedAs }: Recorded,
-): Promise<Done<Removed>> {
-  const target = await loadTarget(group, pathsOf(rows), { recordedAs })
-  const { bytes: bytesFreed, digests: freed } = removeRows(target, rows)
-  target.table.accept(cause, target.dates.of())
-  await writeChanges(group, target)
-  return { value: { files: rows.length, bytesFreed }, changed: 'all', freed }
-}
-
-/** Moves all files below a directory. */
-export async function moveDirectory(
-  group: Group,
-  { actor, from, to, overwrite }: Command<'moveDirectory'>,
-  { wholeFiles }: SliceLimits,
-): Promise<Done<number | undefined>> {
-  const within = `${from}/${from.slice(to === '' ? 0 : to.length + 1).split('/')[0]}`
+  const { directory: from, target: to } = change
+  const within = `${from}/${from.slice(to ? to.length + 1 : 0).split('/')[0]}`
   const { table } = await loadTarget(group, [from, within])
   if (!table.isDirectory(from)) throw directoryNotFound(from)
-  if (from === to) return { value: 0 }
-  if (isIntoItself({ from, to, overwrite })) throw moveIntoItself(to)
+  if (from === to) return { value: { files: 0, bytesFreed: 0 } }
+  if (to !== null && isIntoItself({ from, to })) throw moveIntoItself(to)
   const count = table.countBelow(from)
   // Where files go up to places that the others are about to leave, no slice could be done before the rest.
-  const isDivisible = !isAbove(to, from) || !(table.find(within) || table.isDirectory(within))
+  const isTaken = table.find(within) !== undefined || table.isDirectory(within)
+  const isDivisible = to === null || !isAbove(to, from) || !isTaken
   if (count > wholeFiles && isDivisible) return { value: undefined }
-  const rows = await loadBelow(group.transaction, from, { limit: count })
-  return moveThese(group, rows, { from, to, overwrite, cause: causeOf(actor, 'move') })
+  return changeThese(group, await loadBelow(group.transaction, from, { limit: count }), change)
 }
 
 const isAbove = (directory: string, other: string) =>
   directory === '' || other.startsWith(`${directory}/`)
 
-async function moveThese(
+/** `recordedAs`: the number of the change that this is a slice of. */
+async function changeThese(
   group: Group,
   rows: StoredFile[],
-  { cause, recordedAs, ...move }: DirectoryMove & Recorded,
-): Promise<Done<number>> {
-  const targets = rows.map(({ path }) => movedPath(path, move))
-  const target = await loadTarget(group, [...pathsOf(rows), ...targets], { recordedAs })
-  const freed = moveRows(target, rows, move)
+  { directory: from, target: to, overwrite, cause }: UnfinishedChange,
+  recordedAs?: number,
+): Promise<Done<Removed>> {
+  const moving =
+    to === null
+      ? []
+      : rows.map((row) => ({
+          row,
+          file: { ...row, path: movedPath(row.path, { from, to }) },
+          overwrite: overwrite === 1,
+        }))
+  const paths = [...rows, ...moving.map(({ file }) => file)].map(({ path }) => path)
+  const target = await loadTarget(group, paths, { recordedAs })
+  const freed = to === null ? exchange(target, rows).freed : relocate(target, moving)
   target.table.accept(cause, target.dates.of())
   await writeChanges(group, target)
-  return { value: rows.length, freed: freed.digests, changed: 'all' }
+  const value = { files: rows.length, bytesFreed: freed.bytes }
+  return { value, freed: freed.digests, changed: 'all' }
 }
-
-const pathsOf = (rows: StoredFile[]) => rows.map(({ path }) => path)
 
 /** Records what is going to be done, so that it is finished after a crash. The number of the change is taken now. */
 export async function begin(
@@ -119,22 +97,17 @@ export async function continueChange(
       from ${name('unfinished_changes')} where id = ${id}`,
   )
   if (!change) return { value: { files: 0, bytesFreed: 0, isLast: true } }
-  const { directory: from, target: to } = change
-  const recorded = { cause: JSON.parse(change.cause), recordedAs: id }
-  const rows = await loadBelow(transaction, from, { limit, before: id })
+  const rows = await loadBelow(transaction, change.directory, { limit, before: id })
   const isLast = rows.length < limit
   if (!isLast) {
     await transaction.run(
       sql`update ${name('unfinished_changes')} set touched_at = ${nowMs} where id = ${id}`,
     )
   }
-  const { value, ...done } =
-    to === null
-      ? await removeThese(group, rows, recorded)
-      : await moveThese(group, rows, { from, to, overwrite: change.overwrite === 1, ...recorded })
+  const cause = JSON.parse(change.cause)
+  const done = await changeThese(group, rows, { ...change, cause }, id)
   if (isLast) await abandon(group, { id })
-  const removed = typeof value === 'number' ? { files: value, bytesFreed: 0 } : value
-  return { ...done, value: { ...removed, isLast } }
+  return { ...done, value: { ...done.value, isLast } }
 }
 
 /** Ends a change in slices, whether all of it was done or not. */

@@ -82,7 +82,7 @@ async function filesOf(
   if (rows.length > maxFiles) throw tooManyFiles(from)
   if (rows.length === 0) throw directoryNotFound(from)
   const copy = (row: FileRow): NewFile => {
-    const path = readPath(movedPath(row.path, { from, to: directory, overwrite: true }))
+    const path = readPath(movedPath(row.path, { from, to: directory }))
     const { digest, size, contentType, category } = row
     return { path, digest, size, contentType, category, uploadedBy: actor.by }
   }

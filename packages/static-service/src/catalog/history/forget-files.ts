@@ -1,6 +1,6 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { fileNotFound } from '../../errors.ts'
-import { removeRows } from '../changes/apply-command.ts'
+import { exchange } from '../changes/apply-command.ts'
 import { causeOf } from '../changes/change-entry.ts'
 import type { Done, ForgetCommand, Results } from '../changes/commands.ts'
 import { type Group, loadTarget } from '../changes/load-files.ts'
@@ -30,7 +30,7 @@ export async function forgetFiles(
   const all = [...current, ...past, ...recorded].flatMap(({ digest }) => digest ?? [])
   const digests = [...new Set(all)]
   const before = await readSizes(transaction, digests)
-  removeRows(target, current)
+  exchange(target, current)
   table.accept(causeOf(actor, 'delete'), dates.of(), paths)
   await writeChanges(forgetting, target)
   // Read again: the quota may have dropped some. None is kept for a manifest either.
