@@ -37,7 +37,7 @@ export function insertInto(table: string, columns: Columns, onConflict = '') {
   const marks = text(`values (${names.map(() => '?').join(', ')})`)
   const otherwise = text(onConflict)
   const valuesOf = (row: object) => names.map((key) => Reflect.get(row, key))
-  return async (transaction: SqlTransaction, rows: readonly object[]): Promise<void> => {
+  return async (transaction: Writer, rows: readonly object[]): Promise<void> => {
     for (const some of pieces(rows)) {
       const values =
         transaction.dialect === 'sqlite'
@@ -51,9 +51,25 @@ export function insertInto(table: string, columns: Columns, onConflict = '') {
 /** A statement has a time limit; each new file adds about a hundred entries to the search index. */
 const pieceSize = 1000
 
-/** At most a thousand of them. */
-export function* pieces<Row>(rows: readonly Row[]): Generator<Row[]> {
-  for (let from = 0; from < rows.length; from += pieceSize) yield rows.slice(from, from + pieceSize)
+/** At most a thousand of them, or so many. */
+export function* pieces<Row>(rows: readonly Row[], size = pieceSize): Generator<Row[]> {
+  for (let from = 0; from < rows.length; from += size) yield rows.slice(from, from + size)
+}
+
+export type Writer = Pick<SqlTransaction, 'dialect' | 'run'>
+
+/** Runs what `work` runs: statements of which none touches a row of another one. In PostgreSQL they share round trips. */
+export async function runTogether(
+  transaction: SqlTransaction,
+  work: (writer: Writer) => Promise<void>,
+): Promise<void> {
+  if (transaction.dialect === 'sqlite') return work(transaction)
+  const parts: Statement[] = []
+  await work({ dialect: 'postgres', run: async (statement) => parts.push(statement) })
+  for (const some of pieces(parts, 8)) {
+    const named = some.map((part, at) => sql([`part_${at} as (`, ')'], part))
+    await transaction.run(sql`with ${join(named)} select`)
+  }
 }
 
 /** Condition: equals one of these values. */

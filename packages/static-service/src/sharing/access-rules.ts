@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { HttpError } from '@domains-and-files/http'
 import {
   int8,
@@ -60,6 +61,7 @@ export class AccessRules {
   readonly #isPublicByDefault: boolean
   readonly #listeners: (() => void)[] = []
   #rules = new Map<string, AccessRule>()
+  #refreshing: Promise<void> | undefined
   /** Another after each change of the rules. Set here only. */
   version = -1
 
@@ -90,9 +92,15 @@ export class AccessRules {
     return version > this.version ? this.#load() : undefined
   }
 
-  /** Loads what other replicas have changed. */
+  /** Loads what other replicas have changed. Calls of one event-loop iteration share a query. */
   async refresh(): Promise<void> {
     if (this.isExclusive) return
+    this.#refreshing ??= setImmediate().then(() => this.#refresh())
+    await this.#refreshing
+  }
+
+  async #refresh() {
+    this.#refreshing = undefined // Later calls read what is committed later.
     const found = await this.#database.get<{ version: number }>(
       sql`select version from ${versionTable}`,
     )

@@ -4,7 +4,7 @@ import { pastTypes } from '../history/past-rows.ts'
 import { fold } from '../list-query.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
 import { searchIndexOf } from '../listing/search-index.ts'
-import { among, insertInto, pieces, stateTypes } from '../records.ts'
+import { among, insertInto, pieces, runTogether, stateTypes, type Writer } from '../records.ts'
 import type { Target } from './apply-command.ts'
 import { appendFileEvents } from './file-events.ts'
 import type { Group } from './load-files.ts'
@@ -22,12 +22,14 @@ import type { TrackedRows } from './tracked-rows.ts'
 export async function writeChanges(group: Group, { table, dates }: Target): Promise<void> {
   const { transaction, references, quota, keeps } = group
   await writeFiles(transaction, table.files)
-  await writeRows(transaction, table.directories, directoryRows)
-  await writeRows(transaction, table.blobs, blobRows)
-  await writeRows(transaction, table.categories, categoryRows)
-  await recordChanges(transaction, table.changes)
-  await transaction.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
-    last_changed_at = ${dates.latest}, stored_size = ${table.storedSize}, past_size = ${table.pastSize}`)
+  await runTogether(transaction, async (writer) => {
+    await writeRows(writer, table.directories, directoryRows)
+    await writeRows(writer, table.blobs, blobRows)
+    await writeRows(writer, table.categories, categoryRows)
+    await recordChanges(writer, table.changes)
+    await writer.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
+      last_changed_at = ${dates.latest}, stored_size = ${table.storedSize}, past_size = ${table.pastSize}`)
+  })
   for (const { key, before, after } of table.blobs.changes()) {
     const known = references.get(key)
     references.set(key, {
@@ -154,38 +156,38 @@ const categoryRows: RowTable<CategoryCounts> = {
 }
 
 async function writeRows<Row>(
-  transaction: SqlTransaction,
+  writer: Writer,
   rows: TrackedRows<Row>,
   { table, key, store, recordOf }: RowTable<Row>,
 ) {
   const changes = rows.changes()
   const removed = changes.flatMap(({ key, after }) => (after === undefined ? key : []))
   for (const some of pieces(removed))
-    await transaction.run(sql`delete from ${name(table)} where ${sql([key])} ${among(some)}`)
+    await writer.run(sql`delete from ${name(table)} where ${sql([key])} ${among(some)}`)
   await store(
-    transaction,
+    writer,
     changes.flatMap(({ after }) => (after === undefined ? [] : recordOf(after))),
   )
 }
 
 // A slice adds to the entry of its change.
-async function recordChanges(transaction: SqlTransaction, changes: FileChange[]) {
+async function recordChanges(writer: Writer, changes: FileChange[]) {
   const entries = changes.map(({ entry: { by, requestId, paths, isForgotten: _, ...rest } }) => ({
     ...rest,
     ...{ changed_by: by, request_id: requestId, paths: JSON.stringify(paths) },
   }))
-  await storeEntries(transaction, entries)
+  await storeEntries(writer, entries)
   const files = changes.flatMap(({ entry: { id }, files }) =>
     files.map(({ key, before, after }) => ({
       ...{ change_id: id, path: key, before_change: before?.changeId ?? null },
       ...{ before: stateOf(before), after: stateOf(after) },
     })),
   )
-  await storeChanged(transaction, files)
+  await storeChanged(writer, files)
   const past = changes.flatMap(({ entry: { id, at }, past }) =>
     past.map((file) => ({ ...recordOf(file), ended_by: id, ended_at: at })),
   )
-  await storePast(transaction, past)
+  await storePast(writer, past)
 }
 
 const storeEntries = insertInto(

@@ -13,7 +13,7 @@ function watchLookups(
   let count = 0
   const query = postgres.query.bind(postgres)
   vi.spyOn(postgres, 'query').mockImplementation((text, values) => {
-    if (!text.includes(' asked (')) return query(text, values)
+    if (!text.includes('array_position(')) return query(text, values)
     count += 1
     return fault(count) ?? query(text, values)
   })
