@@ -2,6 +2,7 @@ import {
   DatabaseFullError,
   DatabaseUnavailableError,
   OutcomeUnknownError,
+  storageFailure,
 } from '@domains-and-files/persistence'
 import type { FastifyBaseLogger, FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -126,10 +127,12 @@ export function problemOf(failure: HttpError, requestId: string): z.infer<typeof
   }
 }
 
-/** The problem of a failure of PostgreSQL, for any route; undefined for every other error. */
-export function databaseProblem(error: unknown): HttpError | undefined {
+/** The problem of a failure of a database or of the disk, for any route; undefined for every other error. */
+export function databaseProblem(failure: unknown): HttpError | undefined {
+  const error = storageFailure(failure)
   if (error instanceof DatabaseUnavailableError) {
-    const detail = 'The database cannot be reached, so nothing was changed: try again in a moment'
+    const detail =
+      'The storage fails or cannot be reached, so nothing was changed: try again in a moment'
     return new HttpError(503, 'unavailable', detail, {
       headers: { 'retry-after': '2' },
       cause: error.cause,
@@ -144,7 +147,7 @@ export function databaseProblem(error: unknown): HttpError | undefined {
     })
   }
   if (error instanceof DatabaseFullError) {
-    const detail = 'The disk of the database is full, so nothing was stored: free space on it'
+    const detail = 'The disk is full, so nothing was stored: free space on it'
     return new HttpError(507, 'insufficient_storage', detail, { cause: error.cause })
   }
   // PostgreSQL's character_not_in_repertoire.

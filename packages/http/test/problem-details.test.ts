@@ -8,6 +8,19 @@ import { createApp, createLogger } from '../src/index.ts'
 
 it.each([
   [new DatabaseUnavailableError(new Error('refused')), 503, 'unavailable', '2'],
+  [Object.assign(new Error('write failed'), { code: 'EIO' }), 503, 'unavailable', '2'],
+  [
+    Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_READ' }),
+    503,
+    'unavailable',
+    '2',
+  ],
+  [
+    Object.assign(new Error('disk full'), { code: 'ENOSPC' }),
+    507,
+    'insufficient_storage',
+    undefined,
+  ],
   [new OutcomeUnknownError(new Error('reset')), 503, 'outcome_unknown', '5'],
   [new DatabaseFullError(new Error('full')), 507, 'insufficient_storage', undefined],
   [Object.assign(new Error('0x00'), { code: '22021' }), 400, 'validation_failed', undefined],

@@ -4,7 +4,7 @@ export class DataDirError extends Error {}
 /** The database cannot be used as configured. The message is for the operator, in full sentences. */
 export class DatabaseRefusedError extends DataDirError {}
 
-/** The database cannot be reached, is locked, fails or does not answer in time. The statement had no effect. */
+/** The database, or the disk, cannot be reached, is locked, fails or does not answer in time. What failed had no effect. */
 export class DatabaseUnavailableError extends Error {
   constructor(cause: unknown) {
     super('the database is not available', { cause })
@@ -18,12 +18,24 @@ export class OutcomeUnknownError extends Error {
   }
 }
 
-/** The disk of the database is full. The transaction had no effect. */
+/** The disk is full. What failed had no effect. */
 export class DatabaseFullError extends Error {
   constructor(cause: unknown) {
-    super('the disk of the database is full', { cause })
+    super('the disk is full', { cause })
   }
 }
+
+/** Errors of the disk, of SQLite and of its locks as the classes that PostgreSQL's failures have; others unchanged. */
+export function storageFailure(error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  // The shared-memory file cannot grow: the disk is full.
+  if (/^(?:SQLITE_FULL|SQLITE_IOERR_SHM|ENOSPC|EDQUOT)/.test(code))
+    return new DatabaseFullError(error)
+  return unavailableCodes.test(code) ? new DatabaseUnavailableError(error) : error
+}
+
+const unavailableCodes =
+  /^(?:E(?:IO|ROFS|MFILE|NFILE)$|SQLITE_(?!CONSTRAINT(?!_TRIGGER)|ERROR$|MISMATCH|RANGE|TOOBIG|MISUSE))/
 
 /** Why something cannot be read, by the code of its error. */
 export function unreadable(error: unknown): string {

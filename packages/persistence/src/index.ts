@@ -24,6 +24,7 @@ export {
   DatabaseUnavailableError,
   DataDirError,
   OutcomeUnknownError,
+  storageFailure,
   unreadable,
 } from './errors.ts'
 export { Postgres, type PostgresOptions } from './postgres/postgres.ts'

@@ -183,14 +183,6 @@ export const treeTooLarge = (excess: string) =>
 export const notMultipart = () =>
   new HttpError(415, 'unsupported_media_type', 'Send files as multipart/form-data')
 
-export const catalogLocked = (cause: unknown) =>
-  new HttpError(
-    503,
-    'unavailable',
-    'Another process holds the lock of the database: nothing changed; try again',
-    { cause, headers: { 'retry-after': '5' } },
-  )
-
 export const contentsUnavailable = (cause: unknown) =>
   new HttpError(
     503,

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import Database from 'better-sqlite3'
-import { DatabaseFullError, DatabaseUnavailableError } from '../errors.ts'
+import { DatabaseUnavailableError } from '../errors.ts'
 import type { Migrations, SqlTransaction } from './sql.ts'
 import { type Rendered, render, type Statement } from './statement.ts'
 
@@ -156,14 +156,3 @@ export const isFailedFlush = (error: unknown): boolean =>
   error instanceof Error &&
   'code' in error &&
   /^SQLITE_IOERR_(?:DIR_)?FSYNC$/.test(String(error.code))
-
-/** Errors of the disk and of locks as the classes that PostgreSQL's failures have; others unchanged. */
-export function translateSqliteError(error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  // The shared-memory file cannot grow: the disk is full.
-  if (/^(?:SQLITE_FULL|SQLITE_IOERR_SHM|ENOSPC|EDQUOT)/.test(code))
-    return new DatabaseFullError(error)
-  return /^SQLITE_(?!CONSTRAINT(?!_TRIGGER)|ERROR$|MISMATCH|RANGE|TOOBIG|MISUSE)/.test(code)
-    ? new DatabaseUnavailableError(error)
-    : error
-}

@@ -1,6 +1,11 @@
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import type { Database, Statement as Prepared } from 'better-sqlite3'
-import { DatabaseFullError, DatabaseUnavailableError, DataDirError } from '../errors.ts'
+import {
+  DatabaseFullError,
+  DatabaseUnavailableError,
+  DataDirError,
+  storageFailure,
+} from '../errors.ts'
 import type { Migrations, Sql, SqlTransaction } from './sql.ts'
 import {
   Connection,
@@ -8,7 +13,6 @@ import {
   isFailedFlush,
   type SqliteOptions,
   target,
-  translateSqliteError,
   WriteAheadLog,
   watchFiles,
 } from './sqlite-connection.ts'
@@ -136,7 +140,7 @@ export class SqliteSql implements Sql {
         return value
       } catch (error) {
         if (this.#unsyncedCommits > 0 && isFailedFlush(error)) this.#log.fail(error)
-        throw this.#noteFailure(translateSqliteError(error))
+        throw this.#noteFailure(storageFailure(error))
       }
     })
     this.#lastWrite = result.catch(() => undefined)
@@ -146,7 +150,7 @@ export class SqliteSql implements Sql {
   /** Makes all that is committed durable, off the event loop. After a failure nothing is committed any more. */
   async flush(): Promise<void> {
     await this.#log.flush().catch((error) => {
-      throw this.#noteFailure(translateSqliteError(error))
+      throw this.#noteFailure(storageFailure(error))
     })
   }
 
@@ -160,7 +164,7 @@ export class SqliteSql implements Sql {
       isUsable = true
       return value
     } catch (error) {
-      throw translateSqliteError(error)
+      throw storageFailure(error)
     } finally {
       // Its page cache and its statements serve the next snapshot.
       if (isUsable && !this.#idle && !this.#isClosed) this.#idle = connection
@@ -197,7 +201,7 @@ export class SqliteSql implements Sql {
       const prepared = ((isBusy && this.#reader) || this.#writer).prepare(rendered)
       if (prepared.readonly) return read(prepared, rendered.values)
     } catch (error) {
-      throw translateSqliteError(error)
+      throw storageFailure(error)
     }
     // Such as `insert … returning`.
     return this.transaction(readFromWriter, synchronous)
@@ -248,7 +252,7 @@ function emptyLog(database: Database) {
   try {
     database.pragma('wal_checkpoint(TRUNCATE)')
   } catch (error) {
-    if (!(translateSqliteError(error) instanceof DatabaseFullError)) throw error
+    if (!(storageFailure(error) instanceof DatabaseFullError)) throw error
   }
 }
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { headLength } from '../files/media-type.ts'
-import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { maxSmallBytes } from './blob-path.ts'
 import { StagingFile, type StagingMemory } from './staging-file.ts'
 
@@ -131,7 +130,7 @@ export class StagedBlob implements AsyncDisposable {
     this.#storing = isSmall
       ? storeSmall(blob.digest, bytes ?? (await readFile(file)))
       : storeFile(file, blob)
-    await this.#storing.catch(throwStorageFailure)
+    await this.#storing
     this.#isPublished = !isSmall
     // In the folder a stored content needs no memory any more; S3's small ones stay there until a file refers to them.
     if (isFlushed) this.#file.release()

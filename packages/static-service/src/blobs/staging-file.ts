@@ -2,7 +2,6 @@ import { type FileHandle, open, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
 import { BytesLost } from '../errors.ts'
-import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { blobMode, maxSmallBytes } from './blob-path.ts'
 
 /** What the contents of a store hold in memory while they arrive. */
@@ -150,7 +149,7 @@ export class StagingFile {
     if (this.#handle) return this.#handle
     const { file, resumeAt } = this.#options
     const flags = resumeAt === undefined ? 'wx+' : 'a'
-    const handle = await open(file, flags, blobMode).catch(throwStorageFailure)
+    const handle = await open(file, flags, blobMode)
     this.#handle = handle
     this.#isCreated = true
     if (resumeAt === undefined) return handle
@@ -200,7 +199,7 @@ export class StagingFile {
   }
 
   #demandNoFailure() {
-    if (this.#failure) throwStorageFailure(this.#failure)
+    if (this.#failure) throw this.#failure
   }
 
   // Keeps the first error: the kernel reports each failed write-back once, so the last fsync may succeed.

@@ -1,11 +1,15 @@
 import { HttpError } from '@domains-and-files/http'
-import { DatabaseUnavailableError, type Row, type Sql } from '@domains-and-files/persistence'
+import {
+  DatabaseFullError,
+  DatabaseUnavailableError,
+  type Row,
+  type Sql,
+} from '@domains-and-files/persistence'
 import type { StoredBlob } from '../blobs/staged-blob.ts'
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-record.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { Link } from '../sharing/links.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
-import { storageFailure } from '../sqlite/storage-failure.ts'
 import { BackgroundChanges } from './background-changes.ts'
 import { type ChangeEntry, causeOf, nobody } from './changes/change-entry.ts'
 import {
@@ -257,7 +261,7 @@ export abstract class Catalog extends Queries {
 
   async #submit<Of extends CatalogCommand>(command: Of): Promise<Results[Of['kind']]> {
     const outcome = await this.#commits.submit(command)
-    if ('error' in outcome) throw storageFailure(outcome.error)
+    if ('error' in outcome) throw outcome.error
     return outcome.value as Results[Of['kind']] // A command of this kind has no other.
   }
 
@@ -276,5 +280,5 @@ export abstract class Catalog extends Queries {
 
 // Where the disk has no room for a whole change, it may have some for slices of it.
 function ignoreFull(error: unknown): undefined {
-  if (!(error instanceof HttpError && error.status === 507)) throw error
+  if (!(error instanceof DatabaseFullError)) throw error
 }

@@ -1,5 +1,5 @@
 import { parentPort, Worker } from 'node:worker_threads'
-import { DatabaseUnavailableError } from '@domains-and-files/persistence'
+import { DatabaseUnavailableError, storageFailure } from '@domains-and-files/persistence'
 
 /** The methods of a worker thread: one structured-cloneable value in, one out. */
 type Methods = Record<string, (input: never) => unknown>
@@ -87,11 +87,10 @@ export class WorkerRpc<Known extends Methods> {
 }
 
 /** An error that crosses threads keeps its code, not its class; that of a failing database is the code of its cause. */
-export function codeOf(error: unknown): unknown {
+function codeOf(error: unknown): unknown {
   if (!(error instanceof Error)) return undefined
   if ('code' in error) return error.code
-  const isUnavailable = error instanceof DatabaseUnavailableError
-  return codeOf(error.cause) ?? (isUnavailable ? 'DATABASE_UNAVAILABLE' : undefined)
+  return codeOf(error.cause) ?? (error instanceof DatabaseUnavailableError ? 'EIO' : undefined)
 }
 
 /** Runs in the worker thread: replies to each call, and closes when `WorkerRpc` is closed. */
@@ -128,8 +127,8 @@ export const toPlain = (error: unknown): PlainError => ({
 export const plainOutcome = <Of extends object>(outcome: Of | { error: unknown }) =>
   'error' in outcome ? { error: toPlain(outcome.error) } : outcome
 
-/** The error that `toPlain` was given, but for its class. */
-export function fromPlain(plain: unknown): Error {
+/** The error that `toPlain` was given; only those of storage have their class. */
+export function fromPlain(plain: unknown): unknown {
   const { error, fields } = plain as PlainError // As `toPlain` returned it.
-  return Object.assign(error, fields)
+  return storageFailure(Object.assign(error, fields))
 }

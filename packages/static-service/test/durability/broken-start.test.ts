@@ -113,7 +113,7 @@ test('while another process has locked the database changes are refused with 503
   const { status, headers, body } = await service.put('b.txt', 'lost')
   const served = await service.call('GET', '/static/a.txt')
 
-  expect([status, body.code, headers['retry-after']]).toEqual([503, 'unavailable', '5'])
+  expect([status, body.code, headers['retry-after']]).toEqual([503, 'unavailable', '2'])
   expect(served.bytes.toString()).toBe('kept')
   await expect.poll(async () => (await service.storedContents()).length).toBe(1)
   other.exec('rollback')

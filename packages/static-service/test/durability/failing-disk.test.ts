@@ -97,7 +97,7 @@ test('wherever the disk fails, a change is answered as it happened, and the serv
       const written = await putTwo(failing, `${code} ${nth}`)
       const name = failing.heal()
       const wanted = written.status === 201 ? `200 1 ${code} ${nth}` : before
-      if (written.status !== 201) expect(written.status).toBe(code === 'ENOSPC' ? 507 : 500)
+      if (written.status !== 201) expect(written.status).toBe(code === 'ENOSPC' ? 507 : 503)
       expect(await read(failing, 'one')).toBe(wanted)
       expect((await read(failing, 'two'))?.trimEnd()).toBe(wanted?.replace('200 1', '200 2'))
 
@@ -146,14 +146,14 @@ test('after a failed flush of the rows of uploads nothing of them is acknowledge
   const offset = offsetOf(await head(url))
   const done = await patch(url, offset, 'abcdefghi'.slice(offset))
 
-  expect([failed, refused.status, other.status]).toEqual(['sync', 500, 201])
+  expect([failed, refused.status, other.status]).toEqual(['sync', 503, 201])
   expect(after.map(({ status }) => status)).toEqual([503, 503, 503])
   expect([health.status, JSON.parse(String(health.bytes)).status]).toEqual([200, 'degraded'])
   expect([offset >= 3, done.status]).toEqual([true, 204])
   expect(await read({ program, token: failing.token }, 'resumed')).toBe('200 abcdefghi')
 })
 
-test('a read that the disk fails is a 500 that keeps no file open, and the next one is answered', async () => {
+test('a read that the disk fails is an error that keeps no file open, and the next one is answered', async () => {
   const failing = await startFailing({ MEMORY_CACHE_BYTES: '1048576' })
   // Too large for that cache; binary, so that the compressor does not touch it.
   const content = '\0'.repeat(600_000)
@@ -175,7 +175,7 @@ test('a read that the disk fails is a 500 that keeps no file open, and the next 
     expect(await read(failing, 'large')).toBe(`200 ${content}`)
   }
 
-  expect(failed).toEqual(['open 500', 'stat 500', 'read 500', 'read cut off'])
+  expect(failed).toEqual(['open 503', 'stat 503', 'read 500', 'read cut off'])
   await expect.poll(opened).toBeLessThanOrEqual(before)
 })
 

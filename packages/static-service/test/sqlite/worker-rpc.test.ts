@@ -1,5 +1,10 @@
+import {
+  DatabaseFullError,
+  DatabaseUnavailableError,
+  storageFailure,
+} from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
-import { WorkerRpc } from '../../src/sqlite/worker-rpc.ts'
+import { fromPlain, toPlain, WorkerRpc } from '../../src/sqlite/worker-rpc.ts'
 
 type Methods = { ask: (input: null) => string }
 
@@ -31,4 +36,16 @@ test('a thread starts with the first call, and closing one that never started do
 
   expect(() => thread.check()).not.toThrow()
   await expect(thread.ask('ask', null)).rejects.toThrow('started')
+})
+
+test('failures of storage keep their class across threads, and no other error gets one', () => {
+  const across = (error: unknown) => fromPlain(structuredClone(toPlain(error)))
+  const failed = (code: string) => storageFailure(Object.assign(new Error('failed'), { code }))
+
+  expect(across(failed('SQLITE_IOERR_FSYNC'))).toBeInstanceOf(DatabaseUnavailableError)
+  expect(across(failed('SQLITE_FULL'))).toBeInstanceOf(DatabaseFullError)
+  expect(across(new DatabaseUnavailableError(new Error('replaced')))).toBeInstanceOf(
+    DatabaseUnavailableError,
+  )
+  expect(across(failed('SQLITE_CONSTRAINT'))).toMatchObject({ code: 'SQLITE_CONSTRAINT' })
 })

@@ -1,6 +1,7 @@
 import { workerData } from 'node:worker_threads'
+import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import Sqlite, { type Database } from 'better-sqlite3'
-import { codeOf, plainOutcome, serveCalls } from '../../sqlite/worker-rpc.ts'
+import { plainOutcome, serveCalls } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent } from '../integrity.ts'
 import { openBlobDatabase } from './blob-database.ts'
@@ -25,13 +26,13 @@ const commitWhole = (commands: BlobCommand[]) =>
 const methods = {
   /**
    * Durable when it resolves. If the group fails, each command is tried alone: on a full disk, removals still work where
-   * stores do not. Rejects while another process holds the lock, or after it took the files away: each would wait as long.
+   * stores do not. Rejects where the database is not available: each would wait as long for a lock.
    */
   async commit(commands: BlobCommand[]) {
     try {
       return await commitWhole(commands)
     } catch (error) {
-      if (/^(?:SQLITE_BUSY|DATABASE_UNAVAILABLE$)/.test(String(codeOf(error)))) throw error
+      if (error instanceof DatabaseUnavailableError) throw error
       if (commands.length === 1) return [plainOutcome({ error })]
     }
     const outcomes = []

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import {
   type CompressedCoding,
   type ContentCoding,
@@ -153,14 +152,12 @@ export class FolderBlobStore implements BlobStore {
   }
 
   putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
-    return this.#leases
-      .run(digest, async () => {
-        if ((await this.formSize(digest, 'identity')) === undefined) return
-        this.#space.checkForFile()
-        if (bytes.length <= maxSmallBytes) await this.small.store(digest, coding, bytes)
-        else await this.#large.writeForm({ digest, coding, tmpFile: this.#newTmpFile() }, bytes)
-      })
-      .catch(throwStorageFailure)
+    return this.#leases.run(digest, async () => {
+      if ((await this.formSize(digest, 'identity')) === undefined) return
+      this.#space.checkForFile()
+      if (bytes.length <= maxSmallBytes) await this.small.store(digest, coding, bytes)
+      else await this.#large.writeForm({ digest, coding, tmpFile: this.#newTmpFile() }, bytes)
+    })
   }
 
   async dropForm(digest: string, coding: CompressedCoding): Promise<void> {

@@ -1,6 +1,5 @@
 import { link } from 'node:fs/promises'
 import { BytesLost } from '../../errors.ts'
-import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import { openFile } from '../blob-reader.ts'
 import type { ResumableBlob } from '../blob-store.ts'
 import { hashBlob } from '../integrity.ts'
@@ -37,7 +36,7 @@ export function resumableFile(
       if (blob?.size !== staging.size) throw new BytesLost()
       const arrived = hash ?? (await hashBlob(blob))
       const tmpFile = newTmpFile()
-      await link(file, tmpFile).catch(throwStorageFailure)
+      await link(file, tmpFile)
       return stage(tmpFile, arrived)
     },
 

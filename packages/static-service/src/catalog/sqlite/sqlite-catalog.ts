@@ -2,7 +2,6 @@ import { HttpError } from '@domains-and-files/http'
 import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import { fromPlain, WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
@@ -115,7 +114,7 @@ class SqliteCatalog extends Catalog {
   }
 
   protected async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
-    const outcomes = await this.#writer.ask('commit', commands).catch(throwStorageFailure)
+    const outcomes = await this.#writer.ask('commit', commands)
     return outcomes.map((each) =>
       'error' in each ? { error: revive(fromPlain(each.error)) } : each,
     )
@@ -134,8 +133,8 @@ class SqliteCatalog extends Catalog {
 }
 
 // An error that the thread threw as an `HttpError`.
-function revive(error: Error): Error {
-  if (!('status' in error)) return error
+function revive(error: unknown): unknown {
+  if (!(error instanceof Error && 'status' in error)) return error
   const { status, code, message } = error as HttpError // No other error of the catalog has a status.
   return new HttpError(status, code, message, error)
 }
