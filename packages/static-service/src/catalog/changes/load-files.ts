@@ -37,12 +37,12 @@ export async function loadTarget(
   paths: string[],
   { digests = [], recordedAs }: { digests?: string[]; recordedAs?: number | undefined } = {},
 ): Promise<Target> {
-  const { rows, lastChangedAt } = await loadRows(transaction, { paths, digests })
+  const rows = await loadRows(transaction, { paths, digests })
   const keptUpTo =
     keeps === 'all' ? Number.MAX_SAFE_INTEGER : keeps === 'versions' ? rows.keptUpTo : -1
   return {
     table: new LoadedFiles({ ...rows, keptUpTo }, recordedAs),
-    dates: new ChangeDates(nowMs, lastChangedAt),
+    dates: new ChangeDates(nowMs, rows.lastChangedAt),
     quota,
   }
 }
@@ -62,37 +62,24 @@ interface Counts {
 async function loadRows(
   transaction: SqlTransaction,
   wanted: { paths: string[]; digests: string[] },
-): Promise<{ rows: LoadedRows; lastChangedAt: string }> {
+): Promise<LoadedRows & { lastChangedAt: string }> {
   const paths = withAncestors(wanted.paths)
   const digests = new Set(wanted.digests)
-  const [files, directories, blobs] = [new Map(), new Map(), new Map()] as [
-    Map<string, StoredFile>,
-    Map<string, DirectoryCounts>,
-    Map<string, BlobReferences>,
-  ]
+  const files: StoredFile[] = []
+  const directories: DirectoryCounts[] = []
+  const blobs: BlobReferences[] = []
   let counts: Counts | undefined
   for (const [some, ofDigests] of pieces([...paths], [...digests])) {
     const found = await transaction.get<Found & Counts>(loadStatement(some, ofDigests))
     if (!found) throw new Error('the catalog has no row of counts')
-    for (const file of parse<StoredFile>(found.files)) files.set(file.path, file)
-    for (const directory of parse<DirectoryCounts>(found.directories)) {
-      directories.set(directory.path, directory)
-    }
-    for (const blob of parse<BlobReferences>(found.blobs)) blobs.set(blob.digest, blob)
+    files.push(...parse<StoredFile>(found.files))
+    directories.push(...parse<DirectoryCounts>(found.directories))
+    blobs.push(...parse<BlobReferences>(found.blobs))
     counts = found
   }
   if (!counts) throw new Error('there is always the root to load')
-  const { storedSize, pastSize, keptUpTo, lastChange, lastId, lastChangedAt } = counts
-  return {
-    rows: {
-      ...{ paths, digests, storedSize, pastSize, keptUpTo, lastChange, lastId },
-      files: [...files.values()],
-      directories: [...directories.values()],
-      blobs: [...blobs.values()],
-      categories: parse<CategoryCounts>(counts.categories),
-    },
-    lastChangedAt,
-  }
+  const categories = parse<CategoryCounts>(counts.categories)
+  return { ...counts, paths, digests, files, directories, blobs, categories }
 }
 
 /** Files below a directory, by path, at most `limit`; the root is empty. Those that the change `before` or a later one made are left out. */

@@ -114,6 +114,21 @@ describe.each(databases)('%s', (database) => {
     expect(await findMiscounts(catalog.database)).toEqual([])
   })
 
+  test('two files change places without a permission to overwrite', async () => {
+    const catalog = await open('a', 'b')
+    const [a, b] = [await catalog.find('a'), await catalog.find('b')]
+
+    const moved = await catalog.moveFiles([
+      { from: 'a', to: 'b', overwrite: false },
+      { from: 'b', to: 'a', overwrite: false },
+    ])
+
+    expect(moved).toBe(2)
+    expect((await catalog.find('a'))?.digest).toBe(b?.digest)
+    expect((await catalog.find('b'))?.digest).toBe(a?.digest)
+    expect(await findMiscounts(catalog.database)).toEqual([])
+  })
+
   test('a request that is done in slices is one change, of which later changes are independent', async () => {
     const catalog = await open(...numbered(50, 'd'))
     const actor = { by: 'someone', token: null, requestId: 'a-request' }
