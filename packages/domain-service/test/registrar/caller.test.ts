@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CircuitBreaker, UnknownDomains } from '../../src/registrar/caller.ts'
+import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { add, final, passing, startBefore, startZone } from '../support/faulty-answers.ts'
 import type { Service } from '../support/start.ts'
@@ -75,6 +76,20 @@ describe('a read whose answer is', () => {
     expect(service.commands()).not.toContain('dns.sethosts')
     expect(service.live()).toEqual(before)
   })
+})
+
+test('a read is not tried again once twice the time of a call has passed', async () => {
+  const clock = new FakeClock()
+  await using service = await startZone({}, clock)
+  service.sandbox.fault({ kind: 'status', status: 500, command: getHosts, times: 0 })
+
+  const read = service.call('GET', hosts)
+  await expect.poll(() => service.lines().map(({ msg }) => msg)).toContain('retrying read')
+  await clock.advance(30_000)
+  const { status } = await driveClock(clock, service, read)
+
+  expect(status).toBe(502)
+  expect(service.commands()).toEqual(['dns.gethosts', 'dns.gethosts'])
 })
 
 test('after five failures in a row calls fail fast, then one probes', async () => {
