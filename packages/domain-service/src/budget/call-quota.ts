@@ -28,7 +28,7 @@ interface Options {
   clock?: Clock
 }
 
-type Request = Pick<WaitingCall, 'priority' | 'calls'> & { maxWaitMs: number }
+type Request = Pick<WaitingCall, 'priority' | 'slots'> & { maxWaitMs: number }
 
 // A round under way cannot be refused without harm: it waits until the calls of a whole minute have become free.
 const followUpWaitMs = 61_000
@@ -45,13 +45,12 @@ const maxPlaces = 500
  * turns. As soon as no slot can come free within the wait: 503 `registrar_busy` with Retry-After. Each turn counts what
  * others have taken from the budget since, and takes what is free: writes go first across processes.
  */
-export class CallQuota {
+export class CallQuota implements Slots {
   readonly #budget: CallBudget
   readonly #queue = new WaitingCalls()
   readonly #limits: CallLimit[]
-  readonly #clock: Clock
+  readonly clock: Clock
   readonly #maxWaitMs: number
-  readonly #slots: Slots
   /** Of callers who were sent away: who comes back when told gets in, however many others wait. */
   readonly #places: Reservation[] = []
   #windows: CallWindows
@@ -74,19 +73,9 @@ export class CallQuota {
   private constructor({ limits, budget, maxWaitMs = 10_000, clock = systemClock }: Options) {
     this.#limits = limits
     this.#budget = budget
-    this.#clock = clock
+    this.clock = clock
     this.#windows = new CallWindows(limits)
     this.#maxWaitMs = maxWaitMs
-    this.#slots = {
-      clock,
-      now: () => this.#now(),
-      hold: (hold) => this.#hold(hold),
-      use: (hold) => this.#use(hold),
-      release: ({ id }) => {
-        this.#given.released.push(id)
-        this.#serve()
-      },
-    }
     if (budget.isShared) this.#refreshing = setInterval(() => this.#serve(), refreshMs).unref()
   }
 
@@ -110,7 +99,7 @@ export class CallQuota {
 
   /** Resolves when one call may be made; the call is counted then. */
   take(priority: Priority): Promise<void> {
-    const request = { priority, calls: 1, maxWaitMs: this.#waitOf(priority) }
+    const request = { priority, slots: 1, maxWaitMs: this.#waitOf(priority) }
     return this.#wait(request, () => this.#count(priority))
   }
 
@@ -125,8 +114,8 @@ export class CallQuota {
     const at = this.#places.findIndex((place) => place.isKeptFor(callers))
     const [known] = at < 0 ? [] : this.#places.splice(at, 1)
     const slots = Math.min(calls, this.#windows.most(priority))
-    const reservation = known ?? new Reservation({ priority, slots, callers }, this.#slots)
-    const entered = reservation.enter(this.#now() + maxWaitMs)
+    const reservation = known ?? new Reservation({ priority, slots, callers }, this)
+    const entered = reservation.enter(this.now() + maxWaitMs)
     if (!known) this.#queue.add(reservation)
     this.#serve()
     try {
@@ -141,21 +130,21 @@ export class CallQuota {
 
   /** How long so many calls take that are made one by one as slots come free; an upper estimate. */
   waitMs(priority: Priority, calls: number): number {
-    const now = this.#now()
+    const now = this.now()
     return Math.max(0, this.#blockedUntil - now, this.#windows.lastOf(priority, calls, now) - now)
   }
 
   state(): WindowState[] {
-    return this.#windows.state(this.#now())
+    return this.#windows.state(this.now())
   }
 
   hours(): HourOfCalls[] {
-    return this.#windows.hours(this.#now())
+    return this.#windows.hours(this.now())
   }
 
   /** Whether less than half of the readers' share of the shortest window is left. */
   get readsAreScarce(): boolean {
-    return this.#windows.readsAreScarce(this.#now())
+    return this.#windows.readsAreScarce(this.now())
   }
 
   /** Calls and reservations that wait for slots. */
@@ -171,41 +160,47 @@ export class CallQuota {
     this.#queue.clear(registrarUnavailable(5))
   }
 
+  // For reservations: see `Slots`.
+
+  use(hold: Hold): Promise<void> {
+    if (hold.slots === 0 || performance.now() >= hold.expiresAt) return this.take('follow-up')
+    // A held slot waits only while the registrar wants no calls at all.
+    const request = { priority: 'follow-up', slots: 0, maxWaitMs: followUpWaitMs } as const
+    return this.#wait(request, () => this.#useHeld(hold))
+  }
+
+  release({ id }: Hold) {
+    this.#given.released.push(id)
+    this.#serve()
+  }
+
+  now(): number {
+    return Math.round(this.#clockOffset + this.clock.now())
+  }
+
+  hold(hold: Hold) {
+    this.#windows.hold(hold.priority, hold.slots)
+    this.#taken.holds.push(hold)
+    this.#renew(hold)
+  }
+
   #waitOf(priority: Priority): number {
     if (['queued', 'background', 'sweep'].includes(priority)) return Number.POSITIVE_INFINITY
     return priority === 'follow-up' ? followUpWaitMs : this.#maxWaitMs
   }
 
-  #use(hold: Hold): Promise<void> {
-    if (hold.slots === 0 || performance.now() >= hold.expiresAt) return this.take('follow-up')
-    // A held slot waits only while the registrar wants no calls at all.
-    const request = { priority: 'follow-up', calls: 0, maxWaitMs: followUpWaitMs } as const
-    return this.#wait(request, () => this.#useHeld(hold))
-  }
-
   #wait({ maxWaitMs, ...request }: Request, take: () => void): Promise<void> {
     const { promise, resolve, reject: refuse } = Promise.withResolvers<void>()
-    this.#queue.add({ ...request, deadline: this.#now() + maxWaitMs, take, resolve, refuse })
+    this.#queue.add({ ...request, deadline: this.now() + maxWaitMs, take, resolve, refuse })
     this.#serve()
     return promise
   }
 
-  // The budget's clock.
-  #now(): number {
-    return Math.round(this.#clockOffset + this.#clock.now())
-  }
-
-  // The following are called while waiting calls are served: what is taken counts once the turn is stored.
+  // These, and `hold`, are called while waiting calls are served: what is taken counts once the turn is stored.
 
   #count(priority: Priority) {
-    this.#windows.count(priority, this.#now())
+    this.#windows.count(priority, this.now())
     this.#taken.calls.push(priority)
-  }
-
-  #hold(hold: Hold) {
-    this.#windows.hold(hold.priority, hold.slots)
-    this.#taken.holds.push(hold)
-    this.#renew(hold)
   }
 
   /** One of the held slots becomes a call. */
@@ -262,9 +257,9 @@ export class CallQuota {
       for (const call of this.#granted) call.refuse(failure)
       this.#queue.clear(failure)
     }
-    const waitMs = Math.min(wakeAt - this.#now(), this.#budget.isShared ? retryMs : Infinity)
+    const waitMs = Math.min(wakeAt - this.now(), this.#budget.isShared ? retryMs : Infinity)
     if (this.#queue.size > 0 && waitMs < Infinity)
-      this.#retry = this.#clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
+      this.#retry = this.clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
   }
 
   /** @returns when to try again. */
@@ -287,7 +282,7 @@ export class CallQuota {
   }
 
   #adopt({ now, blockedUntil, calls, holds }: BudgetState) {
-    this.#clockOffset = now - this.#clock.now()
+    this.#clockOffset = now - this.clock.now()
     this.#blockedUntil = blockedUntil
     for (const { priority, at } of calls) this.#windows.count(priority, at)
     this.#windows.replaceHolds(holds)

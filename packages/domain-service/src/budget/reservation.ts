@@ -6,14 +6,14 @@ import type { WaitingCall } from './waiting-calls.ts'
 
 /** What a reservation asks of its quota. */
 export interface Slots {
-  clock: Clock
+  readonly clock: Clock
   /** The time by which slots come free. */
-  now: () => number
+  now(): number
   /** Takes the slots in the turn under way. */
-  hold: (hold: Hold) => void
+  hold(hold: Hold): void
   /** Counts one held slot as a call made now; without any, takes one before everything else. */
-  use: (hold: Hold) => Promise<void>
-  release: (hold: Hold) => void
+  use(hold: Hold): Promise<void>
+  release(hold: Hold): void
 }
 
 interface Wanted {
@@ -29,6 +29,7 @@ interface Wanted {
 export class Reservation implements Hold, WaitingCall, Disposable {
   readonly id = randomUUID()
   readonly priority: Priority
+  readonly caller: string | undefined
   readonly #callers: readonly string[]
   readonly #quota: Slots
   /** Slots that no call has used yet. */
@@ -44,15 +45,8 @@ export class Reservation implements Hold, WaitingCall, Disposable {
     this.priority = priority
     this.slots = slots
     this.#callers = callers
+    this.caller = callers[0]
     this.#quota = quota
-  }
-
-  get calls(): number {
-    return this.slots
-  }
-
-  get caller(): string | undefined {
-    return this.#callers[0]
   }
 
   /** Whether it waits for one of these callers to come back. */

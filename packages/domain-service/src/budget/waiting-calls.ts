@@ -3,8 +3,8 @@ import { type CallWindows, marginMs, type Priority, priorities } from './call-wi
 
 export interface WaitingCall {
   priority: Priority
-  /** New slots; 0 for a call whose slot is held already. */
-  calls: number
+  /** New ones; 0 for a call whose slot is held already. */
+  slots: number
   /** Who waits: callers of one priority take turns, and keep their place where they are refused before their time. */
   caller?: string | undefined
   deadline: number
@@ -47,7 +47,7 @@ export class WaitingCalls {
   /** New slots that are waited for, by priority. */
   get slots(): Map<Priority, number> {
     const slots = new Map<Priority, number>()
-    for (const { priority, calls } of this.#waiting) increase(slots, priority, calls)
+    for (const { priority, slots: wanted } of this.#waiting) increase(slots, priority, wanted)
     return slots
   }
 
@@ -88,8 +88,8 @@ export class WaitingCalls {
         call.refuse(registrarBusy(1))
         continue
       }
-      const { priority, calls } = call
-      const request = { priority, calls, ahead: withBetter(ahead, waiters, call) }
+      const { priority, slots } = call
+      const request = { priority, calls: slots, ahead: withBetter(ahead, waiters, call) }
       const freeAt = Math.max(blockedUntil, windows.earliest(request, now))
       if (waiting.length === 0 && freeAt <= now) {
         granted.push(this.#grant(call))
@@ -108,7 +108,7 @@ export class WaitingCalls {
       if (waiting.length === 0) wakeAt = freeAt
       wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline)
       waiting.push(call)
-      increase(ahead, priority, calls)
+      increase(ahead, priority, slots)
     }
     this.#waiting = waiting
     return { granted, wakeAt }
@@ -123,7 +123,7 @@ export class WaitingCalls {
 }
 
 // A call whose slot is held waits for nobody.
-const rank = ({ calls, priority }: WaitingCall) => (calls === 0 ? -1 : priorities.indexOf(priority))
+const rank = ({ slots, priority }: WaitingCall) => (slots === 0 ? -1 : priorities.indexOf(priority))
 
 function withBetter(
   ahead: Map<Priority, number>,
