@@ -43,6 +43,8 @@ export interface GivenTo {
 interface Comparison {
   used: GivenZone
   base: KnownZone
+  /** `used` is this list, and remains, since its repeat may still come. */
+  isKept: boolean
 }
 
 interface ZoneRow {
@@ -107,7 +109,7 @@ export class GivenZones {
   }
 
   /**
-   * Puts a submitted zone in the place of the given one that it is compared with.
+   * Puts a submitted zone in the place of the given one that it is compared with, unless that is kept.
    * @param choose gets the given zones, oldest first.
    * @returns undefined where `choose` does; otherwise the id of the submitted zone, for `confirm` or `giveBack`.
    */
@@ -131,10 +133,11 @@ export class GivenZones {
       }
       const chosen = choose(given)
       if (!chosen) return undefined
-      const { used, base } = chosen
+      const { used, base, isKept } = chosen
+      if (isKept) return { id: used.id, ...chosen }
       await transaction.run(sql`update ${zones} set copies = copies - 1 where id = ${used.id}`)
       const id = await insert(transaction, to, { kind: 'unfinished', zone: submitted, base })
-      return { id, used, base }
+      return { id, ...chosen }
     })
   }
 

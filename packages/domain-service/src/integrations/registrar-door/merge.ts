@@ -6,16 +6,16 @@ import type { GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones
 /**
  * The zone that a submitted list is compared with, of those that the client was given, oldest first. The processes that
  * share a token cannot be told apart: what one has added, the list of another one must not remove.
+ * A list that seems to come again may be that of another process where others read or wrote meanwhile.
  */
 export function chooseGiven(
   given: GivenZone[],
   submitted: KnownZone,
   domain: string,
-): { used: GivenZone; base: KnownZone } | undefined {
+): { used: GivenZone; base: KnownZone; isKept: boolean } | undefined {
   const list = byKey(submitted, domain)
   const zones = given.map((used) => keyedZoneOf(used, domain))
   const live = latest(zones)
-  const known = new Set(zones.flatMap(({ keys }) => [...keys.keys()]))
   const later = new Set<string>()
   const text = JSON.stringify(submitted)
   const explanations = zones.toReversed().flatMap((zone, age) => {
@@ -30,7 +30,7 @@ export function chooseGiven(
     for (const mark of used.kind === 'read' ? own : marksOf(change.present)) later.add(mark)
     if (used.copies === 0 || (isOutdated && !isRepeat)) return []
     const effect = compare(live, withDifference(live, { present, absent }))
-    const values = new Set(present.filter(({ key }) => !known.has(key)).map(setOf))
+    const values = new Set(present.map(setOf))
     const removed = absent.filter((each) => !values.has(setOf(each)))
     // The first that differs decides: who reads and writes changes something, and seldom removes.
     const ranks = [
@@ -41,10 +41,19 @@ export function chooseGiven(
       present.length,
       age,
     ]
-    return [{ zone, rank: ranks.map((each) => String(each).padStart(9)).join() }]
+    return [{ zone, isRepeat, age, rank: ranks.map((each) => String(each).padStart(9)).join() }]
   })
   const [best] = explanations.sort((one, other) => (one.rank < other.rank ? -1 : 1))
-  return best && { used: best.zone.used, base: certainPart(best.zone, list, { zones, domain }) }
+  if (!best) return undefined
+  const { zone, isRepeat, age } = best
+  const before = latest(zones.slice(0, zones.indexOf(zone)))
+  const isGone = (key: string) =>
+    isRepeat && zone.keys.has(key) && !live.has(key) && !before.has(key)
+  return {
+    used: zone.used,
+    base: certainPart(zone, list, { zones, domain, isGone }),
+    isKept: isRepeat && age > 0,
+  }
 }
 
 /** Records, and the sets that they are values of, unless several processes have values of their own there. */
@@ -114,23 +123,27 @@ function withDifference(keyed: Keyed, { present, absent }: Difference): Keyed {
   return changed
 }
 
-/** Without what an unfinished write changes: what the list has of that is added again, what it lacks is removed. */
+/**
+ * Without what an unfinished write changes: what the list has of that is added again, what it lacks is removed; also
+ * without what a repeated list had added, and is gone. Where a later list went back, the zone is as that list made it.
+ */
 function certainPart(
   { used: { kind, zone, base }, keys, change }: KeyedZone,
   list: Keyed,
-  { zones, domain }: { zones: KeyedZone[]; domain: string },
+  context: { zones: KeyedZone[]; domain: string; isGone: (key: string) => boolean },
 ): KnownZone {
-  if (!base || isDone(kind)) return zone
+  const { zones, domain, isGone } = context
+  const changed = [...change.present, ...change.absent].map(({ key }) => key)
+  if (!base || (isDone(kind) && !changed.some(isGone))) return zone
   const isDoneNow = (key: string) => {
-    const way = keys.has(key) ? 'present' : 'absent'
-    const last = zones.findLast(
-      ({ used, change }) => used.kind !== 'read' && change[way].some((each) => each.key === key),
+    const last = zones.findLast(({ used, change: { present, absent } }) =>
+      [...present, ...absent].some((each) => used.kind !== 'read' && each.key === key),
     )
-    return last && isDone(last.used.kind)
+    return last && (isDone(last.used.kind) || last.keys.has(key) !== keys.has(key))
   }
   const certain = new Map([...byKey(base, domain), ...keys])
-  for (const { key } of [...change.present, ...change.absent])
-    if (isDoneNow(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
+  for (const key of changed)
+    if (isDoneNow(key) && !isGone(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
   const records = [...certain.values()].map(({ record }) => record)
   return { emailType: zone.emailType === base.emailType ? zone.emailType : undefined, records }
 }

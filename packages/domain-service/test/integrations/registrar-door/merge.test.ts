@@ -76,6 +76,9 @@ test.each([
   ['a repeated record that was there before', ['zc!z', 'z!zc', 'zc?z'], 'zc', 2, 'z'],
   ['a repeated removal of what an earlier list has added', ['zc!z', 'z?zc'], 'z', 1, 'zc'],
   ['a read that shows what is done meanwhile', ['zc~z', 'zc+z'], 'zcd', 1, 'zc'],
+  ['a read that shows what another list takes back', ['za?z', 'za+z', 'z?za'], 'zab', 1, 'za'],
+  ['a repeat of what was taken back since', ['za~z', 'z!za', 'z'], 'za', 0, 'z'],
+  ['a repeat that brings back no record of others', ['zab~zb', 'za!zab', 'za'], 'zab', 0, 'zab'],
 ])('%s: of %j, %s is explained by number %i', (_case, given, list, index, base) => {
   const zones = given.map((text, at) => givenOf(text, at))
 
@@ -99,6 +102,37 @@ test.each([
   const chosen = chooseGiven(given, withRecord('2'), 'example.com')
 
   expect(chosen?.used.id).toBe(index)
+})
+
+test('a value that comes back is explained by the zone that has the other value, not by an older one', () => {
+  const given = [
+    ['www', '1', 'o'],
+    ['www', '2'],
+  ].map(
+    ([name = '', address = '', ...others], id): GivenZone => ({
+      id,
+      kind: 'read',
+      copies: 1,
+      zone: { records: [record(name, 'TXT', address), ...zoneOf(others.join('')).records] },
+    }),
+  )
+
+  const chosen = chooseGiven(given, { records: [record('www', 'TXT', '1')] }, 'example.com')
+
+  expect(chosen?.used.id).toBe(1)
+})
+
+test.each([
+  ['at once', ['za~z'], false],
+  ['after others read', ['za~z', 'zab'], true],
+  ['after others wrote', ['za~z', 'zb!z'], true],
+])('a repeat %s of %j may come again: %s', (_case, given, isKept) => {
+  const zones = given.map((text, at) => givenOf(text, at))
+
+  expect(chooseGiven(zones, zoneOf('za'), 'example.com')).toMatchObject({
+    used: { id: 0 },
+    isKept,
+  })
 })
 
 test('nothing given explains nothing', () => {
