@@ -78,6 +78,7 @@ test.each([
   ['a read that shows what is done meanwhile', ['zc~z', 'zc+z'], 'zcd', 1, 'zc'],
   ['a read that shows what another list takes back', ['za?z', 'za+z', 'z?za'], 'zab', 1, 'za'],
   ['a repeat of what was taken back since', ['za~z', 'z!za', 'z'], 'za', 0, 'z'],
+  ['a repeat that brings back only its own', ['zb', 'zab~z', 'z'], 'zab', 1, 'zb'],
   ['a repeat that brings back no record of others', ['zab~zb', 'za!zab', 'za'], 'zab', 0, 'zab'],
 ])('%s: of %j, %s is explained by number %i', (_case, given, list, index, base) => {
   const zones = given.map((text, at) => givenOf(text, at))
@@ -105,19 +106,16 @@ test.each([
 })
 
 test('a value that comes back is explained by the zone that has the other value, not by an older one', () => {
-  const given = [
-    ['www', '1', 'o'],
-    ['www', '2'],
-  ].map(
-    ([name = '', address = '', ...others], id): GivenZone => ({
-      id,
-      kind: 'read',
-      copies: 1,
-      zone: { records: [record(name, 'TXT', address), ...zoneOf(others.join('')).records] },
-    }),
-  )
+  const withValue = (address: string, letters = ''): KnownZone => ({
+    records: [record('www', 'TXT', address), ...zoneOf(letters).records],
+  })
+  const given: GivenZone[] = [
+    { id: 0, kind: 'read', copies: 1, zone: withValue('1', 'o') },
+    { id: 1, kind: 'read', copies: 1, zone: withValue('2') },
+    { id: 2, kind: 'done', copies: 1, zone: withValue('2', 'o'), base: withValue('2') },
+  ]
 
-  const chosen = chooseGiven(given, { records: [record('www', 'TXT', '1')] }, 'example.com')
+  const chosen = chooseGiven(given, withValue('1'), 'example.com')
 
   expect(chosen?.used.id).toBe(1)
 })

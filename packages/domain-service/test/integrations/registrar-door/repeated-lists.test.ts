@@ -48,12 +48,13 @@ test('a list that comes again since its answer was too late removes nothing of o
   const waitedMs = clock.now() - began
   service.sandbox.clearFaults()
   await driven(written(service, 'b'))
+  await clock.advance(60_000) // Until the door knows it.
   await driven(door.setHosts([...(await driven(door.rows())), txt('a')]))
   await driven(door.getHosts())
 
-  const again = await driven(door.setHosts(list))
+  const again = [await driven(door.setHosts(list)), await driven(door.setHosts(list))]
 
-  expect([late.http, again.numbers]).toEqual([405, []])
+  expect([late.http, ...again.map(({ numbers }) => numbers)]).toEqual([405, [], []])
   // The clock may go on while the answer is sent.
   expect(waitedMs).toBeGreaterThanOrEqual(25_000)
   expect(waitedMs).toBeLessThan(200_000)
