@@ -31,10 +31,14 @@ import { maxParamLength, refuseOtherMethods } from './requests/allowed-methods.t
 import { type CrossOriginHeaders, crossOriginHeaders } from './requests/cross-origin.ts'
 import { parseJsonBodies } from './requests/json-body.ts'
 import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
-import { checkRequestHeads, parserOptions, requestIdOf } from './requests/request-head.ts'
+import {
+  checkRequestHeads,
+  parserOptions,
+  requestIdOf,
+  type TrustProxy,
+} from './requests/request-head.ts'
 import { validateRequests, zodCompilers } from './requests/validation.ts'
 import type { ZodTypeProvider } from './route-schema.ts'
-import type { TrustProxy } from './settings/server-settings.ts'
 
 export type App = FastifyInstance<
   RawServerDefault,

@@ -46,7 +46,7 @@ export {
 } from './requests/entity-tags.ts'
 export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
 export type { RawBody, RawResponse, RawRoute } from './requests/raw-route.ts'
-export { clientAddressReader, forwardingCheck } from './requests/request-head.ts'
+export { clientAddressReader, forwardingCheck, type TrustProxy } from './requests/request-head.ts'
 export { describeIssue, toFaults, uncheckedJson } from './requests/validation.ts'
 export {
   type Access,
@@ -55,7 +55,6 @@ export {
   type HeaderDoc,
 } from './route-schema.ts'
 export { followSecret, InvalidEnvironment, readEnv } from './settings/read-env.ts'
-export type { TrustProxy } from './settings/server-settings.ts'
 export {
   databaseConfig,
   databaseSettings,

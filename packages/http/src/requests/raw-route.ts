@@ -5,9 +5,13 @@ import { isSent } from '../limits/connections.ts'
 import type { AccessLog } from '../logging/access-log.ts'
 import type { RequestMetrics } from '../monitoring/metrics.ts'
 import { HttpError, problemOf, toProblem } from '../problem-details.ts'
-import type { TrustProxy } from '../settings/server-settings.ts'
 import { HeadSender, type PreparedHead, prepareHead } from './prepared-head.ts'
-import { clientAddressReader, findFramingFault, requestIdOf } from './request-head.ts'
+import {
+  clientAddressReader,
+  findFramingFault,
+  requestIdOf,
+  type TrustProxy,
+} from './request-head.ts'
 
 /** The next chunk is requested when the kernel has taken the one before; `return` is called if the client goes away. */
 export interface RawBody extends AsyncIterator<Buffer, void> {

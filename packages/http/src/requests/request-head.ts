@@ -4,9 +4,11 @@ import { isIPv4, isIPv6 } from 'node:net'
 import proxyAddr from '@fastify/proxy-addr'
 import type { FastifyInstance } from 'fastify'
 import { HttpError } from '../problem-details.ts'
-import type { TrustProxy } from '../settings/server-settings.ts'
 
 // What is read from the head of every request before it is routed.
+
+/** The proxies whose `X-Forwarded-For` is trusted: all, none, these addresses, or a number of hops. */
+export type TrustProxy = boolean | string[] | ((address: string, hop: number) => boolean)
 
 /** The client's request id if it is 1–128 printable ASCII characters, else a new one. */
 export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {

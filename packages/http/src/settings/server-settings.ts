@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { defaultLimits } from '../limits/connections.ts'
+import type { TrustProxy } from '../requests/request-head.ts'
 import { type Environment, followSecret } from './read-env.ts'
 
 /** A setting that is a whole number in these bounds. */
@@ -15,9 +16,6 @@ export function integerSetting(min: number, max = Number.MAX_SAFE_INTEGER) {
     .transform(Number)
     .refine((value) => value >= min && value <= max, message)
 }
-
-/** The proxies whose `X-Forwarded-For` is trusted: all, none, these addresses, or a number of hops. */
-export type TrustProxy = boolean | string[] | ((address: string, hop: number) => boolean)
 
 /** The setting TRUST_PROXY: `true`, `false`, a number of hops, or addresses and networks. Default: none. */
 const trustProxySetting = z.string().default('false').transform(readTrustProxy)
