@@ -9,6 +9,8 @@ import {
   urlOf,
 } from '../../src/files/file-path.ts'
 
+const longest = Array(5).fill('x'.repeat(204)).join('/')
+
 const codeOf = (read: () => unknown) => {
   try {
     return read()
@@ -30,8 +32,12 @@ test.each([
   ['a/./b', 'invalid_path'],
   ['a/../b', 'invalid_path'],
   ['a\\b', 'invalid_path'],
-  ['a\u0085b', 'invalid_path'],
-  ['a\u202eb', 'invalid_path'],
+  ...Array.from(
+    '\0\u001f\u007f\u0085\u009f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069',
+    (character) => [`a${character}b`, 'invalid_path'],
+  ),
+  [longest, longest],
+  [`${longest}x`, 'invalid_path'],
   ['a\ud800b', 'invalid_path'],
   ['x'.repeat(256), 'invalid_path'],
   [Array(33).fill('a').join('/'), 'invalid_path'],

@@ -128,8 +128,11 @@ describe('how long an answer may be kept', () => {
     const { digest } = await service.put('a.css', 'x')
 
     const answer = await service.ask(`/static/a.css${query(digest)}`)
+    const known = { 'If-None-Match': `"${digest}"` }
+    const unchanged = await service.ask(`/static/a.css${query(digest)}`, known)
 
     expect([answer.status, answer.headers['cache-control']]).toEqual([200, expected])
+    expect([unchanged.status, unchanged.headers['cache-control']]).toEqual([304, expected])
   })
 
   test('is a setting', async () => {
