@@ -73,6 +73,19 @@ test('each request that changes files is one change, with what it did and who se
   expect(times).toEqual(times.toSorted().reverse())
 })
 
+test('a change names ten of its paths at most', async () => {
+  await using service = await emptyService()
+  const parts = Array.from({ length: 11 }, (_, at) => ({ name: 'files', filename: `${at}` }))
+  await service.send(
+    'upload/batch',
+    parts.map((part) => ({ ...part, content: 'x' })),
+  )
+
+  const { changes } = await changesOf(service, 'page_size=1')
+
+  expect(changes[0]).toMatchObject({ added: 11, paths: { length: 10 } })
+})
+
 test('a change made with an API token names the token', async () => {
   await using service = await start()
   const json = { name: 'deployer', role: 'editor', expires_in: 3600 }

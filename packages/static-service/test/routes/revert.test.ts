@@ -103,7 +103,11 @@ test('a revert of files that were changed since names them and changes nothing, 
   const done = await revert(service, deletion, { overwrite: true })
   expect(done).toMatchObject({ status: 200, body: { added: 10, replaced: 2 } })
   expect(await contents(service, 'd/1', 'd/5')).toEqual(['1', '5'])
+
   await post(service, '/api/files/delete', { prefix: '/' })
+  const second = await newest(service)
+  for (let at = 0; at < 12; at += 1) await service.put(`d/${at}`, 'later')
+  expect((await revert(service, second)).body.paths).toHaveLength(10)
 })
 
 test('a file that came back has its author, its creation time and a new modification time', async () => {

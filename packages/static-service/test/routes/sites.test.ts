@@ -195,6 +195,12 @@ describe('a page that was loaded before a deploy', () => {
     expect((await service.call('GET', '/static/app/index.html')).status).toBe(200)
   })
 
+  test('gets none after SITE_GRACE_S', async () => {
+    await using service = await startDeployed({ SITE_GRACE_S: '1' })
+
+    await expect.poll(async () => (await get(service, 'app/a.1.js')).status).toBe(404)
+  })
+
   test.each([{ SITE_GRACE_S: '0' }, { KEEP_HISTORY_DAYS: '0' }])(
     'gets none with %o',
     async (settings) => {
