@@ -368,3 +368,15 @@ test('only editors can move and delete', async () => {
 
   expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 401, 401])
 })
+
+test('a file that moves over another is not dated before that one', async () => {
+  await using service = await emptyService()
+  await service.put('a')
+  const { body: before } = await service.put('b')
+
+  await service.call('POST', '/api/files/move', { json: { from: 'a', to: 'b', overwrite: true } })
+
+  const { body } = await service.call('GET', '/api/files/b')
+  expect([body.path, body.sha256]).not.toEqual([before.path, before.sha256])
+  expect(String(body.updated_at) >= String(before.updated_at)).toBe(true)
+})

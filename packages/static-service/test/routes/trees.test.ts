@@ -702,6 +702,17 @@ test('a content without a file is refused where it exceeds the quota with the fi
   await expect.poll(left).not.toContain(digestOf('d'.repeat(20_000)))
 })
 
+test('of the contents that a manifest lacks, 1,000 are named', async () => {
+  await using own = await start()
+  const names = Array.from({ length: 1001 }, (_, at) => `${at}`)
+  const files = Object.fromEntries(names.map((name) => [name, { sha256: digestOf(name) }]))
+
+  const { status, body } = await own.call('PUT', '/api/trees/a/', { json: { files } })
+
+  expect([status, body.code]).toEqual([409, 'contents_missing'])
+  expect(body.missing).toHaveLength(1000)
+})
+
 test('small contents of an archive do not wait in the memory of a replica', async () => {
   await using stores = await startSharedStores()
   await using replica = await start({ env: stores.env })

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { emptyService } from '../support/empty-service.ts'
@@ -355,6 +356,16 @@ test('a sender of too much is told so after having sent it all', async () => {
 
   expect([status, body.code]).toEqual([413, 'file_too_large'])
   await expect.poll(() => service.storedContents()).toEqual([])
+})
+
+test('a form that its length proves to be too large is refused before it is sent', async () => {
+  await using service = await emptyService({ MAX_UPLOAD_BYTES: '1000' })
+  const socket = await service.begin('', 20_000_000)
+
+  const [answer] = await once(socket, 'data')
+
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 413 .*file_too_large/s)
+  socket.destroy()
 })
 
 test.each([

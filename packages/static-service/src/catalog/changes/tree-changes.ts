@@ -30,7 +30,7 @@ export async function replaceTree(group: Group, command: TreeCommand): Promise<D
     const files = result.files + result.added - result.removed
     return { value: { ...result, files } }
   }
-  const cause = causeOf(actor, isRestore(command) ? 'restore' : 'deploy', directory)
+  const cause = causeOf(actor, isPast(command.source) ? 'restore' : 'deploy', directory)
   const change = table.accept({ ...cause, version: version?.version ?? null }, dates.of())
   if (change) await writeChanges(group, target)
   // It names the change, and its name was free.
@@ -40,8 +40,7 @@ export async function replaceTree(group: Group, command: TreeCommand): Promise<D
   return { value, freed: result.freed, changed: result.changed }
 }
 
-const isRestore = ({ source, directory }: TreeCommand) =>
-  'from' in source && (source.change !== undefined || source.from === directory)
+const isPast = (source: TreeCommand['source']) => 'from' in source && source.change !== undefined
 
 async function applyTree(group: Group, command: TreeCommand) {
   const { transaction } = group
