@@ -48,3 +48,22 @@ test('of two loads at once the newer rules count, though the older ones arrive l
 
   expect([versions, rules.isPublic('drafts/a.txt')]).toEqual([[2], false])
 })
+
+test('a refresh finds what another replica has changed before, and those that begin together share a query', async () => {
+  await using stack = new AsyncDisposableStack()
+  const database = new SqliteSql({ file: ':memory:', migrations: { sharing: sharingTables } })
+  stack.defer(() => database.close())
+  const options = { isPublicByDefault: true, isExclusive: false }
+  const other = await AccessRules.open(database, options)
+  const rules = await AccessRules.open(database, options)
+  const queries = vi.spyOn(database, 'get')
+
+  await other.set({ prefix: 'drafts/', public: false, ...by })
+  await Promise.all([rules.refresh(), rules.refresh()])
+  const whileSet = rules.isPublic('drafts/a.txt')
+  await other.remove('drafts/')
+  await rules.refresh()
+
+  expect([whileSet, rules.isPublic('drafts/a.txt')]).toEqual([false, true])
+  expect(queries).toHaveBeenCalledTimes(2)
+})
