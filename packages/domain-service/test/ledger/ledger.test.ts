@@ -179,6 +179,22 @@ describe.each(ledgers)('%s', (_name, open) => {
     expect(kept).toEqual([{ id: queued }])
   })
 
+  test('an idempotency key stands for one request for 24 hours', async () => {
+    const { ledger, setTime } = await open()
+    const request = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'one' } })
+    const hour = 3_600_000
+
+    const ids: number[] = []
+    for (const hours of [-24, -1, 0]) {
+      await setTime(hours * hour)
+      ids.push(await enqueue(ledger, request))
+    }
+
+    const [first, repeated, later] = ids
+    expect(repeated).toBe(first)
+    expect(later).not.toBe(first)
+  })
+
   test('a caller may queue a thousand changes, and all callers ten thousand', async () => {
     const { ledger, sql: database } = await open()
     const queueMore = (caller: string, count: number) =>
