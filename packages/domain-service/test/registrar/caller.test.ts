@@ -1,3 +1,4 @@
+import type { FaultInput } from '@domains-and-files/registrar-sandbox'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CircuitBreaker, UnknownDomains } from '../../src/registrar/caller.ts'
 import { driveClock } from '../support/drive-clock.ts'
@@ -76,6 +77,23 @@ describe('a read whose answer is', () => {
     expect(service.commands()).not.toContain('dns.sethosts')
     expect(service.live()).toEqual(before)
   })
+})
+
+test.each<FaultInput>([
+  { kind: 'status', status: 405 },
+  { kind: 'error', number: 500000 },
+])('too many calls (%j): a read is repeated later, else told to come back', async (fault) => {
+  await using service = await startZone()
+  const read = () => service.call('GET', hosts, { headers: { 'cache-control': 'no-cache' } })
+  service.sandbox.fault({ ...fault, command: getHosts })
+
+  const repeated = await read()
+  service.sandbox.fault({ ...fault, command: getHosts, times: 0 })
+  const refused = await read()
+
+  expect(repeated.status).toBe(200)
+  expect([refused.status, refused.body.code]).toEqual([503, 'registrar_busy'])
+  expect(refused.headers.get('retry-after')).toBe('60')
 })
 
 test('a read is not tried again once twice the time of a call has passed', async () => {
