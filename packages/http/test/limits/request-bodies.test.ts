@@ -107,6 +107,23 @@ test.each([
   await expect.poll(() => heldBytes(service)).toBe(0)
 })
 
+test('a silent body is cut before a slow one, and that one before four silent ones in a row', async () => {
+  await using service = await start({ connections: { bodyIdleTimeout: 200 } })
+  const slow = await send(service, head('/things/a', 10_000))
+  const drip = setInterval(() => slow.socket.write(' '), 5)
+  onTestFinished(() => clearInterval(drip))
+  const untilSilentIsCut = async () => {
+    const { socket } = await send(service, `${head('/things/a', 10_000)} `)
+    await once(socket, 'close')
+  }
+
+  await untilSilentIsCut()
+  expect(slow.received()).toBe('')
+  for (let times = 0; times < 4; times += 1) await untilSilentIsCut()
+
+  expect(slow.received()).toContain('HTTP/1.1 408')
+})
+
 test('a body that goes on after its response is cut as well', async () => {
   await using service = await start({ connections: { bodyIdleTimeout: 100 } })
   const { socket, received } = await send(service, `${head('/nothing', 10_000)}{`)

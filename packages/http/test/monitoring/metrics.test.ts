@@ -1,6 +1,10 @@
 import { expect, it } from 'vitest'
 import { createMetrics, registerDatabaseMetrics } from '../../src/index.ts'
 
+it('measures nothing without a token, so that there is no /metrics', async () => {
+  expect(await createMetrics(undefined)).toBeUndefined()
+})
+
 it('shows the connections in use, idle and waited for, and whether the database answers', async () => {
   const metrics = await createMetrics('metrics-token-1234')
   registerDatabaseMetrics(metrics, {
