@@ -49,14 +49,19 @@ test('every fault of the environment is named, no value is', () => {
   expect(read).not.toThrow(/eighty|loud/)
 })
 
-test('a secret may come from a file', () => {
+test.each([
+  ...['JWT_SECRET', 'JWT_SECRET_PREVIOUS', 'ADMIN_PASSWORD', 'OIDC_CLIENT_SECRET', 'METRICS_TOKEN'],
+  ...['REGISTRAR_API_KEY', 'DATABASE_URL', 'DATABASE_DIRECT_URL'],
+  ...['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'],
+])('%s may come from a file', (name) => {
   const folder = mkdtempSync(join(tmpdir(), 'env-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   writeFileSync(join(folder, 'secret'), 'from-a-file\n')
+  const settings = z.object({ [name]: z.string() })
 
-  expect(readEnv(schema, { JWT_SECRET_FILE: join(folder, 'secret') }).JWT_SECRET).toBe(
-    'from-a-file',
-  )
+  const read = readEnv(settings, { [`${name}_FILE`]: join(folder, 'secret') })
+
+  expect(read).toEqual({ [name]: 'from-a-file' })
 })
 
 test('a secret that is followed is that of its file, and the last one where there is none', () => {
