@@ -92,11 +92,11 @@ test('what a replica records after it has lost its lease is refused', async () =
   const { first, second, postgres } = replicas
   await first.tryAcquire(domain)
   await postgres.query('update domain_service.leases set until = 0')
+  const lock = () => postgres.transaction((transaction) => first.lock(transaction, domain))
+
+  await expect(lock()).rejects.toMatchObject({ status: 503, code: 'unavailable' })
   await second.tryAcquire(domain)
-
-  const locking = postgres.transaction((transaction) => first.lock(transaction, domain))
-
-  await expect(locking).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+  await expect(lock()).rejects.toMatchObject({ status: 503, code: 'unavailable' })
   const own = await postgres.transaction((transaction) => second.lock(transaction, domain))
   expect(own.fence).toBe(2)
 })
