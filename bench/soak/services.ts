@@ -34,6 +34,7 @@ export async function startServices() {
       [join(import.meta.dirname, '../../packages', name, 'dist/main.js')],
       {
         env: {
+          MALLOC_ARENA_MAX: '1', // As in every way to install the services.
           PORT: '0',
           DATA_DIR: join(folder, name),
           JWT_SECRET: 'a secret of the soak that is long enough',
