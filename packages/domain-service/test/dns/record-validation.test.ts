@@ -8,6 +8,9 @@ const check = (draft: Partial<RecordInput>) =>
 
 const placeOf = (type: string) => (type === 'MXE' ? '@' : 'www')
 
+/** Of 255 characters. */
+const longestUrl = `https://example.net/${'a'.repeat(235)}`
+
 test.each([
   ['A', '192.0.2.1', '192.0.2.1'],
   ['AAAA', '2001:DB8::1', '2001:DB8::1'],
@@ -33,6 +36,7 @@ test.each([
   ['TXT', 'x'.repeat(2500), 'x'.repeat(2500)],
   ['TXT', '\u{1f600}'.repeat(2500), '\u{1f600}'.repeat(2500)],
   ['URL', 'http://example.net/a?b=c&d', 'http://example.net/a?b=c&d'],
+  ['URL', longestUrl, longestUrl],
   ['url301', 'HTTPS://example.net', 'HTTPS://example.net'],
   ['FRAME', 'https://example.net/', 'https://example.net/'],
 ])('%s %s is normalized', (type, address, sent) => {
@@ -103,7 +107,7 @@ test.each([
   ['URL', 'https://user@example.net/'],
   ['URL', 'https:///x'],
   ['URL', 'https://example.net/a b'],
-  ['URL', `https://example.net/${'a'.repeat(255)}`],
+  ['URL', `https://example.net/${'a'.repeat(236)}`],
   ['URL', 'javascript:alert(1)'],
   ['URL', 'https://example.net/"'],
   ['URL301', 'https://example.net/<a>'],
