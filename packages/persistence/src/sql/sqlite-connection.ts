@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import Database from 'better-sqlite3'
-import { DatabaseUnavailableError } from '../errors.ts'
+import { DatabaseFullError, DatabaseUnavailableError, storageFailure } from '../errors.ts'
 import type { Migrations, SqlTransaction } from './sql.ts'
 import { type Rendered, render, type Statement } from './statement.ts'
 
@@ -156,3 +156,15 @@ export const isFailedFlush = (error: unknown): boolean =>
   error instanceof Error &&
   'code' in error &&
   /^SQLITE_IOERR_(?:DIR_)?FSYNC$/.test(String(error.code))
+
+/**
+ * What an earlier process has left in the log may never have reached the disk: its flush may have failed, and the kernel does not
+ * write it again. As pages of the database it is written again, before anything is committed behind it.
+ */
+export function emptyLog(database: Database.Database): void {
+  try {
+    database.pragma('wal_checkpoint(TRUNCATE)')
+  } catch (error) {
+    if (!(storageFailure(error) instanceof DatabaseFullError)) throw error
+  }
+}

@@ -10,6 +10,7 @@ import type { Migrations, Sql, SqlTransaction } from './sql.ts'
 import {
   Connection,
   defaultBusyTimeoutMs,
+  emptyLog,
   isFailedFlush,
   type SqliteOptions,
   target,
@@ -241,18 +242,6 @@ export class SqliteSql implements Sql {
     if (error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError)
       this.#known = { at: performance.now(), isAvailable: false }
     return error
-  }
-}
-
-/**
- * What an earlier process has left in the log may never have reached the disk: its flush may have failed, and the kernel does not
- * write it again. As pages of the database it is written again, before anything is committed behind it.
- */
-function emptyLog(database: Database) {
-  try {
-    database.pragma('wal_checkpoint(TRUNCATE)')
-  } catch (error) {
-    if (!(storageFailure(error) instanceof DatabaseFullError)) throw error
   }
 }
 
