@@ -1,14 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
-import {
-  DatabaseUnavailableError,
-  join,
-  now,
-  Probe,
-  type Sql,
-  type SqliteSql,
-  sql,
-} from '@domains-and-files/persistence'
+import type { Sql, SqliteSql } from '@domains-and-files/persistence'
+import { DatabaseUnavailableError, join, now, Probe, sql } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
 import type { BlobStore, ResumableBlob, SavedBlob } from '../blobs/blob-store.ts'
 import { ContentHash, type StagedBlob } from '../blobs/staged-blob.ts'

@@ -166,8 +166,7 @@ async function publish(exchange: Exchange, writer: UploadWriter) {
   const { stored } = isStored
     ? { stored: await describe([row]) }
     : await storeFiles(request, [{ path, draft }], exchange, conditions).catch(async (error) => {
-        const isRefused = error instanceof HttpError && error.status !== 503
-        if (isRefused) await writer.record({ tried: 0 })
+        if (error instanceof HttpError && error.status !== 503) await writer.record({ tried: 0 })
         throw error
       })
   for (const file of stored)
