@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { DatabaseFullError, DatabaseUnavailableError, storageFailure } from '../errors.ts'
 import type { Migrations, SqlTransaction } from './sql.ts'
@@ -166,5 +167,23 @@ export function emptyLog(database: Database.Database): void {
     database.pragma('wal_checkpoint(TRUNCATE)')
   } catch (error) {
     if (!(storageFailure(error) instanceof DatabaseFullError)) throw error
+  }
+}
+
+/** How often a database that another process has locked is tried again. */
+const retryMs = 10
+
+/** Begins a transaction that writes, which waits for locks of other processes until then, by `performance.now()`. */
+export async function beginImmediate(connection: Connection, deadline: number): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      connection.prepare({ text: 'begin immediate' }).run()
+      return
+    } catch (error) {
+      const isLocked = error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
+      if (!isLocked || performance.now() >= deadline) throw error
+      // Another connection of this process is done in a moment.
+      await (attempt < 3 ? turn() : wait(retryMs))
+    }
   }
 }

@@ -1,4 +1,3 @@
-import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import type { Database, Statement as Prepared } from 'better-sqlite3'
 import {
   DatabaseFullError,
@@ -8,6 +7,7 @@ import {
 } from '../errors.ts'
 import type { Migrations, Sql, SqlTransaction } from './sql.ts'
 import {
+  beginImmediate,
   Connection,
   defaultBusyTimeoutMs,
   emptyLog,
@@ -22,8 +22,6 @@ import { render, type Statement } from './statement.ts'
 /** How often the files are checked while nothing is written. */
 const checkMs = 1_000
 const probeMs = 5_000
-/** How often a database that another process has locked is tried again. */
-const retryMs = 10
 /** So many unsynced commits, and one of them is durable: it alone carries the log over to the database. */
 const maxUnsynced = 500
 const logPages = 1000
@@ -242,20 +240,6 @@ export class SqliteSql implements Sql {
     if (error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError)
       this.#known = { at: performance.now(), isAvailable: false }
     return error
-  }
-}
-
-async function beginImmediate(connection: Connection, deadline: number) {
-  for (let attempt = 0; ; attempt++) {
-    try {
-      connection.prepare({ text: 'begin immediate' }).run()
-      return
-    } catch (error) {
-      const isLocked = error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
-      if (!isLocked || performance.now() >= deadline) throw error
-      // Another connection of this process is done in a moment.
-      await (attempt < 3 ? turn() : wait(retryMs))
-    }
   }
 }
 
