@@ -2513,11 +2513,18 @@ export interface components {
          *           "created_at": "2027-01-15T09:30:00.000Z",
          *           "created_by": "admin"
          *         }
-         *       ]
+         *       ],
+         *       "pagination": {
+         *         "page": 1,
+         *         "page_size": 50,
+         *         "total_items": 1,
+         *         "total_pages": 1
+         *       }
          *     }
          */
         WebhookList: {
             webhooks: components["schemas"]["Webhook"][];
+            pagination: components["schemas"]["Pagination"];
         };
         /**
          * @example {
@@ -11159,14 +11166,17 @@ export interface operations {
     };
     listWebhooks: {
         parameters: {
-            query?: never;
+            query?: {
+                page?: number;
+                page_size?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description All webhooks, oldest first */
+            /** @description The webhooks, oldest first */
             200: {
                 headers: {
                     /**
@@ -11192,7 +11202,13 @@ export interface operations {
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "created_by": "admin"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       }
                      *     }
                      */
                     "application/json": components["schemas"]["WebhookList"];

@@ -2052,11 +2052,18 @@ export interface components {
          *           "created_at": "2027-01-15T09:30:00.000Z",
          *           "created_by": "admin"
          *         }
-         *       ]
+         *       ],
+         *       "pagination": {
+         *         "page": 1,
+         *         "page_size": 50,
+         *         "total_items": 1,
+         *         "total_pages": 1
+         *       }
          *     }
          */
         WebhookList: {
             webhooks: components["schemas"]["Webhook"][];
+            pagination: components["schemas"]["Pagination"];
         };
         /**
          * @example {
@@ -4848,14 +4855,17 @@ export interface operations {
     };
     listWebhooks: {
         parameters: {
-            query?: never;
+            query?: {
+                page?: number;
+                page_size?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description All webhooks, oldest first */
+            /** @description The webhooks, oldest first */
             200: {
                 headers: {
                     /**
@@ -4881,7 +4891,13 @@ export interface operations {
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "created_by": "admin"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       }
                      *     }
                      */
                     "application/json": components["schemas"]["WebhookList"];

@@ -130,6 +130,9 @@ test('what is not for others is refused: roles, URLs, addresses, a 51st webhook'
     expect((await ask(service, 'POST', '', { url })).status).toBe(201)
   expect((await ask(service, 'POST', '', { url })).body.code).toBe('too_many_webhooks')
   expect((await ask(service, 'GET')).body.webhooks).toHaveLength(50)
+  const { body: page } = await ask(service, 'GET', '?page=2&page_size=30')
+  expect(page.webhooks).toHaveLength(20)
+  expect(page.pagination).toEqual({ page: 2, page_size: 30, total_items: 50, total_pages: 2 })
 })
 
 test('an admin of some domains makes, sees and changes webhooks of these alone', async () => {

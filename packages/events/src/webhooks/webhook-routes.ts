@@ -1,5 +1,5 @@
 import { type Caller, callerOf, findExcess } from '@domains-and-files/auth'
-import { type App, answers, HttpError } from '@domains-and-files/http'
+import { type App, answers, HttpError, listPage, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { EventSource } from '../event-source.ts'
 import type { EventLog } from '../outbox.ts'
@@ -82,12 +82,13 @@ function readWebhooks(app: App, parts: Dependencies, { List, Shown }: Schemas) {
   const { store, source } = parts
   const listed = {
     ...about('listWebhooks', 'List the webhooks', 'Without their secrets.'),
-    ...answers(200, 'All webhooks, oldest first', List),
+    querystring: z.strictObject(pageQuery(maxWebhooks, 200)),
+    ...answers(200, 'The webhooks, oldest first', List),
   }
   app.get(path, { config, schema: listed }, async (request) => {
     const caller = callerOf(request)
     const visible = (await store.list()).filter((webhook) => !excessOf(caller, webhook))
-    return { webhooks: visible.map((webhook) => describe(webhook, source)) }
+    return listPage('webhooks', visible, request.query, (webhook) => describe(webhook, source))
   })
   const one = {
     ...aboutOne('getWebhook', 'Read one webhook', 'Without its secret.'),

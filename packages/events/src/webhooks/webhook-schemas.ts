@@ -1,4 +1,5 @@
 import { Domains, Folders } from '@domains-and-files/auth'
+import { listSchema } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { EventSource } from '../event-source.ts'
 
@@ -74,8 +75,6 @@ export const schemasOf = ({ types, scope }: EventSource) => {
       .meta({ id: 'WebhookChanges', examples: [{ paused: true }] }),
     Shown,
     Created: Shown.extend({ secret }).meta({ id: 'CreatedWebhook', examples: [created] }),
-    List: z
-      .object({ webhooks: z.array(Shown) })
-      .meta({ id: 'WebhookList', examples: [{ webhooks: [record] }] }),
+    List: listSchema('WebhookList', 'webhooks', Shown),
   }
 }
