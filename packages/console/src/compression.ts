@@ -14,9 +14,9 @@ const minBytes = 512
 export function compressOnce() {
   const compressed = new Map<string, Promise<Buffer>>()
   return async (request: FastifyRequest, reply: FastifyReply, payload: unknown) => {
+    if (reply.statusCode === 200) reply.header('vary', 'accept-encoding')
     const isWhole = request.method === 'GET' && reply.statusCode === 200
     if (!isWhole || !(payload instanceof Readable || typeof payload === 'string')) return payload
-    reply.header('vary', 'accept-encoding')
     const coding = codingOf(request.headers['accept-encoding'])
     if (!coding || Number(reply.getHeader('content-length')) < minBytes) return payload
     const key = `${coding} ${request.url.replace(/\?.*/, '')}`

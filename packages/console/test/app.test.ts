@@ -49,6 +49,14 @@ describe('the page', () => {
     expect(sources.some((source) => source.includes('class AppShell'))).toBe(true)
   })
 
+  test('says with every method that the page depends on the codings', async () => {
+    const url = await startConsole()
+    const whole = await fetch(url)
+    const head = await fetch(url, { method: 'HEAD' })
+
+    for (const { headers } of [whole, head]) expect(headers.get('vary')).toBe('accept-encoding')
+  })
+
   test('loads the login page and the first list with few requests and bytes', async () => {
     const url = await startConsole()
     const html = await (await fetch(url)).text()
