@@ -43,8 +43,8 @@ export interface GivenTo {
 interface Comparison {
   used: GivenZone
   base: KnownZone
-  /** `used` is this list, and remains, since its repeat may still come. */
-  isKept: boolean
+  /** `used` is this list, which others came after: it may come again, whether its client gets an answer or not. */
+  mayRepeat: boolean
 }
 
 interface ZoneRow {
@@ -109,7 +109,7 @@ export class GivenZones {
   }
 
   /**
-   * Puts a submitted zone in the place of the given one that it is compared with, unless that is kept.
+   * Puts a submitted zone in the place of the given one that it is compared with.
    * @param choose gets the given zones, oldest first.
    * @returns undefined where `choose` does; otherwise the id of the submitted zone, for `confirm` or `giveBack`.
    */
@@ -133,8 +133,7 @@ export class GivenZones {
       }
       const chosen = choose(given)
       if (!chosen) return undefined
-      const { used, base, isKept } = chosen
-      if (isKept) return { id: used.id, ...chosen }
+      const { used, base } = chosen
       await transaction.run(sql`update ${zones} set copies = copies - 1 where id = ${used.id}`)
       const id = await insert(transaction, to, { kind: 'unfinished', zone: submitted, base })
       return { id, ...chosen }

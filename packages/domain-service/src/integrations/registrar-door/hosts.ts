@@ -153,7 +153,7 @@ export async function setHosts(
   }
   demandOwn(submitted, caller)
   const to = { token: caller.id, domain: domain.name }
-  const { id, used, base, isKept } = await compareWithKnown(domain, submitted, {
+  const { id, used, base, mayRepeat } = await compareWithKnown(domain, submitted, {
     to,
     caller,
     sources,
@@ -166,12 +166,11 @@ export async function setHosts(
         .write(domain, edit, { ...context, maxWaitMs })
         .catch(unless('domain_not_found', () => unknown(domain.name)))
         .catch(nameParameters(indexes.map((index) => rows[index]?.number ?? 0)))
-    await givenZones.confirm(id, !isKept && context.isAwaited())
+    await givenZones.confirm(id, !mayRepeat && context.isAwaited())
   } catch (error) {
     // Otherwise the change may still be made, and the same list again must find out.
     const isRefused = error instanceof HttpError && error.status < 500
-    if (!isKept && (isRefused || error instanceof errors.ErrorResponse))
-      await givenZones.giveBack(id, used)
+    if (isRefused || error instanceof errors.ErrorResponse) await givenZones.giveBack(id, used)
     throw error
   }
   return results.setHostsResult(domain.name)
@@ -181,7 +180,7 @@ async function compareWithKnown(
   domain: Domain,
   submitted: KnownZone,
   { to, caller, sources }: { to: GivenTo; caller: Caller; sources: HostSources },
-): Promise<{ id: number; base: KnownZone; used?: GivenZone; isKept?: boolean }> {
+): Promise<{ id: number; base: KnownZone; used?: GivenZone; mayRepeat?: boolean }> {
   const { givenZones, zones } = sources
   const choose = (given: GivenZone[]) => chooseGiven(given, submitted, domain.name)
   const compared = await givenZones.replace(to, submitted, choose)

@@ -12,7 +12,7 @@ export function chooseGiven(
   given: GivenZone[],
   submitted: KnownZone,
   domain: string,
-): { used: GivenZone; base: KnownZone; isKept: boolean } | undefined {
+): { used: GivenZone; base: KnownZone; mayRepeat: boolean } | undefined {
   const list = byKey(submitted, domain)
   const zones = given.map((used) => keyedZoneOf(used, domain))
   const live = latest(zones)
@@ -52,7 +52,7 @@ export function chooseGiven(
   return {
     used: zone.used,
     base: certainPart(zone, list, { zones, domain, isGone }),
-    isKept: isRepeat && age > 0,
+    mayRepeat: isRepeat && age > 0,
   }
 }
 

@@ -124,12 +124,12 @@ test.each([
   ['at once', ['za~z'], false],
   ['after others read', ['za~z', 'zab'], true],
   ['after others wrote', ['za~z', 'zb!z'], true],
-])('a repeat %s of %j may come again: %s', (_case, given, isKept) => {
+])('a repeat %s of %j may come again: %s', (_case, given, mayRepeat) => {
   const zones = given.map((text, at) => givenOf(text, at))
 
   expect(chooseGiven(zones, zoneOf('za'), 'example.com')).toMatchObject({
     used: { id: 0 },
-    isKept,
+    mayRepeat,
   })
 })
 

@@ -35,7 +35,7 @@ interface Job {
   /** The zone that the list was made from. */
   read: KnownZone
   isAwaited: boolean
-  isKept: boolean
+  mayRepeat: boolean
   isDone: boolean
 }
 
@@ -72,8 +72,17 @@ class Door {
     const choose = (given: Parameters<typeof chooseGiven>[0]) => chooseGiven(given, list, domain)
     const chosen = await this.#given.replace(this.#to, list, choose)
     if (!chosen) throw new Error('nothing was given')
-    const { id, base, isKept } = chosen
-    const job = { id, tool, list, base, isKept, read: zoneOf(read), isAwaited: true, isDone: false }
+    const { id, base, mayRepeat } = chosen
+    const job = {
+      id,
+      tool,
+      list,
+      base,
+      mayRepeat,
+      read: zoneOf(read),
+      isAwaited: true,
+      isDone: false,
+    }
     this.#jobs.push(job)
     this.lists++
     for (const each of this.#wanted) if (each.startsWith(tool)) this.#wanted.delete(each)
@@ -93,7 +102,7 @@ class Door {
       const isExact = String([...exact].sort()) === String([...this.#live].sort())
       if (!isExact) this.inexact.push(`${[...exact]} is ${[...this.#live]}`)
       job.isDone = true
-      await this.#given.confirm(job.id, job.isAwaited && !job.isKept)
+      await this.#given.confirm(job.id, job.isAwaited && !job.mayRepeat)
     }
     this.#jobs = []
   }
