@@ -8,13 +8,10 @@ import {
   requestProblem,
 } from '@domains-and-files/http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { findRrset } from '../dns/record.ts'
-import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { canonicalHostName, type DomainFinder, type HostName, locateHostName } from './host-name.ts'
 import { contextOf, type RetryingWriter, type WriteContext } from './retrying-writer.ts'
 
 interface Dependencies {
-  zones: ZoneWriter
   writer: RetryingWriter
   domains: DomainFinder
   clock: Clock
@@ -102,19 +99,16 @@ async function answerUpdate(
 async function updateHost(
   { host, addresses }: { host: HostName; addresses: string[] },
   context: WriteContext,
-  { zones, writer }: Dependencies,
+  { writer }: Dependencies,
 ): Promise<string> {
   const mayWrite = (address: string) => mayWriteRrset(context.caller, host.name, typeOf(address))
   if (!addresses.every(mayWrite)) return '!yours'
   try {
-    const { value: zone } = await zones.read(host.domain, false)
-    const edits = addresses.map((address) => {
-      const [name, type] = [host.name, typeOf(address)]
-      const ttl = findRrset(zone, name, type)?.ttl ?? defaultTtl
-      return { kind: 'setRrset' as const, name, type, ttl, values: [address] }
-    })
     const effects = await Promise.all(
-      edits.map((edit) => writer.writeUnlessDone(host.domain, edit, context)),
+      addresses.map((address) => {
+        const rrset = { name: host.name, type: typeOf(address), values: [address], defaultTtl }
+        return writer.writeUnlessDone(host.domain, { kind: 'setRrset', ...rrset }, context)
+      }),
     )
     const isChanged = effects.some(({ added, removed }) => added.length + removed.length > 0)
     return `${isChanged ? 'good' : 'nochg'} ${addresses.join(',')}`

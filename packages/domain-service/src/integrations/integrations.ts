@@ -51,7 +51,7 @@ export async function registerIntegrations(app: App, dependencies: Dependencies)
   app.addHook('onClose', async () => challenges.close())
   await registerHttpreqRoutes(app, { challenges, domains, clock })
   await registerAcmeDnsRoutes(app, { challenges, domains, tokens, clock })
-  registerDyndns2Routes(app, { zones, writer, domains, clock })
+  registerDyndns2Routes(app, { writer, domains, clock })
   const only = config.externalDnsDomains
   await registerExternalDnsRoutes(app, { zones, writer, domains, clock, only })
   await registerRegistrarDoor(app, { ...dependencies, writer })

@@ -60,12 +60,32 @@ export class RetryingWriter {
    * @returns what it changed.
    * @throws {HttpError} 503 registrar_busy with Retry-After while the write goes on.
    */
-  async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
+  write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
+    const write = writeOf(edit, context)
+    return this.#inTime(context, (isLate) => this.#carryOut(domain, write, isLate))
+  }
+
+  /**
+   * As `write`, but without a call where a cached zone shows that nothing would change, so that clients may repeat
+   * themselves. A change that is still to come may undo it.
+   */
+  writeUnlessDone(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
+    const { zones } = this.#options
+    const write = writeOf(edit, context)
+    return this.#inTime(context, async (isLate) => {
+      const isChanging = await zones.hasPending(domain)
+      const found = await zones.read(domain, false).catch(() => undefined) // The write says why.
+      if (found && !isChanging && isDone(found.value, edit)) return nothing
+      return this.#carryOut(domain, write, isLate)
+    })
+  }
+
+  async #inTime(context: WriteContext, carryOut: (isLate: () => boolean) => Promise<Effect>) {
     const { clock } = this.#options
     const { maxWaitMs = 25_000, startedAt = clock.now() } = context
     const leftMs = Math.max(0, startedAt + maxWaitMs - clock.now())
     let isLate = false
-    const done = this.#carryOut(domain, writeOf(edit, context), () => isLate)
+    const done = carryOut(() => isLate)
     try {
       const effect = await Promise.race([done, delay(clock, leftMs)])
       if (effect) return effect
@@ -75,18 +95,6 @@ export class RetryingWriter {
     isLate = true
     done.catch(() => undefined) // The ledger has its outcome.
     throw registrarBusy(retryAfterSeconds)
-  }
-
-  /**
-   * As `write`, but without a call where a cached zone shows that nothing would change, so that clients may repeat
-   * themselves. A change that is still to come may undo it.
-   */
-  async writeUnlessDone(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
-    const { zones } = this.#options
-    const isChanging = await zones.hasPending(domain)
-    const found = await zones.read(domain, false).catch(() => undefined) // The write says why.
-    if (found && !isChanging && isDone(found.value, edit)) return nothing
-    return this.write(domain, edit, context)
   }
 
   async #carryOut(domain: Domain, write: ZoneWrite, isLate: () => boolean): Promise<Effect> {

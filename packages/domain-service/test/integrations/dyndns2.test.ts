@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { basic, createToken, send } from '../support/protocol-client.ts'
@@ -134,6 +134,33 @@ test('a CNAME at the name is dnserr', async () => {
   expect((await update(service, 'hostname=home.example.com&myip=192.0.2.9')).text).toBe('dnserr')
 })
 
+test('behind a proxy or a dual-stack socket, an IPv4 client without myip sets A', async () => {
+  await using service = await start({ domains, env: { TRUST_PROXY: '127.0.0.1' } })
+  const headers = {
+    ...basic(await createToken(service, limits)),
+    'x-forwarded-for': '::ffff:192.0.2.7',
+  }
+
+  const answer = await send(service, 'GET', '/nic/update?hostname=home.example.com', { headers })
+
+  expect(answer.text).toBe('good 192.0.2.7')
+})
+
+test('a client is answered within 25 s, however long the zone is read', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ domains, clock })
+  const token = await createToken(service, limits)
+  const command = 'namecheap.domains.dns.getHosts'
+  service.sandbox.fault({ kind: 'slow', ms: 3_600_000, command })
+
+  const updated = update(service, 'hostname=home.example.com&myip=192.0.2.9', token)
+  await vi.waitFor(() => expect(service.commands()).toContain('dns.gethosts'), { timeout: 90_000 })
+  await clock.advance(25_000)
+
+  expect((await updated).text).toBe('911')
+  service.sandbox.clearFaults()
+})
+
 test('a registrar that fails is 911', async () => {
   await using service = await start({ domains })
   const token = await createToken(service, limits)
@@ -146,12 +173,18 @@ test('a registrar that fails is 911', async () => {
 })
 
 test('the same host more than 30 times in 5 minutes is abuse', async () => {
-  await using service = await start({ domains })
+  const clock = new FakeClock()
+  await using service = await start({ domains, clock })
   const token = await createToken(service, limits)
   const query = 'hostname=home.example.com&myip=192.0.2.1'
   for (let n = 0; n < 30; n++) expect((await update(service, query, token)).text).toMatch(/^nochg/)
 
-  expect((await update(service, query, token)).text).toBe('abuse')
+  await clock.advance(299_000)
+  const still = await update(service, query, token)
+  await clock.advance(2_000)
+  const later = await update(service, query, token)
+
+  expect([still.text, later.text]).toEqual(['abuse', 'nochg 192.0.2.1'])
 })
 
 test('an address is not nochg while another one is on its way', async () => {

@@ -136,8 +136,12 @@ function replaceRecords(zone: Zone, { records, emailType, lines }: ReplaceEdit):
 function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
   const records = readValues(edit)
   const live = matchLive(records, zone)
-  const ttls = live.flatMap((row) => (row ? toRecord(row, zone.domain).ttl : []))
-  const lowestTtl = ttls.length > 0 ? Math.min(...ttls) : undefined
+  const kept =
+    edit.defaultTtl === undefined
+      ? live
+      : zone.rows.filter((row) => isMember(row, edit, zone.domain))
+  const ttls = kept.flatMap((row) => (row ? toRecord(row, zone.domain).ttl : []))
+  const lowestTtl = ttls.length > 0 ? Math.min(...ttls) : edit.defaultTtl
   const members = records.map((record, index): Candidate => {
     const pointer = () => `/values/${index}`
     const row = live[index]
