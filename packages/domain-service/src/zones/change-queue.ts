@@ -1,13 +1,18 @@
-import type { Clock, Logger, Timer } from '@domains-and-files/http'
+import { type Clock, HttpError, type Logger, type Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
+import { applyEdit } from '../dns/edits/apply-edit.ts'
+import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
+import type { Zone } from '../dns/record.ts'
 import { changeNotFound, changeNotQueued } from '../errors.ts'
-import type { Ledger, StoredChange } from '../ledger/ledger.ts'
+import type { ChangeRequest, Ledger, StoredChange } from '../ledger/ledger.ts'
 import { toChangeRequest, type ZoneWrite } from './zone-write.ts'
 
 interface Options {
   ledger: Ledger
   /** Carries out what is queued for a domain and can be carried out now. */
   carryOut: (domain: Domain) => Promise<void>
+  /** The zone as a write would find it now. */
+  readCurrent: (domain: Domain) => Promise<Zone>
   /** False while another process carries out the changes. */
   isActive?: (() => boolean) | undefined
   clock: Clock
@@ -32,16 +37,31 @@ export class ChangeQueue {
     this.#options = options
   }
 
-  /** Accepts a change; resolves once it is stored. */
+  /**
+   * Accepts a change; resolves once it is stored.
+   * @throws {HttpError} validation_failed for a list or an RRset that is faulty and that no live record excuses.
+   */
   async add(domain: Domain, write: ZoneWrite): Promise<StoredChange> {
     const { clock, ledger } = this.#options
     const request = toChangeRequest(domain, write, 'async')
+    await this.#demandValid(domain, request)
     const { change } = await ledger.accept(request)
     this.#debounce ??= clock.setTimer(() => {
       this.#debounce = undefined
       this.wake()
     }, debounceMs)
     return change
+  }
+
+  // Only a faulty request costs a read. A repeated one is answered as it was; without a zone the outcome says what is wrong.
+  async #demandValid(domain: Domain, request: ChangeRequest) {
+    const { ledger, readCurrent } = this.#options
+    const empty = { domain: domain.name, usesRegistrarDns: true, emailType: undefined, rows: [] }
+    if (!findFaults(empty, request.edit)) return
+    if ((await ledger.proposals.find(request)) !== undefined) return
+    const live = await readCurrent(domain).catch(() => undefined)
+    const faults = live && findFaults(live, request.edit)
+    if (faults) throw faults
   }
 
   /** @throws 404 for an unknown change, 409 for one that is not queued any more. */
@@ -101,4 +121,14 @@ export class ChangeQueue {
       this.wake()
     }, retryMs)
   }
+}
+
+function findFaults(zone: Zone, edit: ZoneEdit): HttpError | undefined {
+  if (!['replace', 'setRrset', 'removeRrset'].includes(edit.kind)) return undefined
+  try {
+    applyEdit(zone, edit)
+  } catch (error) {
+    if (error instanceof HttpError && error.code === 'validation_failed') return error
+  }
+  return undefined
 }

@@ -58,8 +58,8 @@ export class ZoneWriter {
     const check = (domain: Domain) => this.#queue.check(domain)
     this.#checks = new ZoneChecks({ ledger, clock, timeoutMs, log, check })
     const carryOut = (domain: Domain) => this.#queue.carryOut(domain)
-    this.changes = new ChangeQueue({ ledger, carryOut, clock, log, isActive })
     const readCurrent = (domain: Domain) => this.#readCurrent(domain)
+    this.changes = new ChangeQueue({ ledger, carryOut, readCurrent, clock, log, isActive })
     this.approvals = new Approvals({ ledger, readCurrent, onQueued: () => this.changes.wake() })
   }
 

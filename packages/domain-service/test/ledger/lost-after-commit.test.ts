@@ -18,13 +18,15 @@ test('what is stored is answered as stored, though the database is lost right af
   const { sql, losing } = lossyDatabase(openEmbedded())
   const ledger = new Ledger({ sql })
   const options = { ledger, clock: new FakeClock(), log: createLogger({ name, level: 'silent' }) }
+  const readCurrent = async () => zoneOf(row('www'))
   const approvals = new Approvals({
     ledger,
-    readCurrent: async () => zoneOf(row('www')),
+    readCurrent,
     onQueued: () => undefined,
   })
   const changes = new ChangeQueue({
     ...options,
+    readCurrent,
     carryOut: async () => undefined,
   })
 

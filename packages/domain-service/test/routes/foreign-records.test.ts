@@ -123,6 +123,7 @@ test.each<[number, string, string, unknown]>([
   [403, 'PATCH', '/hosts', { add: [{ name: 'www', type: 'TXT', address: 'x' }] }],
   [400, 'POST', '/hosts/A', { name: 'home', address: 'x' }],
   [400, 'PATCH', '/hosts', { add: [{ name: 'home', type: 'A', address: 'x' }] }],
+  [400, 'PUT', '/rrsets/home/A', { values: ['x'] }],
 ])('%i: nothing is queued by %s %s %j', async (status, method, path, body) => {
   await using service = await start({ domains: [{ name: 'example.com', hosts: [home] }] })
   const token = await createToken(service, { records })

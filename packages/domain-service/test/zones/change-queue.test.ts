@@ -133,6 +133,24 @@ test('a repeated request under one key is one change', async () => {
   expect(again).toBe(location)
 })
 
+test('a list is refused at once for a fault that no live record excuses', async () => {
+  const odd = { name: 'odd', type: 'A', address: 'no address' }
+  await using service = await start({ domains: [{ name: 'example.com', hosts: [odd] }] })
+  const put = (address: string) =>
+    service.call('PUT', pathOf('example.com'), {
+      body: { hosts: [{ ...odd, address }] },
+      headers: { ...prefer, 'idempotency-key': address },
+    })
+
+  const [excused, faulty] = [await put('no address'), await put('none')]
+  await service.sandbox.setZone('example.com', { hosts: [www] })
+  const repeated = await put('no address')
+
+  expect([excused.status, faulty.status, repeated.status]).toEqual([202, 400, 202])
+  expect(faulty.body.errors).toMatchObject([{ path: '/hosts/0/address' }])
+  expect(repeated.headers.get('location')).toBe(excused.headers.get('location'))
+})
+
 test('a dry run is answered at once', async () => {
   await using service = await start()
 
