@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { expect, test, vi } from 'vitest'
 import { leaseLost } from '../../src/errors.ts'
+import { CallFailed } from '../../src/registrar/call-failed.ts'
 import { RegistrarTransport } from '../../src/registrar/transport.ts'
 import { getHosts } from '../support/expected.ts'
 import { zoneAnswer } from '../support/responses.ts'
@@ -80,4 +81,24 @@ test('a call does not count as sent before the TLS handshake is done', async () 
   expect(onSend).not.toHaveBeenCalled()
   await transport.close()
   server.close()
+})
+
+test.each([
+  [10 * 1024 * 1024, 'read'],
+  [10 * 1024 * 1024 + 1, 'registrar_bad_answer'],
+])('an answer of %i bytes is %s', async (bytes, outcome) => {
+  await using registrar = await startRegistrar()
+  const transport = openTransport(registrar.url)
+
+  const called = transport
+    .call({}, getHosts, () => undefined)
+    .then(
+      () => 'read',
+      (error: unknown) => error instanceof CallFailed && error.code,
+    )
+  await expect.poll(() => registrar.waiting.length).toBe(1)
+  registrar.waiting.shift()?.end(zoneAnswer([]).padEnd(bytes))
+
+  expect(await called).toBe(outcome)
+  await transport.close()
 })
