@@ -91,6 +91,20 @@ test('a token limited to records reads and cancels its own asynchronous changes 
   ])
 })
 
+test('a queued change of records that a token limited to others may not write is refused at its turn', async () => {
+  await using service = await start({ domains })
+  const call = await createToken(service, { records })
+  const [theirs] = (await service.call('GET', hosts)).body.hosts ?? []
+
+  const { headers } = await call('DELETE', `${hosts}/${theirs?.id}`, undefined, {
+    prefer: 'respond-async',
+  })
+  const change = async () => (await call('GET', String(headers.get('location')))).body
+
+  await expect.poll(change).toMatchObject({ status: 'refused', problem: { status: 403 } })
+  expect(service.live()).toEqual(['www A 192.0.2.1 1800 10'])
+})
+
 test('with a role it reads every record, and still writes only its own', async () => {
   await using service = await start({ domains })
   const call = await createToken(service, { records, role: 'viewer' })
