@@ -35,6 +35,23 @@ describe.each(databases)('%s', (database) => {
     return catalog
   }
 
+  test('a manifest stores nothing where one of its contents went meanwhile', async () => {
+    const catalog = await open(['a'])
+    const change = catalog.replaceTree({
+      actor: { by: 'tester', token: null, requestId: '' },
+      directory: '',
+      source: { files: ['a', 'b'].map(toFile), areStored: true },
+      isMerge: true,
+      conditions: {},
+      version: undefined,
+      isDryRun: false,
+      maxFiles: 9,
+    })
+
+    await expect(change).rejects.toMatchObject({ status: 503 })
+    expect((await list(catalog, {})).paths).toEqual(['a'])
+  })
+
   test.each(sorts)(
     'pages by %s are the same in whatever order they are asked for',
     async (sort) => {

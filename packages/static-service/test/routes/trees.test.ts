@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
@@ -257,13 +258,29 @@ describe('PUT /api/trees/{prefix}', () => {
     ])
   })
 
-  test('mode=merge removes nothing; an empty archive removes all', async () => {
+  test('mode=merge removes nothing; an archive without entries removes all', async () => {
     await put('merge/', await tar(['a', '1'], ['b', '1']))
     const merged = await put('merge/', await tar(['b', '2'], ['c', '1']), { query: '?mode=merge' })
     expect(merged.body).toMatchObject({ files: 3, added: 1, replaced: 1, removed: 0 })
-    const emptied = await put('merge/', await tar())
-    expect(emptied.body).toMatchObject({ files: 0, removed: 3 })
-    expect((await get('merge/')).status).toBe(404)
+    for (const empty of [await tar(), await zip()]) {
+      await put('merge/', await tar(['a', '1']), { query: '?mode=merge' })
+      expect((await put('merge/', empty)).body).toMatchObject({ files: 0 })
+      expect((await get('merge/')).status).toBe(404)
+    }
+  })
+
+  test('a directory of more files than a tree may have can be merged into, but neither replaced nor copied', async () => {
+    const names = Array.from({ length: 20 }, (_, n) => `f${n}`)
+    await put('many/', await tar(...names.map((name): Member => [name, ''])))
+    const merge = { query: '?mode=merge' }
+    const answers = [
+      await put('many/', await tar(['one more', '']), merge),
+      await put('many/', await tar(['another', '']), merge),
+      await put('many/', await tar(['alone', ''])),
+      await put('copy/', { from: 'many/' }),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 413, 413])
+    expect(Object.keys(await namesOf('many/'))).toHaveLength(22)
   })
 
   test('a dry run changes nothing', async () => {
@@ -476,6 +493,13 @@ describe('PUT /api/trees/{prefix}', () => {
         '"s"',
       ],
       ['an absolute name', named('/etc/passwd'), 400, 'invalid_archive', '"/etc/passwd"'],
+      [
+        'an absolute name of a directory',
+        () => tar(['/etc/', '', { type: 'directory' }]),
+        400,
+        'invalid_archive',
+        '"/etc/"',
+      ],
       ['..', named('x/../../y'), 400, 'invalid_archive', '"x/../../y"'],
       [
         '.. of a directory',
@@ -534,6 +558,12 @@ describe('PUT /api/trees/{prefix}', () => {
       [
         'a tar that is cut between files',
         async () => block(await two(), 1536),
+        400,
+        'invalid_archive',
+      ],
+      [
+        'a tar that is cut after a long name',
+        async () => block(await tar(['a', 'A'.repeat(600)], ['b'.repeat(150), 'B']), 2560),
         400,
         'invalid_archive',
       ],
@@ -617,6 +647,12 @@ describe('PUT /api/trees/{prefix}', () => {
         'tree_too_large',
       ],
       [
+        'a large zip of what is skipped',
+        () => zip(['._x', randomBytes(3_000_000).toString('latin1')]),
+        413,
+        'tree_too_large',
+      ],
+      [
         'a file that is too large',
         () => tar(['big', Buffer.alloc(300_001)]),
         413,
@@ -657,6 +693,8 @@ describe('PUT /api/trees/{prefix}', () => {
       const encoded = { headers: { 'content-encoding': 'gzip' } }
       expect((await put('refused/', gzipSync(body), encoded)).status).toBe(415)
       expect((await put('refused', body)).body.code).toBe('invalid_path')
+      const digest = { 'content-digest': `sha-256=:${'A'.repeat(43)}=:` }
+      expect((await put('refused/', body, { headers: digest })).body.code).toBe('digest_mismatch')
       expect((await put('refused/', body, { user: 'viewer' })).status).toBe(403)
       await service.put('a-file', '1')
       expect((await put('a-file/', body)).body.code).toBe('path_conflict')

@@ -369,6 +369,22 @@ test('a form that its length proves to be too large is refused before it is sent
 })
 
 test.each([
+  ['a', 'if-none-match: *\r\n', 'precondition_failed'],
+  ['a', 'if-match: "other"\r\n', 'precondition_failed'],
+  ['a/b', '', 'path_conflict'],
+])('a form to %s with %j is refused before its file is sent: %s', async (to, fields, code) => {
+  await using service = await emptyService()
+  await service.put('a', 'as it was')
+  const whole = writeForm([path(to), file('x'.repeat(100_000))]).toString()
+  const socket = await service.begin(whole.slice(0, 1000), whole.length, fields)
+
+  const [answer] = await once(socket, 'data')
+
+  expect(String(answer)).toContain(`"code":"${code}"`)
+  socket.destroy()
+})
+
+test.each([
   ['the root of a directory', 'a/b', 'a'],
   ['a file as a directory', 'a', 'a/b'],
   ['a file as a directory further up', 'a', 'a/b/c/d'],

@@ -112,8 +112,8 @@ export interface Service extends AsyncDisposable {
   send: (to: string, parts: Part[], options?: Call) => Promise<Answer>
   /** Stores one file under a whole path. */
   put: (path: string, content?: string | Buffer, options?: Call) => Promise<Answer>
-  /** Begins an upload of which only this text is sent, and hands over the socket. */
-  begin: (body: string, announced: number) => Promise<Socket>
+  /** Begins an upload of which only this text is sent, and hands over the socket. `fields`: of its header, with their ends. */
+  begin: (body: string, announced: number, fields?: string) => Promise<Socket>
   tokenOf: (user: string) => Promise<string>
   /** All stored contents and compressed forms, in files and rows, and what lies in `tmp`. */
   storedContents: () => Promise<string[]>
@@ -204,12 +204,12 @@ export async function start(options: Options = {}): Promise<Service> {
         ],
         options,
       ),
-    begin: async (body, announced) => {
+    begin: async (body, announced, fields = '') => {
       const socket = connect(port, '127.0.0.1')
       const { authorization } = await bearer('admin')
       socket.write(
         `POST /api/files/upload HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\n` +
-          `content-type: multipart/form-data; boundary=${boundary}\r\ncontent-length: ${announced}\r\n\r\n${body}`,
+          `content-type: multipart/form-data; boundary=${boundary}\r\ncontent-length: ${announced}\r\n${fields}\r\n${body}`,
       )
       return socket
     },

@@ -79,11 +79,14 @@ describe.each(databases)('%s', (database) => {
   test.each([
     ['onto a file', { to: 'taken', overwrite: false }, 'path_conflict'],
     ['below a file', { to: 'file/x', overwrite: true }, 'path_conflict'],
+    ['of a directory onto a file', { to: 'above', overwrite: true }, 'path_conflict'],
+    ['of a file onto a directory', { to: 'full', overwrite: true }, 'path_conflict'],
     ['into itself', { to: 'd/x', overwrite: true }, 'path_conflict'],
     ['to a reserved name', { to: 'tree', overwrite: true }, 'reserved_path'],
     ['to names that are too long', { to: 'x'.repeat(256), overwrite: true }, 'invalid_path'],
   ])('a large move %s is refused before anything moves', async (_what, move, code) => {
-    const paths = [...numbered(30, 'd'), 'file', 'taken/025']
+    const targets = ['file', 'full/025/x', 'taken/025']
+    const paths = ['above/999', ...numbered(30, 'd'), 'd/999/x', ...targets]
     const catalog = await open(...paths)
 
     expect(await codeOf(catalog.moveDirectory({ from: 'd', ...move }))).toBe(code)
@@ -146,6 +149,19 @@ describe.each(databases)('%s', (database) => {
     const read = await catalog.reads.change({ id: removal?.id ?? 0, page: 1, pageSize: 100 })
     expect(read?.files.map(({ path }) => path)).toEqual(numbered(50, 'd'))
     expect(removal?.paths).toEqual(numbered(8, 'd'))
+  })
+
+  test('a request that is done in slices is reverted as a whole, and not before its end', async () => {
+    const history = { keepDays: 30, keepVersions: 0, entryDays: 0 }
+    const catalog = await openCatalog(database, { limits, history })
+    await putPaths(catalog, numbered(50, 'd'))
+    const early = afterNextCommit(catalog, () => codeOf(catalog.revert(2, false)))
+
+    await catalog.removeBelow('d')
+
+    expect([await early, await pathsIn(catalog)]).toEqual(['revert_conflict', []])
+    expect(await catalog.revert(2, false)).toMatchObject({ action: 'revert', added: 50 })
+    expect(await pathsIn(catalog)).toEqual(numbered(50, 'd'))
   })
 
   test('names of any character are deleted with their directory', async () => {

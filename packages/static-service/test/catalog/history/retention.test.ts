@@ -151,19 +151,26 @@ describe.each(databases)('%s', (database) => {
     expect(await sizes()).toEqual([4, 0])
   })
 
-  test('entries of changes go after HISTORY_DAYS', async () => {
-    const { catalog, sql: beside, put } = await open({ keepDays: 0, entryDays: 5 })
-    await put('one')
-    await put('two')
-    await beside.run(sql`update ${name('changes')} set at = ${longAgo} where id = 1`)
-    await record(catalog, '1')
+  test.each([
+    [0, [3]],
+    [30, [3, 2]],
+  ])(
+    'entries of changes go after HISTORY_DAYS, and after the past of %i days',
+    async (keepDays, left) => {
+      const { catalog, sql: beside, put } = await open({ keepDays, entryDays: 5 })
+      for (const content of ['one', 'two', 'three']) await put(content)
+      const tenDaysAgo = new Date(Date.now() - 864_000_000).toISOString()
+      await beside.run(sql`update ${name('changes')} set at = ${tenDaysAgo} where id = 2`)
+      await beside.run(sql`update ${name('changes')} set at = ${longAgo} where id = 1`)
+      await record(catalog, '1')
 
-    const ids = async () => {
-      const query = { prefix: '', page: 1, pageSize: 9 }
-      return (await catalog.reads.changes(query)).changes.map(({ id }) => id)
-    }
-    await expect.poll(ids).toEqual([2])
-    const states = await catalog.reads.states({ path: 'a', page: 1, pageSize: 9 })
-    expect(states.states.map(({ change }) => change)).toEqual([2])
-  })
+      const ids = async () => {
+        const query = { prefix: '', page: 1, pageSize: 9 }
+        return (await catalog.reads.changes(query)).changes.map(({ id }) => id)
+      }
+      await expect.poll(ids).toEqual(left)
+      const states = await catalog.reads.states({ path: 'a', page: 1, pageSize: 9 })
+      expect(states.states.map(({ change }) => change)).toEqual(left)
+    },
+  )
 })
