@@ -27,7 +27,9 @@ const untilDone = (service: Service, headers: Headers) =>
 test('a write that prefers not to wait is answered 202, carried out, and told at its address', async () => {
   await using service = await start()
 
-  const { status, headers, body } = await addLater(service)
+  const { status, headers, body } = await addLater(service, 'example.com', 'new', {
+    prefer: 'handling=lenient, Respond-Async; wait=10',
+  })
   const location = headers.get('location')
 
   expect([status, headers.get('preference-applied'), body.status]).toEqual([
