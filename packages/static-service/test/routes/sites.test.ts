@@ -128,22 +128,27 @@ test('a date says nothing about a path where another file may answer later', asy
   expect((await service.ask('/static/site/guide', known)).status).toBe(304)
 })
 
-test('each directory directly below one named with * is a site; a file beside them is in none', async () => {
+test('each directory directly below one named with * is a site; no other file is in one', async () => {
   await using service = await start({ env: { STATIC_SITES: 'previews/*' } })
-  for (const path of ['previews/pr-1/index.html', 'previews/pr-1/404.html', 'previews/x.html'])
+  for (const path of [
+    'previews/pr-1/index.html',
+    'previews/pr-1/404.html',
+    'previews/x.html',
+    'x/x.html',
+  ])
     await service.put(path, `<h1>${path}`)
 
   const index = await get(service, 'previews/pr-1/')
   const missing = await get(service, 'previews/pr-1/none')
   const redirected = await get(service, 'previews/pr-1')
-  const beside = await get(service, 'previews/x.html')
+  const others = [await get(service, 'previews/x.html'), await get(service, 'x/x.html')]
   const parent = await get(service, 'previews/')
 
   expect(index.bytes.toString()).toBe('<h1>previews/pr-1/index.html')
   expect(index.headers['content-security-policy']).toMatch(/^default-src 'self'/)
   expect([missing.status, missing.bytes.toString()]).toEqual([404, '<h1>previews/pr-1/404.html'])
   expect(redirected.headers.location).toBe('./pr-1/')
-  expect(beside.headers['content-security-policy']).toMatch(/^sandbox/)
+  for (const { headers } of others) expect(headers['content-security-policy']).toMatch(/^sandbox/)
   expect([parent.status, parent.body.code]).toEqual([404, 'file_not_found'])
 })
 

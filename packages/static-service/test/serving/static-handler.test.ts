@@ -38,6 +38,12 @@ const cases: [what: string, request: Case, status: number, body: string | undefi
   ['HEAD of a large file', { target: '/static/large.bin', method: 'HEAD' }, 200, ''],
   ['a part', { headers: { Range: 'bytes=4-8' } }, 206, 'quick'],
   [
+    'a part for a client that takes the compressed form',
+    { headers: { Range: 'bytes=4-8', 'Accept-Encoding': 'br' } },
+    206,
+    'quick',
+  ],
+  [
     'a part of a large file',
     { target: '/static/large.bin', headers: { Range: 'bytes=-3' } },
     206,
