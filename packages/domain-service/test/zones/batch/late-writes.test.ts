@@ -77,6 +77,23 @@ test('the next write builds on the repaired zone', async () => {
   expect(await reasonsOf(service)).toEqual(inHistory('admin', 'late_write', 'admin', 'admin'))
 })
 
+test.each([
+  [580, ['first', 'second', 'third', 'www']],
+  [620, ['first', 'third', 'www']],
+])(
+  'a late write is expected for ten minutes: after %i s the zone is %j',
+  async (seconds, names) => {
+    const { service, clock } = await startWithLateWrite()
+    await using _service = service
+    await clock.advance(seconds * 1_000)
+    await service.sandbox.runLate()
+
+    const third = await driveClock(clock, service, add(service, 'third'))
+
+    expect([third.status, namesOf(service)]).toEqual([201, names])
+  },
+)
+
 test('a batch of dry runs repairs nothing', async () => {
   const { service, clock } = await startWithLateWrite()
   await using _service = service
