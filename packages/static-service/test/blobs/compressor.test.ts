@@ -62,3 +62,20 @@ test('files that could not be compressed on a full disk are compressed once ther
   await compressor.close()
   await store.close()
 })
+
+test('text of 1 KiB or more has compressed forms, shorter text has none', async () => {
+  await using contents = await openS3Contents()
+  const { store } = contents
+  const compressor = new Compressor({ store, log: createLogger({ name: 'test', level: 'silent' }) })
+  const forms: number[] = []
+
+  for (const size of [1023, 1024]) {
+    const digest = await contents.add('x'.repeat(size))
+    compressor.enqueue({ digest, size, contentType: 'text/css' })
+    await compressor.idle()
+    forms.push((await store.forms(digest)).length)
+  }
+
+  expect(forms).toEqual([0, 3])
+  await compressor.close()
+})
