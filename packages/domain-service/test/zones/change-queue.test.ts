@@ -122,6 +122,24 @@ test('a queued change can be cancelled, and is never sent; a done one cannot', a
   expect(service.commands()).not.toContain('dns.sethosts')
 })
 
+test('a change that is cancelled while its batch reads the zone is never sent', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  service.sandbox.fault({ kind: 'reset', times: 0 })
+  const { headers } = await addLater(service)
+  const { calls } = service.sandbox
+  const isRead = expect.poll(() => calls.length, { interval: 5 }).toBeGreaterThan(0)
+  await driveClock(clock, service, isRead)
+
+  const { status } = await service.call('DELETE', headers.get('location') ?? '')
+  service.sandbox.clearFaults()
+  const next = await addLater(service, 'example.com', 'next')
+  await driveClock(clock, service, untilDone(service, next.headers))
+
+  expect(status).toBe(200)
+  expect(service.live().map((row) => row.split(' ')[0])).toEqual(['next', 'www'])
+})
+
 test('a repeated request under one key is one change', async () => {
   await using service = await start()
   const key = { 'idempotency-key': 'key' }
