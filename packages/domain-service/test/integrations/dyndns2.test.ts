@@ -124,6 +124,19 @@ test.each([[{}], [basic('wrong')], [basic('ds_wrong')]])(
   },
 )
 
+test.each([
+  ['a domain that the token may not see', { domains: ['example.net'] }, 'nohost'],
+  ['a family that it may not write', { records: [{ name: 'home', types: ['A'] }] }, '!yours'],
+])('%s: nothing is written', async (_name, limited, text) => {
+  await using service = await start({ domains })
+  const token = await createToken(service, { role: 'editor', ...limited })
+
+  const query = 'hostname=home.example.com&myip=192.0.2.9,2001:db8::1'
+
+  expect((await update(service, query, token)).text).toBe(text)
+  expect(service.live()).toEqual(['home A 192.0.2.1 120 10'])
+})
+
 test('a CNAME at the name is dnserr', async () => {
   await using service = await start({
     domains: [

@@ -65,6 +65,22 @@ test('EXTERNAL_DNS_DOMAINS limits the domains', async () => {
   expect(outside.status).toBe(400)
 })
 
+test('EXTERNAL_DNS_DOMAINS shows a token no domain that it may not see', async () => {
+  const env = { EXTERNAL_DNS_DOMAINS: 'example.com,example.net' }
+  await using service = await start({ domains, env })
+  const token = await createToken(service, { role: 'editor', domains: ['example.net'] })
+  const create = [endpoint('a.example.com', 'A', ['192.0.2.9'])]
+
+  const domainsOf = await call(service, 'GET', '', { token })
+  const records = await call(service, 'GET', '/records', { token })
+  const outside = await call(service, 'POST', '/records', { token, body: { create } })
+
+  expect(JSON.parse(domainsOf.text).include).toEqual(['example.net'])
+  expect(JSON.parse(records.text)).toEqual([])
+  expect(outside.status).toBe(400)
+  expect(service.commands()).not.toContain('dns.sethosts')
+})
+
 test('records are the endpoints of the types that external-dns knows', async () => {
   await using service = await start({ domains })
 

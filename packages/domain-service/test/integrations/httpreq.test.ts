@@ -127,6 +127,20 @@ test('a refusal of a name that is no challenge says what would allow it', async 
 test.each([
   ['a name that is no challenge', {}, { fqdn: 'www.example.com.', value: 'v' }, 403, 'forbidden'],
   [
+    'a name that only begins like a challenge',
+    {},
+    { fqdn: '_acme-challenges.example.com.', value: 'v' },
+    403,
+    'forbidden',
+  ],
+  [
+    'a domain that the token may not see',
+    { domains: ['example.net'] },
+    { fqdn, value: 'v' },
+    404,
+    'domain_not_found',
+  ],
+  [
     'a name outside of the records',
     limits,
     { fqdn: '_acme-challenge.www.example.com.', value: 'v' },
