@@ -4,13 +4,16 @@ import {
   type DataPlaces,
   name,
   type PrivateFiles,
+  type Row,
   readPrivateFiles,
   readTables,
+  type Sql,
   SqliteSql,
   type SqlTable,
   type SqlTransaction,
   sql,
   type Table,
+  writeRows,
 } from '@domains-and-files/persistence'
 import { authFileName } from './open-auth.ts'
 import { UserList } from './users/user.ts'
@@ -30,13 +33,6 @@ const accountTables: SqlTable[] = [
 const users = name('users')
 const usersFileName = 'users.json'
 
-/** Whether rows of a backup belong into the file that `openAuthFile` opens. */
-export const isAuthTable = (table: string): boolean =>
-  accountTables.some(({ name: own }) => own === table)
-
-/** Whether rows of an earlier backup are left out: sessions that ended then. */
-export const isDroppedTable = (table: string): boolean => table === 'ended_sessions'
-
 /** Reads the users, API tokens, sessions, the secret and these `others` beside the tokens of a data directory. */
 export async function readAuthFolder<T>(
   places: DataPlaces,
@@ -46,17 +42,15 @@ export async function readAuthFolder<T>(
   const files = await readPrivateFiles(places)
   const file = join(places.dataDir, authFileName)
   if (!existsSync(file)) return work({ tables: [], files })
+  await using stack = new AsyncDisposableStack()
   const database = new SqliteSql({ file, isReadOnly: true })
-  try {
-    return await database.snapshot(async (snapshot) => {
-      const stored = await snapshot.all<{ name: string }>(sql`select name from sqlite_schema`)
-      const isStored = (table: SqlTable) => stored.some((each) => each.name === table.name)
-      const tables = [...accountTables, ...others].filter(isStored)
-      return work({ tables: readTables(snapshot, tables), files })
-    })
-  } finally {
-    await database.close()
-  }
+  stack.defer(() => database.close())
+  return await database.snapshot(async (snapshot) => {
+    const stored = await snapshot.all<{ name: string }>(sql`select name from sqlite_schema`)
+    const isStored = (table: SqlTable) => stored.some((each) => each.name === table.name)
+    const tables = [...accountTables, ...others].filter(isStored)
+    return work({ tables: readTables(snapshot, tables), files })
+  })
 }
 
 /** Reads users, API tokens and sessions in PostgreSQL: the users as the file in which a data directory has them. */
@@ -71,6 +65,18 @@ export async function readAuthSchema(
   const text = `${JSON.stringify({ users: list }, null, 2)}\n`
   const tables = readTables(snapshot, [...accountTables, ...others])
   return { tables, files: { [usersFileName]: text } }
+}
+
+/** Restores rows that one of these has read, and returns true; false for rows of all other tables. */
+export async function writeAuthRows(
+  database: Sql,
+  { table, rows }: { table: string; rows: Row[] },
+  others: SqlTable[],
+): Promise<boolean> {
+  if (table === 'ended_sessions') return true // In backups of earlier versions: sessions that ended then.
+  const isOwn = [...accountTables, ...others].some(({ name: own }) => own === table)
+  if (isOwn) await writeRows(database, table, rows)
+  return isOwn
 }
 
 /** Stores the users of such a file in PostgreSQL. */

@@ -1,12 +1,6 @@
 export { callerOf } from './access-control.ts'
 export type { ApiTokens } from './api-tokens/api-tokens.ts'
-export {
-  importUsers,
-  isAuthTable,
-  isDroppedTable,
-  readAuthFolder,
-  readAuthSchema,
-} from './auth-backup.ts'
+export { importUsers, readAuthFolder, readAuthSchema, writeAuthRows } from './auth-backup.ts'
 export {
   Domains,
   Folders,

@@ -12,7 +12,7 @@ export type {
   Row,
   Table,
 } from './backup/archive.ts'
-export { readPrivateFiles } from './backup/archive.ts'
+export { allEnded, readPrivateFiles } from './backup/archive.ts'
 export { Progress } from './backup/progress.ts'
 export { insertRows, readTables, type SqlTable, writeRows } from './backup/sql-tables.ts'
 export { readBackupTimes, runDataCommand } from './backup-commands.ts'

@@ -1,34 +1,121 @@
-import { runDataCommand } from '@domains-and-files/persistence'
-import { readStoreConfig } from '../config.ts'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import {
-  openDatabaseSource,
-  openDatabaseTarget,
-  openFolderSource,
-  openFolderTarget,
-} from './archive.ts'
+  authMigrations,
+  importUsers,
+  openAuthFile,
+  readAuthFolder,
+  readAuthSchema,
+  writeAuthRows,
+} from '@domains-and-files/auth'
+import { eventTables, webhookMigrations, webhookTables } from '@domains-and-files/events'
+import {
+  DataDirError,
+  Postgres,
+  type RestoreTarget,
+  type Row,
+  readTables,
+  runDataCommand,
+  type Sql,
+  SqliteSql,
+  type SqlTable,
+  writeRows,
+} from '@domains-and-files/persistence'
+import { readStoreConfig } from '../config.ts'
+import { databaseName, migrations, schema } from '../ledger/schema.ts'
 
-const { DATABASE_URL, DATABASE_URL_FILE, DATA_DIR, USERS_FILE } = process.env
-const places = {
-  dataDir: DATA_DIR || 'data/domain-service',
-  usersFile: USERS_FILE || undefined,
+/** Parents first. Leases, the shared budget and what replicas know of each other are not backed up. */
+const tables: SqlTable[] = [
+  { name: 'zones', key: ['digest'] },
+  { name: 'sends', key: ['id'], identity: 'id' },
+  { name: 'changes', key: ['id'], identity: 'id' },
+  { name: 'acme_challenges', key: ['id'], identity: 'id' },
+  { name: 'domain_list_passes', key: ['id'], identity: 'id' },
+  { name: 'domain_list_pages', key: ['pass', 'page'] },
+  { name: 'calls', key: ['id'], identity: 'id' },
+  ...eventTables,
+]
+
+/** Rows that a restore changes. */
+const restored: Record<string, (row: Row) => Row> = {
+  // It may have been carried out after the backup was made: an admin decides.
+  changes: (row) => {
+    const isPending = row.status === 'queued' || row.status === 'sending'
+    return isPending ? { ...row, is_held: 1 } : row
+  },
+  // A late write would be repaired with a zone that is as old as the backup.
+  sends: (row) => ({ ...row, unanswered: 0 }),
 }
-const isInDatabase = Boolean(DATABASE_URL || DATABASE_URL_FILE)
+
+/** `tokens` holds the API tokens: the same database, or a file beside it. */
+const targetOf = (database: Sql, tokens: Sql, opened: AsyncDisposableStack): RestoreTarget => ({
+  async write(table, rows) {
+    if (await writeAuthRows(tokens, { table, rows }, webhookTables)) return
+    // Backups of earlier versions have a copy of the last domain list.
+    if (table === 'listed_domains') return
+    await writeRows(database, table, rows.map(restored[table] ?? ((row) => row)))
+  },
+  [Symbol.asyncDispose]: () => opened.disposeAsync(),
+})
+
+function openPostgres(): Promise<Postgres> {
+  const { database } = readStoreConfig(process.env)
+  if (!database) throw new Error('DATABASE_URL is not set')
+  const all = { ...authMigrations, ...migrations, ...webhookMigrations }
+  return Postgres.openForRestore({ ...database, schema, migrations: all })
+}
 
 process.exitCode = await runDataCommand(
   {
     name: 'domain-service',
-    ...places,
     folders: [],
-    openSource: () =>
-      isInDatabase ? openDatabaseSource(readDatabase()) : openFolderSource(places),
-    openFolder: openFolderTarget,
-    openDatabase: isInDatabase ? () => openDatabaseTarget(readDatabase()) : undefined,
+    async openFolderSource(places) {
+      const file = join(places.dataDir, databaseName)
+      if (!existsSync(file))
+        throw new DataDirError(`There is nothing of the domain-service in ${places.dataDir}.`)
+      const database = new SqliteSql({ file, isReadOnly: true })
+      return {
+        read: ({ rows }) =>
+          database.snapshot((snapshot) =>
+            readAuthFolder(
+              places,
+              (auth) => rows([...readTables(snapshot, tables), ...auth.tables], auth.files),
+              webhookTables,
+            ),
+          ),
+        [Symbol.asyncDispose]: () => database.close(),
+      }
+    },
+    async openFolder(folder) {
+      const opened = new AsyncDisposableStack()
+      const database = new SqliteSql({ file: join(folder, databaseName), migrations })
+      opened.defer(() => database.close())
+      const tokens = openAuthFile(folder, webhookMigrations)
+      opened.defer(() => tokens.close())
+      return targetOf(database, tokens, opened)
+    },
+    async openDatabaseSource() {
+      const database = await openPostgres()
+      return {
+        read: ({ rows }) =>
+          database.snapshot(async (snapshot) => {
+            const auth = await readAuthSchema(snapshot, webhookTables)
+            await rows([...readTables(snapshot, tables), ...auth.tables], auth.files)
+          }),
+        [Symbol.asyncDispose]: () => database.close(),
+      }
+    },
+    async openDatabase() {
+      const opened = new AsyncDisposableStack()
+      const database = await openPostgres()
+      opened.defer(() => database.close())
+      return {
+        ...targetOf(database, database, opened),
+        database,
+        tables: [...[...tables, ...webhookTables].map(({ name }) => name), 'users', 'api_tokens'],
+        writeFiles: importUsers,
+      }
+    },
   },
   process.argv.slice(2),
 )
-
-function readDatabase() {
-  const { database } = readStoreConfig(process.env)
-  if (!database) throw new Error('DATABASE_URL is not set')
-  return database
-}

@@ -54,8 +54,8 @@ export async function readPrivateFiles({ dataDir, usersFile }: DataPlaces): Prom
 
 export interface DataPlaces {
   dataDir: string
-  /** The users file, if it is not in the data directory. */
-  usersFile: string | undefined
+  /** The users file, if it is not in the data directory. A restore leaves one that is there. */
+  usersFile?: string | undefined
 }
 
 export interface BackupWork {
@@ -95,13 +95,8 @@ export interface DatabaseTarget extends RestoreTarget {
 }
 
 /** A service, to the commands. */
-export interface ArchivedService {
+export interface ArchivedService extends DataPlaces {
   name: string
-  dataDir: string
-  /** Where a restore puts the users file, unless one is there, if not in `dataDir`. */
-  usersFile?: string | undefined
-  /** Folders in `dataDir` that are the service's own: no backup may lie there. */
-  folders: string[]
   /** @throws {DataDirError} where there is nothing to back up. */
   openSource: () => Promise<BackupSource>
   /** Opens empty stores in a folder, for the embedded form. */
@@ -110,6 +105,12 @@ export interface ArchivedService {
   openDatabase?: (() => Promise<DatabaseTarget>) | undefined
 }
 
-function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+/** The results, once all have ended. @throws the first error. */
+export async function allEnded<T>(tasks: Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(tasks)
+  return Promise.all(tasks)
+}
+
+export function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }

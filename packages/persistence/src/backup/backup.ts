@@ -1,21 +1,14 @@
 import { hash } from 'node:crypto'
 import { DataDirError, unreadable } from '../errors.ts'
-import type { BackupSource, BlobRef, ReadableBlob } from './archive.ts'
-import type { Progress } from './progress.ts'
-import { maxSmallBytes, type Repository } from './repository.ts'
-import { type Snapshot, SnapshotWriter } from './snapshot.ts'
-import { DamageList, findFault } from './verify.ts'
+import { allEnded, type BackupSource, type BlobRef, type ReadableBlob } from './archive.ts'
+import { maxSmallBytes, type SmallBlob } from './repository.ts'
+import { Snapshot } from './snapshot.ts'
+import { DamageList, findFault, type Job } from './verify.ts'
 
-export interface BackupJob {
+/** With `verify` each byte is read again in the repository. Damaged blobs are left behind with `skipDamaged`. */
+export interface BackupJob extends Job {
   service: string
   source: BackupSource
-  repository: Repository
-  /** Whether every byte is read again in the repository; else only sizes are compared. */
-  verify: boolean
-  /** Whether damaged blobs are named and left behind; else they fail the backup. */
-  skipDamaged: boolean
-  signal: AbortSignal
-  progress: Progress
 }
 
 export interface BackupResult {
@@ -31,108 +24,83 @@ export interface BackupResult {
 export async function backUp(job: BackupJob): Promise<BackupResult> {
   const { service, source, repository, signal, progress, skipDamaged } = job
   const damages = new DamageList()
-  const writer = await SnapshotWriter.create(repository.folder)
+  const begun = await Snapshot.begin(repository.folder, service)
   const blobs = { count: 0, bytes: 0 }
   await source.read({
     async rows(tables, files) {
-      for (const table of tables) await writer.addTable(table, signal, progress.rows)
-      await writer.addFiles(files)
+      for (const table of tables) await begun.addTable(table, signal, progress.rows)
+      await begun.addFiles(files)
     },
     async blobs(open) {
-      for await (const refs of writer.read().blobs()) addTo(blobs, refs)
+      for await (const refs of begun.blobs()) {
+        blobs.count += refs.length
+        for (const { size } of refs) blobs.bytes += size
+      }
       progress.begin('copied', blobs)
-      const copy = new BlobCopy(job, open, damages)
-      for await (const refs of writer.read().blobs()) await copy.copy(refs)
+      for await (const refs of begun.blobs()) await copyLacking({ job, open, damages }, refs)
     },
   })
-  if (!skipDamaged) await damages.refuse(writer.read())
-  const snapshot = await writer.finish({ service, blobs, damaged: damages.all })
+  if (!skipDamaged) await damages.refuse(begun)
+  const snapshot = await begun.finish({ blobs, damaged: damages.all })
   return { snapshot, damages }
 }
 
-function addTo(sum: { count: number; bytes: number }, refs: BlobRef[]) {
-  sum.count += refs.length
-  for (const { size } of refs) sum.bytes += size
+interface Copying {
+  job: BackupJob
+  open: (digest: string) => Promise<ReadableBlob | undefined>
+  damages: DamageList
 }
 
-type OpenBlob = (digest: string) => Promise<ReadableBlob | undefined>
-
-class BlobCopy {
-  readonly #job: BackupJob
-  readonly #open: OpenBlob
-  readonly #damages: DamageList
-
-  constructor(job: BackupJob, open: OpenBlob, damages: DamageList) {
-    this.#job = job
-    this.#open = open
-    this.#damages = damages
+/** Copies those that the repository lacks. */
+async function copyLacking(copying: Copying, refs: BlobRef[]): Promise<void> {
+  const { repository, verify, signal, progress } = copying.job
+  const copied: BlobRef[] = []
+  const small: SmallBlob[] = []
+  for (let at = 0; at < refs.length; at += concurrentCopies) {
+    signal.throwIfAborted()
+    const group = refs.slice(at, at + concurrentCopies)
+    await allEnded(
+      group.map(async (ref) => {
+        if ((await findFault(repository, ref, verify)) === undefined) return
+        copied.push(ref)
+        const found = await copyOne(copying, ref)
+        if (typeof found === 'object') small.push(found)
+        else if (found) copying.damages.add({ digest: ref.digest, fault: found })
+      }),
+    )
+    for (const ref of group) progress.blob(ref)
   }
-
-  /** Copies those that the repository lacks. */
-  async copy(refs: BlobRef[]): Promise<void> {
-    const { repository, verify, signal, progress } = this.#job
-    const small: SmallBlob[] = []
-    for (let at = 0; at < refs.length; at += concurrentCopies) {
-      signal.throwIfAborted()
-      const group = refs.slice(at, at + concurrentCopies)
-      // All have ended when it throws.
-      const ends = await Promise.allSettled(group.map((ref) => this.#copyOne(ref)))
-      const failed = ends.find((end) => end.status === 'rejected')
-      if (failed) throw failed.reason
-      small.push(...ends.flatMap((end) => (end.status === 'fulfilled' && end.value) || []))
-      for (const ref of group) progress.blob(ref)
-    }
-    repository.addSmall(small) // With one flush.
-    if (!verify) return
-    for (const ref of refs) if (!this.#damages.has(ref.digest)) await this.#verify(ref)
+  repository.addSmall(small) // With one flush.
+  for (const ref of verify ? copied : []) {
+    const fault = await findFault(repository, ref, true)
+    if (fault) copying.damages.add({ digest: ref.digest, fault })
   }
+}
 
-  /** Returns a small blob, to be stored together with others. */
-  async #copyOne(ref: BlobRef): Promise<SmallBlob | undefined> {
-    const { repository, verify } = this.#job
-    if ((await findFault(repository, ref, verify)) === undefined) return undefined
-    try {
-      const found = await this.#transfer(ref)
-      if (typeof found === 'object') return found
-      if (found) this.#damages.add({ digest: ref.digest, fault: found })
-    } catch (error) {
-      if (!(error instanceof UnreadableBlob)) throw error
-      this.#damages.add({ digest: ref.digest, fault: unreadable(error.cause) })
-    }
+/** Stores a large blob, and returns a small one, to be stored together with others. A text is what is wrong with it. */
+async function copyOne(
+  { job: { repository, signal }, open }: Copying,
+  ref: BlobRef,
+): Promise<string | SmallBlob | undefined> {
+  const { digest, size } = ref
+  let fault: string | undefined
+  const noteFault = (error: unknown): undefined => {
+    // It concerns all blobs, such as a store that does not answer.
+    if (error instanceof DataDirError) throw error
+    fault = unreadable(error)
   }
-
-  /** Returns a fault, or a small blob; a large one is stored. */
-  async #transfer({ digest, size }: BlobRef): Promise<string | SmallBlob | undefined> {
-    await using blob = await this.#open(digest).catch(throwUnreadable)
-    if (!blob) return 'is missing'
-    if (blob.size !== size) return `has ${blob.size} bytes instead of ${size}`
-    const { repository, signal } = this.#job
-    const read: ReadableBlob['read'] = (...range) => blob.read(...range).catch(throwUnreadable)
-    if (size > maxSmallBytes) {
-      const isRight = await repository.addLarge({ digest, size }, read, signal)
-      return isRight ? undefined : 'has been altered'
-    }
+  await using blob = await open(digest).catch(noteFault)
+  if (!blob) return fault ?? 'is missing'
+  if (blob.size !== size) return `has ${blob.size} bytes instead of ${size}`
+  const read: ReadableBlob['read'] = async (...range) =>
+    (await blob.read(...range).catch(noteFault)) ?? Buffer.alloc(0)
+  if (size > maxSmallBytes) {
+    if (await repository.addLarge(ref, read, signal)) return undefined
+  } else {
     const bytes = await read(0, size)
-    return hash('sha256', bytes) === digest ? { digest, bytes } : 'has been altered'
+    if (hash('sha256', bytes) === digest) return { digest, bytes }
   }
-
-  async #verify(ref: BlobRef) {
-    const fault = await findFault(this.#job.repository, ref, true)
-    if (fault) this.#damages.add({ digest: ref.digest, fault })
-  }
-}
-
-interface SmallBlob {
-  digest: string
-  bytes: Buffer
-}
-
-/** The source failed, not the repository. */
-class UnreadableBlob extends Error {}
-
-// A `DataDirError` concerns all blobs, such as a store that does not answer.
-function throwUnreadable(cause: unknown): never {
-  throw cause instanceof DataDirError ? cause : new UnreadableBlob('unreadable', { cause })
+  return fault ?? 'has been altered'
 }
 
 // Enough to overlap the waits for disks and stores; with 1 MiB each.

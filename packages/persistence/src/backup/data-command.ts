@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs'
-import { basename, dirname, relative, resolve, sep } from 'node:path'
+import { relative, resolve, sep } from 'node:path'
 import { parseArgs } from 'node:util'
 import { DataDirError } from '../errors.ts'
 import { explainFailure } from '../explain-failure.ts'
-import type { ArchivedService } from './archive.ts'
+import type { ArchivedService, BackupSource, DatabaseTarget, DataPlaces } from './archive.ts'
 import { type BackupResult, backUp } from './backup.ts'
 import { Progress } from './progress.ts'
-import { Repository, refuseOtherService } from './repository.ts'
+import { Repository } from './repository.ts'
 import { restore } from './restore.ts'
-import { verifySnapshot } from './verify.ts'
+import { type Job, verifySnapshot } from './verify.ts'
 
 const usage = (
   dataDir: string,
@@ -28,21 +28,24 @@ An interrupted backup or restore is continued by the same command. A backup copi
 Exit status: 0 done, 1 not possible or damaged, 2 invalid arguments.
 `
 
-interface Options {
-  folder: string
-  verify: boolean
-  keep: number | undefined
-  skipDamaged: boolean
+/** How a service stores its data in both forms. */
+interface ServiceForms extends Pick<ArchivedService, 'name' | 'openFolder'> {
+  /** Folders in `dataDir` that are the service's own: no backup may lie there. */
+  folders: string[]
+  openFolderSource: (places: DataPlaces) => Promise<BackupSource>
+  openDatabaseSource: () => Promise<BackupSource>
+  openDatabase: () => Promise<DatabaseTarget>
 }
 
-interface Context extends Options {
-  service: ArchivedService
-  signal: AbortSignal
-  progress: Progress
+interface Context extends Omit<Job, 'repository'> {
+  service: ArchivedService & Pick<ServiceForms, 'folders'>
+  folder: string
+  keep: number | undefined
 }
 
 /** The commands `backup`, `restore`, `check` and `prune` of a service; resolves with the exit status. */
-export async function runDataCommand(service: ArchivedService, args: string[]): Promise<number> {
+export async function runDataCommand(forms: ServiceForms, args: string[]): Promise<number> {
+  const service = serviceOf(forms, process.env)
   const options = readArguments(args)
   if (!options) {
     process.stderr.write(usage(service.dataDir))
@@ -64,6 +67,15 @@ export async function runDataCommand(service: ArchivedService, args: string[]): 
   } finally {
     ignore()
   }
+}
+
+function serviceOf(forms: ServiceForms, env: NodeJS.ProcessEnv) {
+  const isInDatabase = Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
+  const dataDir = env.DATA_DIR || `data/${forms.name}`
+  const places = { dataDir, usersFile: env.USERS_FILE || undefined }
+  const openSource = isInDatabase ? forms.openDatabaseSource : () => forms.openFolderSource(places)
+  const openDatabase = isInDatabase ? forms.openDatabase : undefined
+  return { ...forms, ...places, openSource, openDatabase }
 }
 
 const commands = { backup: runBackup, restore: runRestore, check: runCheck, prune: runPrune }
@@ -90,8 +102,8 @@ async function runBackup(context: Context): Promise<string> {
 
 async function runRestore(context: Context): Promise<string> {
   const { service } = context
-  const { repository: opened, snapshot } = await openBackup(context)
-  using repository = opened
+  using repository = Repository.openReader(resolve(context.folder))
+  const snapshot = await repository.snapshot(service.name)
   const { usersFile } = service
   const hasUsers = !service.openDatabase && usersFile !== undefined && existsSync(usersFile)
   const result = await restore({ ...context, repository, snapshot })
@@ -101,10 +113,10 @@ async function runRestore(context: Context): Promise<string> {
 }
 
 async function runCheck(context: Context): Promise<string> {
-  const { repository: opened, snapshot } = await openBackup(context)
-  using repository = opened
+  using repository = Repository.openReader(resolve(context.folder))
+  const snapshot = await repository.snapshot(context.service.name)
   const damages = await verifySnapshot({ ...context, repository, snapshot })
-  await damages.refuse(snapshot, snapshot.manifest.damaged)
+  await damages.refuse(snapshot)
   if (context.verify) await snapshot.setVerified()
   const known = await damages.describe('contents were damaged when it was made', snapshot)
   const { made_at } = snapshot.manifest
@@ -119,22 +131,7 @@ async function runPrune({ service, folder }: Context): Promise<string> {
   return `Removed ${await repository.prune()} contents that no backup needs.`
 }
 
-/** A folder of backups, or one of its snapshots. */
-async function openBackup({ service, folder }: Context) {
-  const path = resolve(folder)
-  const isSnapshot = basename(dirname(path)) === 'snapshots'
-  const repository = Repository.openReader(isSnapshot ? dirname(dirname(path)) : path)
-  try {
-    const snapshot = await repository.snapshot(isSnapshot ? basename(path) : undefined)
-    refuseOtherService(snapshot, service.name)
-    return { repository, snapshot }
-  } catch (error) {
-    repository[Symbol.dispose]()
-    throw error
-  }
-}
-
-function refuseOwnFolder({ dataDir, folders }: ArchivedService, folder: string) {
+function refuseOwnFolder({ dataDir, folders }: Context['service'], folder: string) {
   const [first = ''] = relative(resolve(dataDir), folder).split(sep)
   if (first !== '' && !folders.includes(first)) return
   throw new DataDirError(`${folder} is the service's own: choose another folder.`)
@@ -147,9 +144,9 @@ async function describe(context: Context, what: string, { snapshot, damages }: B
   return [summary, await damages.describe('damaged contents', snapshot)].filter(Boolean).join('\n')
 }
 
-const verified = ({ verify }: Options) => (verify ? ', every byte compared with its digest' : '')
+const verified = ({ verify }: Context) => (verify ? ', every byte compared with its digest' : '')
 
-function readArguments(args: string[]): (Options & { command: keyof typeof commands }) | undefined {
+function readArguments(args: string[]) {
   try {
     const { values, positionals } = parseArgs({
       args,
@@ -161,10 +158,10 @@ function readArguments(args: string[]): (Options & { command: keyof typeof comma
       allowPositionals: true,
     })
     const [command = '', folder, ...more] = positionals
-    if (!isCommand(command) || !folder || more.length > 0) return undefined
-    const keep = values.keep === undefined ? undefined : Number(values.keep)
-    if (keep !== undefined && !(Number.isInteger(keep) && keep > 0)) return undefined
-    return { command, folder, verify: values.verify, keep, skipDamaged: values['skip-damaged'] }
+    const { verify, keep, 'skip-damaged': skipDamaged } = values
+    const isRight = isCommand(command) && folder && more.length === 0
+    if (!isRight || !/^[1-9]\d*$/.test(keep ?? '1')) return undefined
+    return { command, folder, verify, skipDamaged, keep: keep === undefined ? keep : Number(keep) }
   } catch {
     return undefined
   }
@@ -182,11 +179,10 @@ function abortOnSignal() {
   const controller = new AbortController()
   const stop = () =>
     controller.abort(new DataDirError('Interrupted: run the same command again to continue.'))
-  process.on('SIGINT', stop)
-  process.on('SIGTERM', stop)
+  const signals = ['SIGINT', 'SIGTERM'] as const
+  for (const signal of signals) process.on(signal, stop)
   const ignore = () => {
-    process.off('SIGINT', stop)
-    process.off('SIGTERM', stop)
+    for (const signal of signals) process.off(signal, stop)
   }
   return { signal: controller.signal, ignore }
 }

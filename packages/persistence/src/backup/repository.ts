@@ -1,13 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { open, readdir, rename, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { createDirectory, fsyncDirectory } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
 import { FileLock, LockBusyError } from '../file-lock.ts'
-import type { BlobRef, ReadableBlob } from './archive.ts'
-import { readManifest, Snapshot, snapshotFolder } from './snapshot.ts'
+import { type BlobRef, ignoreMissing, type ReadableBlob } from './archive.ts'
+import { Snapshot, snapshotFolder } from './snapshot.ts'
 
 /**
  * A folder with backups of one service: `snapshots/<time>`, each with the rows of one moment, and the blobs that they refer
@@ -16,15 +16,19 @@ import { readManifest, Snapshot, snapshotFolder } from './snapshot.ts'
  */
 export class Repository implements Disposable {
   readonly folder: string
+  readonly #only: string | undefined
   readonly #lock: FileLock | undefined
-  readonly #small: DatabaseSync | undefined
+  readonly #small: DatabaseSync
   readonly #find
   readonly #sizeOf
   readonly #insert
 
-  /** To be read, also from a read-only disk. @throws {DataDirError} when there is no finished backup. */
-  static openReader(folder: string): Repository {
-    return new Repository(folder, { isReadOnly: true })
+  /** To be read, also from a read-only disk: a folder of backups, or one of its snapshots. */
+  static openReader(path: string): Repository {
+    const isSnapshot = basename(dirname(path)) === 'snapshots'
+    return isSnapshot
+      ? new Repository(dirname(dirname(path)), { isReadOnly: true, only: basename(path) })
+      : new Repository(path, { isReadOnly: true })
   }
 
   /**
@@ -37,8 +41,7 @@ export class Repository implements Disposable {
     await createDirectory(join(folder, 'snapshots'))
     const repository = new Repository(folder, { isReadOnly: false })
     try {
-      const [first] = await repository.snapshots()
-      if (first) refuseOtherService(first, service)
+      if ((await repository.#finished()).length > 0) await repository.snapshot(service)
       await repository.removePartials()
       return repository
     } catch (error) {
@@ -47,51 +50,64 @@ export class Repository implements Disposable {
     }
   }
 
-  private constructor(folder: string, { isReadOnly }: { isReadOnly: boolean }) {
+  private constructor(
+    folder: string,
+    { isReadOnly, only }: { isReadOnly: boolean; only?: string },
+  ) {
     this.folder = folder
+    this.#only = only
     if (!isReadOnly) this.#lock = lockRepository(folder)
     const file = join(folder, 'blobs.sqlite')
     // A rollback journal, not a log: a finished repository is read where nothing may be written.
-    if (!isReadOnly || existsSync(file))
-      this.#small = new DatabaseSync(file, { readOnly: isReadOnly })
-    if (!isReadOnly) this.#small?.exec(schema)
+    const isThere = existsSync(file)
+    this.#small = new DatabaseSync(isThere || !isReadOnly ? file : ':memory:', {
+      readOnly: isReadOnly && isThere,
+    })
+    if (!isReadOnly || !isThere) this.#small.exec(schema)
     const where = 'from blobs where digest = ?'
-    this.#find = this.#small?.prepare(`select bytes ${where}`)
-    this.#sizeOf = this.#small?.prepare(`select length(bytes) size ${where}`)
-    this.#insert = this.#small?.prepare(
-      'insert or replace into blobs (digest, bytes) values (?, ?)',
-    )
+    this.#find = this.#small.prepare(`select bytes ${where}`)
+    this.#sizeOf = this.#small.prepare(`select length(bytes) size ${where}`)
+    this.#insert = this.#small.prepare('insert or replace into blobs (digest, bytes) values (?, ?)')
   }
 
   /** The finished backups, oldest first. */
   async snapshots(): Promise<Snapshot[]> {
-    const names = await readdir(join(this.folder, 'snapshots')).catch(() => [])
-    const folders = names.filter(isFinished).toSorted()
-    return Promise.all(folders.map(async (name) => this.#snapshot(name)))
+    return Promise.all((await this.#finished()).map((name) => this.#open(name)))
   }
 
-  /** One backup by its name, or the newest. @throws {DataDirError} when there is none. */
-  async snapshot(name?: string): Promise<Snapshot> {
-    const names = (await readdir(join(this.folder, 'snapshots')).catch(ignoreMissing)) ?? []
-    const found = name ?? names.filter(isFinished).toSorted().at(-1)
-    if (!found) throw new DataDirError(`There is no finished backup in ${this.folder}.`)
-    return this.#snapshot(found)
+  /** The backup that was named, or the newest. @throws {DataDirError} when there is none, or it is of another service. */
+  async snapshot(service?: string): Promise<Snapshot> {
+    const name = this.#only ?? (await this.#finished()).at(-1)
+    if (!name) throw new DataDirError(`There is no finished backup in ${this.folder}.`)
+    const snapshot = await this.#open(name)
+    const found = snapshot.manifest.service
+    if (service === undefined || found === service) return snapshot
+    throw new DataDirError(`This is a backup of the ${found}, not of the ${service}.`)
   }
 
-  async #snapshot(name: string) {
-    const folder = snapshotFolder(this.folder, name)
-    return new Snapshot(folder, await readManifest(folder))
+  #open(name: string): Promise<Snapshot> {
+    return Snapshot.open(snapshotFolder(this.folder, name))
+  }
+
+  async #names(): Promise<string[]> {
+    return (await readdir(join(this.folder, 'snapshots')).catch(ignoreMissing)) ?? []
+  }
+
+  async #finished(): Promise<string[]> {
+    return (await this.#names()).filter((name) => !isPartial(name)).toSorted()
   }
 
   /** Whether a blob of this size is stored. */
   has({ digest, size }: BlobRef): boolean {
-    return this.#size(digest, size) === size
+    if (size > maxSmallBytes)
+      return statSync(this.#fileOf(digest), { throwIfNoEntry: false })?.size === size
+    return this.#sizeOf.get(Buffer.from(digest, 'hex'))?.size === size
   }
 
   /** A blob to read, or undefined. */
   async open({ digest, size }: BlobRef): Promise<ReadableBlob | undefined> {
     if (size <= maxSmallBytes) {
-      const bytes = this.#find?.get(Buffer.from(digest, 'hex'))?.bytes
+      const bytes = this.#find.get(Buffer.from(digest, 'hex'))?.bytes
       return bytes instanceof Uint8Array ? openBytes(Buffer.from(bytes)) : undefined
     }
     const handle = await open(this.#fileOf(digest), 'r').catch(ignoreMissing)
@@ -109,14 +125,14 @@ export class Repository implements Disposable {
   }
 
   /** Stores small blobs, durably, in place of others under their digests. */
-  addSmall(blobs: { digest: string; bytes: Buffer }[]): void {
+  addSmall(blobs: SmallBlob[]): void {
     if (blobs.length === 0) return
-    this.#small?.exec('begin immediate')
+    this.#small.exec('begin immediate')
     try {
-      for (const { digest, bytes } of blobs) this.#insert?.run(Buffer.from(digest, 'hex'), bytes)
-      this.#small?.exec('commit')
+      for (const { digest, bytes } of blobs) this.#insert.run(Buffer.from(digest, 'hex'), bytes)
+      this.#small.exec('commit')
     } catch (error) {
-      if (this.#small?.isTransaction) this.#small.exec('rollback')
+      if (this.#small.isTransaction) this.#small.exec('rollback')
       throw error
     }
   }
@@ -156,22 +172,20 @@ export class Repository implements Disposable {
   /** Removes blobs that no finished backup refers to. @returns their number. */
   async prune(): Promise<number> {
     const db = this.#small
-    if (!db) return 0
     db.exec(`pragma temp_store = file;
       create temp table needed (digest blob primary key) without rowid`)
     const need = db.prepare('insert or ignore into needed values (?)')
-    for (const snapshot of await this.snapshots()) {
-      for await (const refs of snapshot.blobs()) {
+    for (const snapshot of await this.snapshots())
+      for await (const refs of snapshot.blobs())
         for (const { digest } of refs) need.run(Buffer.from(digest, 'hex'))
-      }
-    }
     const { changes } = db.prepare('delete from blobs where digest not in needed').run()
     const isNeeded = db.prepare('select 1 from needed where digest = ?')
     let removed = Number(changes)
-    for (const shard of await readdir(join(this.folder, 'blobs'))) {
-      for (const name of await readdir(join(this.folder, 'blobs', shard))) {
+    const blobs = join(this.folder, 'blobs')
+    for (const shard of await readdir(blobs)) {
+      for (const name of await readdir(join(blobs, shard))) {
         if (/^[0-9a-f]{64}$/.test(name) && isNeeded.get(Buffer.from(name, 'hex'))) continue
-        await rm(join(this.folder, 'blobs', shard, name))
+        await rm(join(blobs, shard, name))
         removed += 1
       }
     }
@@ -181,8 +195,7 @@ export class Repository implements Disposable {
 
   /** Removes all but so many of the newest backups, and the blobs that only they needed. @returns how many. */
   async keepNewest(count: number): Promise<number> {
-    const names = await readdir(join(this.folder, 'snapshots'))
-    const old = names.filter(isFinished).toSorted().slice(0, -count)
+    const old = (await this.#finished()).slice(0, -count)
     // Without its name it is unfinished: what is interrupted here is removed by the next backup.
     for (const name of old) {
       const folder = snapshotFolder(this.folder, name)
@@ -196,7 +209,7 @@ export class Repository implements Disposable {
   /** Removes all that no finished backup needs: the whole folder, if there is none. */
   async discard(): Promise<void> {
     await this.removePartials()
-    if ((await this.snapshots()).length > 0) {
+    if ((await this.#finished()).length > 0) {
       await this.prune()
       return
     }
@@ -204,28 +217,25 @@ export class Repository implements Disposable {
     await rm(this.folder, { recursive: true })
   }
 
-  [Symbol.dispose]() {
-    if (this.#small?.isOpen) this.#small.close()
-    this.#lock?.close()
+  /** Removes snapshots that were not finished. */
+  async removePartials(): Promise<void> {
+    for (const name of (await this.#names()).filter(isPartial))
+      await rm(snapshotFolder(this.folder, name), { recursive: true })
   }
 
-  #size(digest: string, expected: number): number | undefined {
-    if (expected > maxSmallBytes)
-      return statSync(this.#fileOf(digest), { throwIfNoEntry: false })?.size
-    const size = this.#sizeOf?.get(Buffer.from(digest, 'hex'))?.size
-    return size === undefined ? undefined : Number(size)
+  [Symbol.dispose]() {
+    if (this.#small.isOpen) this.#small.close()
+    this.#lock?.close()
   }
 
   #fileOf(digest: string) {
     return join(this.folder, 'blobs', digest.slice(0, 2), digest)
   }
+}
 
-  /** Removes snapshots that were not finished. */
-  async removePartials(): Promise<void> {
-    const names = await readdir(join(this.folder, 'snapshots'))
-    for (const name of names.filter((each) => !isFinished(each)))
-      await rm(join(this.folder, 'snapshots', name), { recursive: true })
-  }
+export interface SmallBlob {
+  digest: string
+  bytes: Buffer
 }
 
 /** Blobs of up to this many bytes are rows: a file for each would take a flush for each. */
@@ -242,27 +252,17 @@ async function refuseOtherFiles(folder: string) {
   throw new DataDirError(`There is something else in ${folder}, ${other}: choose another folder.`)
 }
 
-/** @throws {DataDirError} when a backup is of another service. */
-export function refuseOtherService({ manifest }: Snapshot, service: string): void {
-  if (manifest.service === service) return
-  throw new DataDirError(`This is a backup of the ${manifest.service}, not of the ${service}.`)
-}
-
 // Rows are appended: keyed by digest, each would dirty a random page.
 const schema = `pragma journal_mode = delete; pragma synchronous = full; pragma temp_store = memory;
   create table if not exists blobs (id integer primary key, digest blob not null unique, bytes blob not null) strict`
 
-const isFinished = (name: string) => !name.endsWith('.partial')
+const isPartial = (name: string) => name.endsWith('.partial')
 
 const openBytes = (bytes: Buffer): ReadableBlob => ({
   size: bytes.length,
   read: async (start, length) => bytes.subarray(start, start + length),
   [Symbol.asyncDispose]: async () => undefined,
 })
-
-function ignoreMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error
-}
 
 function lockRepository(folder: string): FileLock {
   const lock = new FileLock(join(folder, 'lock'), { timeoutMs: 3000 })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { chownSync, existsSync, lchownSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { lockForRestore, lockNames, underRestore } from '../data-dir-lock.ts'
 import {
   createDirectory,
@@ -14,6 +14,7 @@ import { DataDirError } from '../errors.ts'
 import { lockSchema, restoreTable } from '../postgres/migrate-postgres.ts'
 import { ProcessList } from '../postgres/process-list.ts'
 import type { Transaction } from '../postgres/transaction.ts'
+import { updateFile } from '../shared-file.ts'
 import {
   type ArchivedService,
   type BackupBlobs,
@@ -22,21 +23,13 @@ import {
   type RestoreTarget,
 } from './archive.ts'
 import type { BackupResult } from './backup.ts'
-import type { Progress } from './progress.ts'
-import type { Repository } from './repository.ts'
 import type { Snapshot } from './snapshot.ts'
-import { type DamageList, verifySnapshot } from './verify.ts'
+import { type DamageList, type Job, verifySnapshot } from './verify.ts'
 
-export interface RestoreJob {
+/** With `verify` every byte is read before anything is written. */
+export interface RestoreJob extends Job {
   service: ArchivedService
-  repository: Repository
   snapshot: Snapshot
-  /** Whether every byte is read before anything is written; else only sizes are compared. */
-  verify: boolean
-  /** Whether damaged blobs are named and left out, with their files; else they fail the restore. */
-  skipDamaged: boolean
-  signal: AbortSignal
-  progress: Progress
 }
 
 /**
@@ -47,7 +40,7 @@ export interface RestoreJob {
 export async function restore(job: RestoreJob): Promise<BackupResult> {
   const { service, snapshot, skipDamaged } = job
   const damages = await verifySnapshot(job)
-  if (!skipDamaged) await damages.refuse(snapshot, snapshot.manifest.damaged)
+  if (!skipDamaged) await damages.refuse(snapshot)
   if (service.openDatabase) {
     await using target = await service.openDatabase()
     await restoreIntoDatabase(job, target, damages)
@@ -77,12 +70,36 @@ async function fill(job: RestoreJob, target: RestoreTarget, damages: DamageList)
       progress.rows(rows.length)
     }
   }
-  if (!skipDamaged) await damages.refuse(snapshot, snapshot.manifest.damaged)
+  if (!skipDamaged) await damages.refuse(snapshot)
 }
 
 /** Identifies a backup, so that a restore of another one is not continued. */
 const identityOf = ({ manifest }: Snapshot) =>
   createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
+
+// Built in a folder within, and moved into place once all is durable; while that folder exists, no service starts.
+async function restoreIntoFolder(job: RestoreJob, damages: DamageList) {
+  const dataDir = resolve(job.service.dataDir)
+  const into = underRestore(dataDir)
+  const backup = identityOf(job.snapshot)
+  await createDirectory(dataDir)
+  using stack = new DisposableStack()
+  stack.defer(lockForRestore(dataDir))
+  if (!(await isBuilt(dataDir, backup))) {
+    {
+      await using target = await job.service.openFolder(into)
+      await fill(job, target, damages)
+    }
+    await restoreFiles(job, { dataDir, into })
+    await giveAway(dataDir, into)
+    await writeMarker(into, { backup, isBuilt: true })
+  }
+  for (const name of await readdir(into))
+    if (name !== markerName) await rename(join(into, name), join(dataDir, name))
+  await fsyncDirectory(dataDir)
+  await rm(into, { recursive: true })
+  await fsyncDirectory(dataDir)
+}
 
 interface Marker {
   backup: string
@@ -92,74 +109,31 @@ interface Marker {
 
 const markerName = 'restore.json'
 
-// Built in a folder within, and moved into place once all is durable; while that folder exists, no service starts.
-async function restoreIntoFolder(job: RestoreJob, damages: DamageList) {
-  const dataDir = resolve(job.service.dataDir)
-  const into = underRestore(dataDir)
-  await createDirectory(dataDir)
-  const unlock = lockForRestore(dataDir)
-  try {
-    const begun = await beginInFolder(dataDir, identityOf(job.snapshot))
-    if (!begun.isBuilt) {
-      {
-        await using target = await job.service.openFolder(into)
-        await fill(job, target, damages)
-      }
-      for (const [name, bytes] of Object.entries(await job.snapshot.readFiles())) {
-        const elsewhere = name === 'users.json' ? job.service.usersFile : undefined
-        if (elsewhere && existsSync(elsewhere)) continue
-        if (elsewhere) await createFolder(dirname(elsewhere), dataDir)
-        const file = elsewhere ? `${elsewhere}.restored` : join(into, name)
-        await rm(file, { force: true })
-        await writeNew(file, bytes)
-        if (elsewhere) await putInPlace(file, elsewhere)
-      }
-      await giveAway(dataDir, into)
-      await writeMarker(into, { ...begun, isBuilt: true })
-    }
-    const names = await readdir(into)
-    for (const name of names.filter((each) => each !== markerName))
-      await rename(join(into, name), join(dataDir, name))
-    await fsyncDirectory(dataDir)
-    await rm(into, { recursive: true })
-    await fsyncDirectory(dataDir)
-  } finally {
-    unlock()
-  }
-}
-
-async function beginInFolder(dataDir: string, backup: string): Promise<Marker> {
+/** Whether this backup is only to be moved into place; else its folder is there, empty or as an interruption has left it. */
+async function isBuilt(dataDir: string, backup: string): Promise<boolean> {
   const into = underRestore(dataDir)
   const begun = await readMarker(into)
   if (begun?.isBuilt) {
-    if (begun.backup === backup) return begun
+    if (begun.backup === backup) return true
     throw new DataDirError(
       `Another backup was being restored into ${dataDir}: finish that restore, or delete everything in it.`,
     )
   }
-  const names = await readdir(dataDir)
   // A new volume contains `lost+found`.
-  const others = names.filter(
-    (name) => ![...lockNames, 'restore.partial', 'lost+found'].includes(name),
-  )
-  if (others.length > 0)
+  const own = [...lockNames, basename(into), 'lost+found']
+  if ((await readdir(dataDir)).some((name) => !own.includes(name)))
     throw new DataDirError(`${dataDir} is not empty: a restore overwrites nothing.`)
-  if (begun?.backup === backup) return begun
+  if (begun?.backup === backup) return false
   await rm(into, { recursive: true, force: true })
   await mkdir(into, { mode: 0o700 })
-  const marker = { backup, isBuilt: false }
-  await writeMarker(into, marker)
-  return marker
+  await writeMarker(into, { backup, isBuilt: false })
+  return false
 }
 
-async function readMarker(into: string): Promise<Marker | undefined> {
-  try {
-    const { backup, isBuilt } = JSON.parse(await readFile(join(into, markerName), 'utf8'))
-    return { backup: String(backup), isBuilt: isBuilt === true }
-  } catch {
-    return undefined
-  }
-}
+const readMarker = (into: string): Promise<Marker | undefined> =>
+  readFile(join(into, markerName), 'utf8')
+    .then(JSON.parse)
+    .catch(() => undefined)
 
 async function writeMarker(into: string, marker: Marker) {
   const file = join(into, markerName)
@@ -169,16 +143,23 @@ async function writeMarker(into: string, marker: Marker) {
   await fsyncDirectory(into)
 }
 
-async function createFolder(folder: string, like: string) {
-  if (existsSync(folder)) return
-  await createDirectory(folder)
-  giveToOwner(folder, like)
-}
-
-async function putInPlace(file: string, target: string) {
-  giveToOwner(file)
-  await rename(file, target)
-  await fsyncDirectory(dirname(target))
+/** Restores the private files; the users file where the service has it, unless there is one. */
+async function restoreFiles(
+  { service: { usersFile }, snapshot }: RestoreJob,
+  { dataDir, into }: { dataDir: string; into: string },
+) {
+  for (const [name, bytes] of Object.entries(await snapshot.readFiles())) {
+    if (name === 'users.json' && usersFile) {
+      const folder = dirname(usersFile)
+      const isThere = existsSync(folder)
+      await createDirectory(folder)
+      if (!isThere) giveToOwner(folder, dataDir)
+      await updateFile(usersFile, (text) => text ?? String(bytes))
+    } else {
+      await rm(join(into, name), { force: true })
+      await writeNew(join(into, name), bytes)
+    }
+  }
 }
 
 async function giveAway(dataDir: string, made: string) {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Readable, pipeline as startPipeline, Transform } from 'node:stream'
+import { Readable, pipeline as startPipeline } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createZstdCompress, createZstdDecompress } from 'node:zlib'
 import { z } from 'zod'
@@ -32,9 +32,7 @@ const Manifest = z.object({
   /** Blobs that were damaged when the backup was made, and are not in the repository. */
   damaged: z.array(z.object({ digest: Digest, fault: z.string() })),
 })
-
-/** What a snapshot says of itself. Written last: an unfinished one has none. */
-export type Manifest = z.infer<typeof Manifest>
+type Manifest = z.infer<typeof Manifest>
 
 const manifestName = 'manifest.json'
 
@@ -42,28 +40,81 @@ const manifestName = 'manifest.json'
 export const snapshotFolder = (repository: string, name: string) =>
   join(repository, 'snapshots', name)
 
-/** @throws {DataDirError} when it is no finished snapshot. */
-export async function readManifest(folder: string): Promise<Manifest> {
-  const text = await readFile(join(folder, manifestName), 'utf8').catch(() => undefined)
-  if (text === undefined) throw new DataDirError(`There is no finished backup in ${folder}.`)
-  try {
-    return Manifest.parse(JSON.parse(text))
-  } catch (error) {
-    throw new DataDirError(
-      `${join(folder, manifestName)} cannot be read: it is damaged, or of a newer version of this program.`,
-      { cause: error },
-    )
-  }
-}
-
-/** A finished snapshot. */
+/**
+ * The rows of one moment. While it is being made, its folder ends in `.partial`, and has no manifest; then it has its name, the
+ * time.
+ */
 export class Snapshot {
   readonly folder: string
   readonly manifest: Manifest
 
-  constructor(folder: string, manifest: Manifest) {
+  private constructor(folder: string, manifest: Manifest) {
     this.folder = folder
     this.manifest = manifest
+  }
+
+  /** A finished one. @throws {DataDirError} when it is none. */
+  static async open(folder: string): Promise<Snapshot> {
+    const file = join(folder, manifestName)
+    const text = await readFile(file, 'utf8').catch(() => undefined)
+    if (text === undefined) throw new DataDirError(`There is no finished backup in ${folder}.`)
+    try {
+      return new Snapshot(folder, Manifest.parse(JSON.parse(text)))
+    } catch (cause) {
+      const reason = 'it is damaged, or of a newer version of this program'
+      throw new DataDirError(`${file} cannot be read: ${reason}.`, { cause })
+    }
+  }
+
+  /** Begins one, without rows. */
+  static async begin(repository: string, service: string): Promise<Snapshot> {
+    const made_at = new Date().toISOString()
+    const folder = `${snapshotFolder(repository, made_at.replaceAll(/[:.]/g, '-'))}.partial`
+    await mkdir(folder, { mode: 0o700 })
+    const nothing = { tables: [], files: [], blobs: { count: 0, bytes: 0 }, damaged: [] }
+    return new Snapshot(folder, { format: 1, service, made_at, ...nothing })
+  }
+
+  /** Copies a table, flushed. `onRows` receives how many rows were copied. */
+  async addTable({ name, rows }: Table, signal: AbortSignal, onRows: (count: number) => void) {
+    const hash = createHash('sha256')
+    let count = 0
+    const lines = async function* () {
+      for await (const batch of rows()) {
+        yield batch.map((row) => `${JSON.stringify(encodeBuffers(row))}\n`).join('')
+        count += batch.length
+        onRows(batch.length)
+      }
+    }
+    const hashed = async function* (chunks: AsyncIterable<Buffer>) {
+      for await (const chunk of chunks) {
+        hash.update(chunk)
+        yield chunk
+      }
+    }
+    const file = join(this.folder, fileOf(name))
+    const output = createWriteStream(file, { flags: 'wx', mode: 0o600, flush: true })
+    await pipeline(Readable.from(lines()), createZstdCompress(), hashed, output, { signal })
+    this.manifest.tables.push({ name, rows: count, sha256: hash.digest('hex') })
+  }
+
+  async addFiles(files: PrivateFiles): Promise<void> {
+    for (const [name, bytes] of Object.entries(files)) {
+      await writeNew(join(this.folder, name), bytes)
+      const sha256 = createHash('sha256').update(bytes).digest('hex')
+      this.manifest.files.push({ name, sha256 })
+    }
+  }
+
+  /** Makes it a finished snapshot, durably. */
+  async finish(result: Pick<Manifest, 'damaged' | 'blobs'>): Promise<Snapshot> {
+    const manifest = { ...this.manifest, ...result }
+    const folder = this.folder.replace(/\.partial$/, '')
+    await writeNew(join(this.folder, manifestName), `${JSON.stringify(manifest, null, 2)}\n`)
+    await fsyncDirectory(this.folder)
+    await rename(this.folder, folder)
+    await fsyncDirectory(dirname(folder))
+    return new Snapshot(folder, manifest)
   }
 
   /** The rows of a table, in batches. */
@@ -71,20 +122,14 @@ export class Snapshot {
     if (!this.manifest.tables.some(({ name }) => name === table)) return
     const file = createReadStream(join(this.folder, fileOf(table)))
     // The iteration below throws its errors.
-    const input = startPipeline(file, createZstdDecompress(), () => undefined)
+    const text = createZstdDecompress({ chunkSize: batchBytes }).setEncoding('utf8')
+    startPipeline(file, text, () => undefined)
     let rest = ''
-    let batch: Each[] = []
-    for await (const text of input.setEncoding('utf8')) {
-      const lines = `${rest}${text}`.split('\n')
+    for await (const chunk of text) {
+      const lines = `${rest}${chunk}`.split('\n')
       rest = lines.pop() ?? ''
-      for (const line of lines) {
-        batch.push(JSON.parse(line, decodeBuffer))
-        if (batch.length < batchRows) continue
-        yield batch
-        batch = []
-      }
+      if (lines.length > 0) yield lines.map((line) => JSON.parse(line, decodeBuffer))
     }
-    if (batch.length > 0) yield batch
   }
 
   /** The blobs that it refers to, by digest. */
@@ -93,10 +138,10 @@ export class Snapshot {
   }
 
   async readFiles(): Promise<PrivateFiles> {
-    const { files } = this.manifest
-    const read = async ({ name }: { name: string }) =>
-      [name, await readFile(join(this.folder, name))] as const
-    return Object.fromEntries(await Promise.all(files.map(read)))
+    const files: PrivateFiles = {}
+    for (const { name } of this.manifest.files)
+      files[name] = await readFile(join(this.folder, name))
+    return files
   }
 
   /** Records that every byte of it was read and is right, for `readBackupTimes`; not on a read-only disk. */
@@ -120,84 +165,8 @@ export class Snapshot {
   }
 }
 
-/** A snapshot that is being made. It has its name, the time, once it is finished. */
-export class SnapshotWriter {
-  readonly folder: string
-  readonly #tables: Manifest['tables'] = []
-  readonly #files: Manifest['files'] = []
-
-  static async create(repository: string): Promise<SnapshotWriter> {
-    const name = new Date().toISOString().replaceAll(/[:.]/g, '-')
-    const writer = new SnapshotWriter(`${snapshotFolder(repository, name)}.partial`)
-    await mkdir(writer.folder, { mode: 0o700 })
-    return writer
-  }
-
-  private constructor(folder: string) {
-    this.folder = folder
-  }
-
-  /** Copies a table, flushed. `onRows` receives how many rows were copied. */
-  async addTable({ name, rows }: Table, signal: AbortSignal, onRows: (count: number) => void) {
-    const hash = createHash('sha256')
-    let count = 0
-    const lines = async function* () {
-      for await (const batch of rows()) {
-        yield batch.map((row) => `${JSON.stringify(encodeBuffers(row))}\n`).join('')
-        count += batch.length
-        onRows(batch.length)
-      }
-    }
-    const hashed = new Transform({
-      transform(chunk, _encoding, done) {
-        hash.update(chunk)
-        done(null, chunk)
-      },
-    })
-    const file = join(this.folder, fileOf(name))
-    const output = createWriteStream(file, { flags: 'wx', mode: 0o600, flush: true })
-    await pipeline(Readable.from(lines()), createZstdCompress(), hashed, output, { signal })
-    this.#tables.push({ name, rows: count, sha256: hash.digest('hex') })
-  }
-
-  async addFiles(files: PrivateFiles): Promise<void> {
-    for (const [name, bytes] of Object.entries(files)) {
-      await writeNew(join(this.folder, name), bytes)
-      this.#files.push({ name, sha256: createHash('sha256').update(bytes).digest('hex') })
-    }
-  }
-
-  /** The tables as they were copied. */
-  read(): Snapshot {
-    return new Snapshot(this.folder, this.#manifest({ service: '', damaged: [] }))
-  }
-
-  /** Makes it a finished snapshot, durably. */
-  async finish(result: Pick<Manifest, 'service' | 'damaged' | 'blobs'>): Promise<Snapshot> {
-    const manifest = this.#manifest(result)
-    const folder = this.folder.replace(/\.partial$/, '')
-    await writeNew(join(this.folder, manifestName), `${JSON.stringify(manifest, null, 2)}\n`)
-    await fsyncDirectory(this.folder)
-    await rename(this.folder, folder)
-    await fsyncDirectory(dirname(folder))
-    return new Snapshot(folder, manifest)
-  }
-
-  #manifest(
-    result: Pick<Manifest, 'service' | 'damaged'> & { blobs?: Manifest['blobs'] },
-  ): Manifest {
-    return {
-      format: 1,
-      made_at: new Date().toISOString(),
-      tables: this.#tables,
-      files: this.#files,
-      blobs: { count: 0, bytes: 0 },
-      ...result,
-    }
-  }
-}
-
-const batchRows = 500
+/** Of the rows of one batch, as JSON. */
+const batchBytes = 65_536
 
 const fileOf = (table: string) => `${table}.ndjson.zst`
 

@@ -6,6 +6,17 @@ import type { Progress } from './progress.ts'
 import type { Repository } from './repository.ts'
 import type { Snapshot } from './snapshot.ts'
 
+/** What a command works with. */
+export interface Job {
+  repository: Repository
+  /** Whether every byte is read; else only sizes are compared. */
+  verify: boolean
+  /** Whether damaged blobs are named and left out, with their files; else they fail the job. */
+  skipDamaged: boolean
+  signal: AbortSignal
+  progress: Progress
+}
+
 /** A row of a service that stores files, or of what they were until then. */
 interface FileOfBlob extends Row {
   path: string
@@ -45,10 +56,10 @@ export class DamageList {
     return [`${this.#faults.size} ${sentence}:`, ...lines].join('\n')
   }
 
-  /** @throws {DataDirError} that names every file, if there is damage other than `known`. */
-  async refuse(snapshot: Snapshot, known: Damage[] = []): Promise<void> {
-    const knownDigests = new Set(known.map(({ digest }) => digest))
-    if (this.all.every(({ digest }) => knownDigests.has(digest))) return
+  /** @throws {DataDirError} that names every file, if there is damage that was not there when the backup was made. */
+  async refuse(snapshot: Snapshot): Promise<void> {
+    const known = new Set(snapshot.manifest.damaged.map(({ digest }) => digest))
+    if (this.all.every(({ digest }) => known.has(digest))) return
     throw new DataDirError(await this.describe('contents are damaged', snapshot))
   }
 }
@@ -72,20 +83,14 @@ export async function findFault(
   }
 }
 
-interface Checking {
-  repository: Repository
-  snapshot: Snapshot
-  verify: boolean
-  signal: AbortSignal
-  progress: Progress
-}
-
 /**
  * Compares a snapshot with its digests and its blobs with their sizes, or with their digests. What was damaged when it was
  * made is among the damage. @throws {DataDirError} when the snapshot itself has been altered.
  */
-export async function verifySnapshot(checking: Checking): Promise<DamageList> {
-  const { repository, snapshot, verify, signal, progress } = checking
+export async function verifySnapshot(
+  job: Omit<Job, 'skipDamaged'> & { snapshot: Snapshot },
+): Promise<DamageList> {
+  const { repository, snapshot, verify, signal, progress } = job
   const { blobs, damaged } = snapshot.manifest
   await snapshot.verify()
   const damages = new DamageList()

@@ -105,6 +105,15 @@ export class Postgres extends PostgresStatements implements Sql {
     return new Postgres(pool, { ...options, processes, listener })
   }
 
+  /** Opens it for a command that backs up or restores: its statements may take a minute. @throws as `open` */
+  static openForRestore(
+    options: Omit<PostgresOptions, 'timeoutMs' | 'isRestore' | 'onError'>,
+  ): Promise<Postgres> {
+    // A statement that fails is reported by itself.
+    const settings = { timeoutMs: 60_000, isRestore: true, onError: () => undefined }
+    return Postgres.open({ ...options, ...settings })
+  }
+
   /**
    * Runs one statement: a read, or a write that may safely be repeated. If the connection is lost, a write may have taken
    * effect although `DatabaseUnavailableError` is thrown.

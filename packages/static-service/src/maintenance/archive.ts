@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs'
 import {
   importUsers,
-  isAuthTable,
-  isDroppedTable,
   openAuthFile,
   readAuthFolder,
   readAuthSchema,
+  writeAuthRows,
 } from '@domains-and-files/auth'
 import { webhookMigrations, webhookTables } from '@domains-and-files/events'
 import {
+  allEnded,
   announceBackup,
   type BackupBlobs,
   type BackupSource,
@@ -19,7 +19,6 @@ import {
   type RestoreTarget,
   type Row,
   type Sql,
-  writeRows,
 } from '@domains-and-files/persistence'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import { GarbageHold } from '../blobs/s3/garbage-sweep.ts'
@@ -39,7 +38,6 @@ import {
 
 /** Beside the API tokens. */
 const otherTables = [...sharedTables, ...webhookTables]
-const keptTables = otherTables.map(({ name }) => name)
 const catalogTables = [...restoredTables, 'catalog']
 
 /** A data directory. While it is open, the service deletes no blob. @throws {DataDirError} */
@@ -118,15 +116,20 @@ export async function openSharedTarget(): Promise<DatabaseTarget> {
   return {
     ...targetOf(stores, database, opened.move()),
     database,
-    tables: [...restoredTables, 'contents', 'users', 'api_tokens', ...keptTables],
+    tables: [
+      ...restoredTables,
+      'contents',
+      'users',
+      'api_tokens',
+      ...otherTables.map(({ name }) => name),
+    ],
     writeFiles: importUsers,
   }
 }
 
 const targetOf = (stores: Stores, tokens: Sql, opened: AsyncDisposableStack): RestoreTarget => ({
   async write(table, rows, blobs) {
-    if (isDroppedTable(table)) return
-    if (isAuthTable(table) || keptTables.includes(table)) return writeRows(tokens, table, rows)
+    if (await writeAuthRows(tokens, { table, rows }, otherTables)) return
     if (!catalogTables.includes(table))
       throw new DataDirError(`The backup has a table ${table}, which is not known.`)
     if (table !== 'files' && table !== 'past_files') return stores.catalog.importRows(table, rows)
@@ -150,10 +153,7 @@ async function writeFiles(
   const sizes = new Map(files.map(({ digest, size }) => [digest, size]))
   const store = async ([digest, size]: [string, number]) =>
     (await isStored(digest, size)) || (await stage(digest, size)) ? [] : [digest]
-  const ends = await Promise.allSettled([...sizes].map(store))
-  const failed = ends.find((end) => end.status === 'rejected')
-  if (failed) throw failed.reason
-  const damaged = new Set(ends.flatMap((end) => (end.status === 'fulfilled' ? end.value : [])))
+  const damaged = new Set((await allEnded([...sizes].map(store))).flat())
   const whole = files.filter(({ digest }) => !damaged.has(digest))
   if (whole.length > 0) await catalog.importRows(table, whole)
 

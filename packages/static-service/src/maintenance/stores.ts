@@ -73,13 +73,8 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
   const [database, s3] = [databaseConfig(settings), s3Config(settings)]
   if (!database || !s3) throw new DataDirError('Set DATABASE_URL and S3_BUCKET, both or neither.')
   await using opened = new AsyncDisposableStack()
-  const postgres = await Postgres.open({
-    ...database,
-    timeoutMs: statementMs,
-    isRestore: true,
-    schema: schemaName,
-    migrations: sharedMigrations,
-    onError: () => undefined, // A statement that fails is reported by itself.
+  const postgres = await Postgres.openForRestore({
+    ...{ ...database, schema: schemaName, migrations: sharedMigrations },
   })
   opened.defer(() => postgres.close())
   const bucket = await Bucket.open(s3)
@@ -100,9 +95,6 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
   opened.defer(() => catalog.close())
   return { catalog, blobs, postgres, ...closing(opened.move()) }
 }
-
-// A command may wait longer than a request.
-const statementMs = 60_000
 
 const closing = (opened: AsyncDisposableStack): AsyncDisposable => ({
   [Symbol.asyncDispose]: () => opened.disposeAsync(),
