@@ -22,7 +22,7 @@ import {
   takeSuperseded,
 } from './evaluate-write.ts'
 import { resolveOpenSend } from './open-sends.ts'
-import { type Refusal, separate } from './separate.ts'
+import { type Attempt, separate } from './separate.ts'
 import { type WriteOutcome, writeVerified } from './verified-write.ts'
 
 export interface BatchDependencies {
@@ -97,9 +97,9 @@ export class WriteBatch {
 
   /** Settles these writes. Without any, only a late write is repaired. */
   async run(writes: QueuedWrite[]): Promise<void> {
-    const refusal = await this.#tryAttempt(writes)
-    if (refusal)
-      await separate(refusal, {
+    const first = await this.#tryAttempt(writes)
+    if (typeof first === 'object')
+      await separate(first, {
         attempt: (group) => this.#tryAttempt(group),
         refuse: (write, reason) => this.#recorder.refuse(write, reason),
       })
@@ -117,7 +117,7 @@ export class WriteBatch {
     }
   }
 
-  async #tryAttempt(writes: QueuedWrite[]): Promise<Refusal | undefined> {
+  async #tryAttempt(writes: QueuedWrite[]): Promise<Attempt> {
     try {
       // An asynchronous write that could not be sent stays queued, and a later one must not overtake it.
       if (this.#unsent) throw this.#unsent
@@ -125,11 +125,11 @@ export class WriteBatch {
     } catch (error) {
       for (const write of writes)
         if (!this.#superseded.has(write)) await this.#recorder.fail(write, error)
-      return undefined
+      return 'failed'
     }
   }
 
-  async #attempt(group: QueuedWrite[]): Promise<Refusal | undefined> {
+  async #attempt(group: QueuedWrite[]): Promise<Attempt> {
     let writes = group
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       const zone = await this.#currentZone(writes.length > 0)
@@ -140,7 +140,7 @@ export class WriteBatch {
       if (after === zone) {
         this.#dependencies.cache.put(this.#domain, zone)
         for (const each of evaluated) await this.#recorder.endUnsent(each)
-        return undefined
+        return 'done'
       }
       const send = await this.#startSend(zone, after, evaluated)
       const outcome = await this.#send(zone, after)
@@ -233,7 +233,7 @@ export class WriteBatch {
     })
   }
 
-  async #endSend(send: EndedSend, outcome: WriteOutcome): Promise<Refusal | undefined> {
+  async #endSend(send: EndedSend, outcome: WriteOutcome): Promise<Attempt> {
     const isUnverified = outcome.kind === 'written' && !outcome.verified
     this.isOpen ||= outcome.unanswered > 0 || isUnverified || outcome.kind === 'unknown'
     if (outcome.kind === 'written') {
@@ -260,7 +260,7 @@ export class WriteBatch {
       outcome,
       await this.#done(send, outcome),
     )
-    return undefined
+    return outcome.kind === 'written' ? 'done' : 'failed'
   }
 
   // What was evaluated before the first change does not depend on the send.
