@@ -5,9 +5,9 @@ import type { Domain, DomainSketch, Host, HostSketch } from './account/domain.ts
 import { makeSamples } from './account/samples.ts'
 import { sortHosts } from './account/zone.ts'
 import { CommandTable } from './commands/command-table.ts'
-import { type Call, CallHandler } from './server/call-handler.ts'
-import { type Fault, type FaultInput, FaultQueue } from './server/faults.ts'
+import type { Fault, FaultInput } from './server/faults.ts'
 import { RateLimit } from './server/rate-limit.ts'
+import { type Call, Registrar } from './server/registrar.ts'
 import { buildServer } from './server/server.ts'
 
 export type { Call, Domain, DomainSketch, Edit, Fault, FaultInput, Host, HostSketch }
@@ -42,20 +42,23 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 /** Starts a registrar; it answers until it is closed. */
 export async function startSandbox(options: SandboxOptions) {
-  const { account, faults, handler } = await openHandler(options)
-  await handler.save()
-  const app = buildServer({ handler, faults, log: options.log || undefined })
-  await app.listen({ host: options.host ?? '127.0.0.1', port: options.port ?? 0 })
+  const { host = '127.0.0.1', port = 0, log } = options
+  const file = options.file ? new StateFile(options.file) : undefined
+  const account = await openAccount(options, file)
+  const registrar = openRegistrar(options, account, file)
+  await registrar.save()
+  const app = buildServer(registrar, log || undefined)
+  await app.listen({ host, port })
   const close = (): Promise<void> => app.close()
 
   return {
     /** The address of the API, ending in `/xml.response`. */
     url: `${originOf(app.server.address())}/xml.response`,
     /** Calls since the start or the last `clearCalls()`, oldest first; at most 10,000. */
-    calls: handler.calls as readonly Call[],
+    calls: registrar.calls as readonly Call[],
     /** The faults that no call has met yet. */
     get faults() {
-      return faults.pending
+      return registrar.faults.pending
     },
     /** Rows and email type as getHosts returns them. */
     zone: (name: string): Pick<Domain, 'emailType' | 'hosts'> => {
@@ -67,60 +70,46 @@ export async function startSandbox(options: SandboxOptions) {
     /** Changes a domain as in the panel, unchecked and without a call. */
     setZone: (name: string, edit: Edit) => {
       account.edit(name, edit)
-      return handler.save()
+      return registrar.save()
     },
     /** Adds a domain, or replaces the one of that name. */
     addDomain: (domain: DomainSketch) => {
       account.add(domain)
-      return handler.save()
+      return registrar.save()
     },
     removeDomain: (name: string) => {
       account.remove(name)
-      return handler.save()
+      return registrar.save()
     },
-    fault: (...list: FaultInput[]) => faults.add(list),
+    fault: (...list: FaultInput[]) => registrar.faults.add(list),
     /** Executes now what `late` faults put off. */
-    runLate: () => handler.runLate(),
+    runLate: () => registrar.runLate(),
     /** Removes the faults that no call has met yet; calls that a `slow` one delays go on. */
-    clearFaults: () => handler.clearFaults(),
-    clearCalls: () => {
-      handler.calls.length = 0
-    },
+    clearFaults: () => registrar.clearFaults(),
+    clearCalls: () => registrar.clearCalls(),
     close,
     [Symbol.asyncDispose]: close,
   }
 }
 
-async function openHandler(options: SandboxOptions) {
-  const { apiUser, apiKey, userName = apiUser, allowedIps = ['127.0.0.1'] } = options
-  const now = options.now ?? Date.now
-  const access = { apiUser, apiKey, userName, allowedIps }
-  const file = options.file ? new StateFile(options.file) : undefined
-  const account = await openAccount(userName, file, options)
-  const faults = new FaultQueue()
-  const handler = new CallHandler({
-    account,
-    commands: new CommandTable({ account, access, now, keepsMxPref: options.keepsMxPref ?? false }),
-    rate: new RateLimit(options.rate ?? '20/minute,700/hour,8000/day'),
-    rateAnswer: options.rateAnswer ?? '405',
-    faults,
-    file,
-    delayMs: options.delayMs ?? 0,
-    now,
-  })
-  return { account, faults, handler }
-}
-
 async function openAccount(
-  owner: string,
+  { apiUser, userName = apiUser, domains, now = Date.now }: SandboxOptions,
   file: StateFile | undefined,
-  { domains, now = Date.now }: SandboxOptions,
 ): Promise<Account> {
-  const account = new Account(owner, now)
+  const account = new Account(userName, now)
   const saved = await file?.load()
   if (saved) account.restore(saved)
   else for (const domain of domains ?? makeSamples(now())) account.add(domain)
   return account
+}
+
+function openRegistrar(options: SandboxOptions, account: Account, file: StateFile | undefined) {
+  const { apiUser, apiKey, userName = apiUser, allowedIps = ['127.0.0.1'] } = options
+  const { keepsMxPref = false, rateAnswer = '405', delayMs = 0, now = Date.now } = options
+  const access = { apiUser, apiKey, userName, allowedIps }
+  const commands = new CommandTable({ account, access, now, keepsMxPref })
+  const rate = new RateLimit(options.rate ?? '20/minute,700/hour,8000/day')
+  return new Registrar({ account, commands, rate, rateAnswer, file, delayMs, now })
 }
 
 function originOf(address: AddressInfo | string | null): string {
