@@ -42,13 +42,6 @@ export type Options = ReturnType<typeof readArguments>['values']
 const readArguments = (args: string[]) =>
   parseArgs({ args, allowPositionals: true, options: knownOptions })
 
-/** What the words of a command name, its options, and what it does: it returns what is printed. */
-type Command<Opened> = [
-  words: string[],
-  options: (keyof Options)[],
-  run: (opened: Opened, call: Call) => Promise<string>,
-]
-
 export interface Call {
   words: string[]
   options: Options
@@ -57,11 +50,12 @@ export interface Call {
 
 export interface Program<Opened> {
   name: string
+  /** Lines such as `  users add <name> --role <role>` name the words and options of each command. */
   help: string
-  /** What each of its commands takes first. */
-  words?: string[]
+  /** Of every command. */
   options?: (keyof Options)[]
-  commands: Record<string, Command<Opened>>
+  /** What they do: they return what is printed. */
+  commands: Record<string, (opened: Opened, call: Call) => Promise<string>>
   /** Opens what its commands work with, and closes it after `run`. */
   open: (call: Call, run: (opened: Opened) => Promise<string>) => Promise<string>
 }
@@ -95,18 +89,25 @@ async function runCommand<Opened>(program: Program<Opened>, args: string[], line
   const [verb = '', ...words] = positionals
   const command = Object.hasOwn(commands, verb) ? commands[verb] : undefined
   if (!command) throw new UsageError(`Missing command: ${Object.keys(commands).join(', ')}`)
-  const [ownWords, ownOptions, run] = command
-  const allowed: string[] = [...(program.options ?? []), ...ownOptions]
+  const synopsis = synopsisOf(`${name} ${verb}`, help)
+  const allowed: string[] = [...(program.options ?? []), ...synopsis.options]
   const stray = Object.keys(options).find((option) => !allowed.includes(option))
   if (stray) throw new UsageError(`${name} ${verb} has no option --${stray}`)
-  const expected = [...(program.words ?? []), ...ownWords]
   // Surplus words are not quoted: one may be a password.
-  if (words.length !== expected.length)
+  if (words.length !== synopsis.words.length)
     throw new UsageError(
-      `Usage: ${[name, verb, ...expected].join(' ')}; a password is never an argument`,
+      `Usage: ${[name, verb, ...synopsis.words].join(' ')}; a password is never an argument`,
     )
   const call = { words, options, line }
-  return program.open(call, (opened) => run(opened, call))
+  return program.open(call, (opened) => command(opened, call))
+}
+
+/** The words and options of a command, by its line of the help and those that continue it. */
+function synopsisOf(command: string, help: string) {
+  const text = new RegExp(`^  ${command}\\b.*(?:\n {8}.*)*`, 'm').exec(help)?.[0] ?? ''
+  const options = [...text.matchAll(/--([a-z-]+)/g)].map(([, option = '']) => option)
+  const words = text.replaceAll(/--[a-z-]+ <[^>]*>/g, '').match(/<[^>]*>/g) ?? []
+  return { words, options }
 }
 
 function parse(args: string[]) {

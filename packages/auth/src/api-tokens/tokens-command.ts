@@ -37,20 +37,11 @@ The tokens are in DATA_DIR/auth.sqlite, the users in USERS_FILE (default: DATA_D
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-const addOptions = [
-  ...(['owner', 'expires', 'role', 'domains', 'folders', 'writes', 'record'] as const),
-  ...(['networks', 'for', 'url', 'replace'] as const),
-]
-
-const commands = {
-  add: [['<name>'], addOptions, addToken],
-  list: [[], ['owner'], listTokens],
-  remove: [['<id>'], [], removeToken],
-} satisfies Program<Stores>['commands']
+const commands = { add: addToken, list: listTokens, remove: removeToken }
 
 /** Runs the command with these arguments, and returns its exit status. */
 export const manageTokens = (args: string[], line: CommandLine) =>
-  runProgram({ name: 'tokens', help, words: ['<domain|static>'], commands, open }, args, line)
+  runProgram({ name: 'tokens', help, commands, open }, args, line)
 
 const open: Program<Stores>['open'] = async ({ words: [service], line: { env } }, run) => {
   await using stores = await openStores(readService(service), env)

@@ -33,15 +33,7 @@ With DATABASE_URL they are there.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-const addOptions = [
-  ...(['issuer', 'audience', 'claim', 'role', 'folders', 'domains', 'record'] as const),
-]
-
-const commands = {
-  add: [['<name>'], addOptions, addTrust],
-  list: [[], [], listTrusts],
-  remove: [['<name|id>'], [], removeTrust],
-} satisfies Program<Stores[]>['commands']
+const commands = { add: addTrust, list: listTrusts, remove: removeTrust }
 
 /** Runs the command with these arguments, and returns its exit status. */
 export const manageTrusts = (args: string[], line: CommandLine) =>

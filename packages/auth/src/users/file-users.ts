@@ -50,15 +50,21 @@ export class FileUsers implements Users {
 
   /** A missing file has no users. @throws {InvalidUsersFile} for any fault. */
   async list() {
-    return existsSync(this.name) ? parseStrictly(this.name, readFile(this.name)) : []
+    return existsSync(this.name) ? this.#parse(() => readFileSync(this.name, 'utf8')) : []
   }
 
   /** Locks the file between processes. @throws {InvalidUsersFile} for any fault, instead of overwriting it. */
   async update(change: (users: User[]) => User[]) {
     await updateFile(this.name, (text) => {
-      const before = text === undefined ? [] : parseStrictly(this.name, text)
+      const before = text === undefined ? [] : this.#parse(() => text)
       return `${JSON.stringify({ users: changeUsers(before, change) }, null, 2)}\n`
     })
+  }
+
+  #parse(read: () => string): User[] {
+    const { users = [], fault } = parseUsers(this.name, read)
+    if (fault) throw fault
+    return users
   }
 
   get #content(): Content {
@@ -67,11 +73,13 @@ export class FileUsers implements Users {
     const before = this.#last
     if (before && version.id === this.#version?.id && !this.#version.isRecent) return before
     this.#version = version // Taken before reading: the next look-up then sees a change in between.
-    const content = readLeniently(this.name, before)
-    const { fault } = content
+    const { users, fault: error } = parseUsers(this.name, () => readFileSync(this.name, 'utf8'))
+    const fault = error?.message
     if (fault !== undefined && fault !== before?.fault) this.#report(new Error(fault))
-    this.#last = content
-    return content
+    const byName = new Map(users?.filter(isActive).map((user) => [user.username, user]))
+    const dummyHash = makeDummyHash(users?.[0]?.password)
+    this.#last = users || !before ? { byName, dummyHash, fault } : { ...before, fault }
+    return this.#last
   }
 }
 
@@ -88,27 +96,20 @@ function versionOf(file: string) {
   }
 }
 
-function readLeniently(file: string, before: Content | undefined): Content {
+/** The valid users of a file, without those named twice, and every fault. No users: it cannot be read, or is not JSON. */
+function parseUsers(file: string, read: () => string): { users?: User[]; fault?: Error } {
   try {
-    const { users, fault } = parseLeniently(JSON.parse(readFile(file)))
-    const byName = new Map(users.filter(isActive).map((user) => [user.username, user]))
-    const reason = fault && new InvalidUsersFile(file, fault).message
-    return { byName, dummyHash: makeDummyHash(users[0]?.password), fault: reason }
+    const json: unknown = JSON.parse(read())
+    const { error } = UserList.safeParse(json, asOnce)
+    const { users: entries } = Entries.catch({ users: [] }).parse(json, asOnce)
+    const named = Map.groupBy(entries, (entry) => Named.safeParse(entry, asOnce).data?.username)
+    const users = entries
+      .flatMap((entry) => User.safeParse(entry, asOnce).data ?? [])
+      .filter(({ username }) => named.get(username)?.length === 1)
+    return { users, ...(error && { fault: new InvalidUsersFile(file, error) }) }
   } catch (error) {
-    const { message } =
-      error instanceof InvalidUsersFile ? error : new InvalidUsersFile(file, error)
-    const { byName = new Map(), dummyHash = makeDummyHash(undefined) } = before ?? {}
-    return { byName, dummyHash, fault: message }
+    return { fault: new InvalidUsersFile(file, error) }
   }
-}
-
-/** The valid users of a parsed file, without those named twice, and every fault. */
-function parseLeniently(json: unknown): { users: User[]; fault: z.ZodError | undefined } {
-  const fault = UserList.safeParse(json, asOnce).error
-  const { users: entries } = Entries.catch({ users: [] }).parse(json, asOnce)
-  const named = Map.groupBy(entries, (entry) => Named.safeParse(entry, asOnce).data?.username)
-  const users = entries.flatMap((entry) => User.safeParse(entry, asOnce).data ?? [])
-  return { users: users.filter(({ username }) => named.get(username)?.length === 1), fault }
 }
 
 // Compiling a parser would take longer.
@@ -116,22 +117,6 @@ const asOnce = { error: describeIssue, jitless: true }
 
 const Entries = z.object({ users: z.array(z.unknown()) })
 const Named = z.object({ username: Username })
-
-function parseStrictly(file: string, text: string): User[] {
-  try {
-    return UserList.parse(JSON.parse(text), asOnce).users
-  } catch (error) {
-    throw new InvalidUsersFile(file, error)
-  }
-}
-
-function readFile(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new InvalidUsersFile(file, error)
-  }
-}
 
 function explain(error: unknown): string {
   if (error instanceof z.ZodError) {

@@ -58,17 +58,13 @@ Exit status: 0 success, 1 failure, 2 usage error.
 `
 
 const commands = {
-  add: [['<name>'], ['role', 'domains', 'folders', 'writes'], addUser],
-  passwd: [['<name>'], [], changePassword],
-  role: [
-    ['<name>', '<role>'],
-    ['domains', 'all-domains', 'folders', 'all-folders', 'writes', 'force'],
-    changeRole,
-  ],
-  list: [[], [], listUsers],
-  remove: [['<name>'], ['force'], removeUser],
-  allow: [['<oidc:name>'], ['rebind'], allowUser],
-} satisfies Program<Users>['commands']
+  add: addUser,
+  passwd: changePassword,
+  role: changeRole,
+  list: listUsers,
+  remove: removeUser,
+  allow: allowUser,
+}
 
 /** Runs the command with these arguments, and returns its exit status. */
 export const manageUsers = (args: string[], line: CommandLine) =>
