@@ -11,8 +11,8 @@ import {
   writeNew,
 } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
-import { lockSchema, restoreTable } from '../postgres/migrate-postgres.ts'
-import { ProcessList } from '../postgres/process-list.ts'
+import { lockSchema } from '../postgres/migrate-postgres.ts'
+import { isInUse, restoreTable } from '../postgres/own-tables.ts'
 import type { Transaction } from '../postgres/transaction.ts'
 import { updateFile } from '../shared-file.ts'
 import {
@@ -188,7 +188,7 @@ async function beginInDatabase(
   snapshot: Snapshot,
 ) {
   await lockSchema(transaction, schema)
-  if (await new ProcessList(schema).isAnyAlive(transaction)) {
+  if (await isInUse(transaction)) {
     throw new DataDirError(
       `A service is using the schema ${schema}: stop all replicas. One that was killed counts for 10 seconds.`,
     )

@@ -14,11 +14,6 @@ import { translateError } from './postgres-errors.ts'
 /** Milliseconds of a statement's time limit in which its connection must be there: made, or free again. */
 const connectLimit = (timeoutMs: number) => Math.min(timeoutMs, Math.max(3000, 0.6 * timeoutMs))
 
-/** One connection in use, or a transaction on it. Failures are thrown as `translateError` says. */
-export interface Connection extends SqlTransaction {
-  query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>
-}
-
 interface ConnectionSettings {
   url: string
   /** Milliseconds after which a statement without a response counts as failed. */
@@ -99,8 +94,25 @@ export async function acquire(
   return { client, leftMs }
 }
 
-/** Statements by way of `execute`; names are in the schema. */
-export abstract class PostgresStatements implements SqlTransaction {
+/** Runs a task on a connection of the pool, with what is left of a time limit; the connection is closed if the task throws. */
+export async function withClient<T>(
+  pool: Pool,
+  limitMs: number,
+  task: (client: PoolClient, leftMs: number) => Promise<T>,
+): Promise<T> {
+  const { client, leftMs } = await acquire(pool, limitMs)
+  try {
+    const result = await task(client, leftMs)
+    client.release()
+    return result
+  } catch (error) {
+    client.release(true)
+    throw translateError(error)
+  }
+}
+
+/** Statements by way of `execute`; names are in the schema. Failures are thrown as `translateError` says. */
+export abstract class Connection implements SqlTransaction {
   readonly dialect = 'postgres'
   readonly schema: string
 
@@ -112,6 +124,10 @@ export abstract class PostgresStatements implements SqlTransaction {
     text: string,
     values?: unknown[],
   ): Promise<QueryResult<Row>>
+
+  async query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
+    return (await this.execute<Row>(text, values)).rows
+  }
 
   async all<Row extends object>(statement: Statement): Promise<Row[]> {
     return (await this.#run<Row & QueryResultRow>(statement)).rows
@@ -131,17 +147,13 @@ export abstract class PostgresStatements implements SqlTransaction {
   }
 }
 
-/** A pg client, for statements in a schema. */
-export class ClientConnection extends PostgresStatements implements Connection {
+/** One connection in use, or a transaction on it. */
+export class ClientConnection extends Connection {
   readonly #client: Pick<ClientBase, 'query'>
 
   constructor(client: Pick<ClientBase, 'query'>, schema: string) {
     super(schema)
     this.#client = client
-  }
-
-  async query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
-    return (await this.execute<Row>(text, values)).rows
   }
 
   protected async execute<Row extends QueryResultRow>(text: string, values?: unknown[]) {

@@ -1,12 +1,8 @@
 import { DatabaseRefusedError } from '../errors.ts'
 import type { Migrations } from '../sql/sql.ts'
 import { render } from '../sql/statement.ts'
-import { CommitLog } from './commit-log.ts'
 import type { Connection } from './connections.ts'
-import { ProcessList } from './process-list.ts'
-
-/** Records a restore that is not complete; empty otherwise. */
-export const restoreTable = (schema: string) => `${schema}.restore`
+import { ownTables, recordProcess, restoreTable } from './own-tables.ts'
 
 /** Oldest major version of PostgreSQL that is supported. */
 const minVersion = 15
@@ -14,8 +10,8 @@ const minVersion = 15
 interface MigrationJob {
   schema: string
   migrations: Migrations
-  /** Where this process is recorded; undefined for a backup or a restore. */
-  processes: ProcessList | undefined
+  /** Of this process, which is recorded; undefined for a backup or a restore. */
+  processId: string | undefined
 }
 
 /**
@@ -25,18 +21,17 @@ interface MigrationJob {
  */
 export async function migratePostgres(
   connection: Connection,
-  { schema, migrations, processes }: MigrationJob,
+  { schema, migrations, processId }: MigrationJob,
 ): Promise<void> {
   await requireVersion(connection)
   await lockSchema(connection, schema)
   if (!(await isCreated(connection, schema))) await createSchema(connection, schema)
-  if (processes) {
+  if (processId !== undefined) {
     await refuseUnfinished(connection, schema)
-    await processes.beat(connection)
+    await recordProcess(connection, processId)
   }
-  for (const [part, statements] of Object.entries(migrations)) {
-    await migratePart(connection, { schema, part, statements })
-  }
+  for (const [part, statements] of Object.entries(migrations))
+    await migratePart(connection, part, statements)
 }
 
 /** Excludes others that migrate the schema or begin a restore into it, until the transaction ends. */
@@ -46,19 +41,13 @@ export async function lockSchema(connection: Connection, schema: string): Promis
   ])
 }
 
-interface Part {
-  schema: string
-  part: string
-  statements: Migrations[string]
-}
-
-async function migratePart(connection: Connection, { schema, part, statements }: Part) {
+async function migratePart(connection: Connection, part: string, statements: Migrations[string]) {
+  const { schema } = connection
   const [row] = await connection.query<{ applied: number }>(
     `select applied from ${schema}.migrations where part = $1`,
     [part],
   )
   const applied = row?.applied ?? 0
-  const target = { dialect: 'postgres', schema } as const
   if (applied > statements.length) {
     throw new DatabaseRefusedError(
       `The schema ${schema} in DATABASE_URL is of a newer version of this service: start that version, or restore a backup made by this one.`,
@@ -67,7 +56,7 @@ async function migratePart(connection: Connection, { schema, part, statements }:
   if (applied === statements.length) return
   for (const statement of statements.slice(applied)) {
     const isText = typeof statement === 'string'
-    await connection.query(isText ? statement : render(statement, target).text)
+    await connection.query(isText ? statement : render(statement, connection).text)
   }
   await connection.query(
     `insert into ${schema}.migrations (part, applied) values ($1, $2)
@@ -114,9 +103,5 @@ async function createSchema(connection: Connection, schema: string) {
     `create function ${schema}.now_ms() returns bigint language sql volatile
        as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$`,
   )
-  await connection.query(CommitLog.tableStatement(schema))
-  await connection.query(ProcessList.tableStatement(schema))
-  await connection.query(
-    `create table ${restoreTable(schema)} (backup text primary key, rows_done jsonb not null default '{}')`,
-  )
+  await connection.query(ownTables(schema))
 }

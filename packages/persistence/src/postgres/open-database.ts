@@ -4,7 +4,6 @@ import type { Migrations } from '../sql/sql.ts'
 import { ClientConnection, clientConfig, limited } from './connections.ts'
 import { migratePostgres } from './migrate-postgres.ts'
 import { explainDatabaseFailure, translateError } from './postgres-errors.ts'
-import type { ProcessList } from './process-list.ts'
 
 /** Milliseconds for which a database that is starting is waited for. */
 const startMs = 30_000
@@ -16,7 +15,8 @@ interface DatabaseOptions {
   directUrl?: string | undefined
   schema: string
   migrations: Migrations
-  processes: ProcessList | undefined
+  /** Of this process; undefined for a backup or a restore. */
+  processId: string | undefined
   /** Milliseconds in which the database must respond. Migrations themselves have no limit. */
   limitMs: number
   /** Receives the reason why the database is waited for. */
@@ -47,7 +47,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<void> {
 }
 
 async function migrateOnce(options: DatabaseOptions) {
-  const { url, directUrl, schema, migrations, processes, limitMs } = options
+  const { url, directUrl, schema, limitMs } = options
   const { default: pg } = await import('pg')
   const name = `${schema} migration`
   const config = await clientConfig({ url: directUrl ?? url, timeoutMs: 0, name })
@@ -57,7 +57,7 @@ async function migrateOnce(options: DatabaseOptions) {
     await client.connect()
     const connection = new ClientConnection(client, schema)
     await client.query(limited(limitMs, 'begin; set local statement_timeout = 0'))
-    await migratePostgres(connection, { schema, migrations, processes })
+    await migratePostgres(connection, options)
     await client.query('commit')
   } finally {
     client.end().catch(() => undefined)

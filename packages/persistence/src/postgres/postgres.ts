@@ -1,17 +1,16 @@
+import { randomUUID } from 'node:crypto'
 import type { Pool, QueryResultRow } from 'pg'
 import type { Migrations, Sql } from '../sql/sql.ts'
-import { CommitLog } from './commit-log.ts'
-import { acquire, clientConfig, limited, PostgresStatements, serverLimits } from './connections.ts'
+import { Connection, clientConfig, limited, serverLimits, withClient } from './connections.ts'
 import { Listener } from './listener.ts'
 import { openDatabase } from './open-database.ts'
-import { translateError } from './postgres-errors.ts'
+import { pruneStatement, recordProcess, removeProcess } from './own-tables.ts'
 import { Probe } from './probe.ts'
-import { ProcessList } from './process-list.ts'
 import {
+  runSnapshot,
   runTransaction,
-  snapshotTransaction,
   type Transaction,
-  writeTransaction,
+  type TransactionOptions,
 } from './transaction.ts'
 
 export interface PostgresOptions {
@@ -31,10 +30,11 @@ export interface PostgresOptions {
 }
 
 interface Parts {
+  pool: Pool
   /** Absent without a direct connection. */
-  listener?: Listener
+  listener: Listener | undefined
   /** Absent for a backup or a restore. */
-  processes: ProcessList | undefined
+  processId: string | undefined
 }
 
 /** Part of the time limit after which a statement without a response has failed; the rest is for the answer. */
@@ -45,24 +45,18 @@ const probeIntervalMs = 2000
 const pruneIntervalMs = 60_000
 
 /** A PostgreSQL database. Its statements work behind a pooler in transaction mode: none depends on session state. */
-export class Postgres extends PostgresStatements implements Sql {
-  readonly #pool: Pool
-  readonly #log: CommitLog
+export class Postgres extends Connection implements Sql {
+  readonly #parts: Parts
   readonly #probe: Probe
-  readonly #listener: Listener | undefined
-  readonly #processes: ProcessList | undefined
-  /** Milliseconds after which a statement without a response has failed. */
-  readonly #limitMs: number
+  readonly #transactions: TransactionOptions
   #prunedAt = Date.now()
   #closed: Promise<void> | undefined
 
-  private constructor(pool: Pool, options: PostgresOptions & Parts) {
+  private constructor(parts: Parts, options: PostgresOptions) {
     super(options.schema)
-    this.#pool = pool
-    this.#log = new CommitLog(options.schema)
-    this.#listener = options.listener
-    this.#processes = options.processes
-    this.#limitMs = limitOf(options)
+    this.#parts = parts
+    const { schema } = options
+    this.#transactions = { pool: parts.pool, schema, limitMs: limitOf(options) }
     this.#probe = new Probe({
       check: () => this.#check(),
       intervalMs: probeIntervalMs,
@@ -80,8 +74,8 @@ export class Postgres extends PostgresStatements implements Sql {
     if (!/^[a-z_]+$/.test(schema)) throw new Error(`${schema} is not a schema name`)
     const name = options.isRestore ? `${schema} maintenance` : schema
     const { default: pg } = await import('pg')
-    const processes = options.isRestore ? undefined : new ProcessList(schema)
-    await openDatabase({ ...options, processes, limitMs: timeoutMs })
+    const processId = options.isRestore ? undefined : randomUUID()
+    await openDatabase({ ...options, processId, limitMs: timeoutMs })
     const config = await clientConfig({ url, timeoutMs, name })
     const limits = directUrl === undefined ? await serverLimits(config) : {}
     const pool = new pg.Pool({
@@ -94,15 +88,14 @@ export class Postgres extends PostgresStatements implements Sql {
     })
     // A connection that fails while it is in use rejects its query, and emits the error too.
     pool.on('connect', (client) => client.on('error', () => undefined))
-    if (directUrl === undefined) return new Postgres(pool, { ...options, processes })
-    const direct = await clientConfig({ url: directUrl, timeoutMs, name })
+    const direct = directUrl && (await clientConfig({ url: directUrl, timeoutMs, name }))
     const connect = async () => {
       const client = new pg.Client(direct)
       await client.connect()
       return client
     }
-    const listener = new Listener({ connect, onError })
-    return new Postgres(pool, { ...options, processes, listener })
+    const listener = direct ? new Listener({ connect, onError }) : undefined
+    return new Postgres({ pool, listener, processId }, options)
   }
 
   /** Opens it for a command that backs up or restores: its statements may take a minute. @throws as `open` */
@@ -118,20 +111,11 @@ export class Postgres extends PostgresStatements implements Sql {
    * Runs one statement: a read, or a write that may safely be repeated. If the connection is lost, a write may have taken
    * effect although `DatabaseUnavailableError` is thrown.
    */
-  async query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
-    return (await this.execute<Row>(text, values)).rows
-  }
-
-  protected async execute<Row extends QueryResultRow>(text: string, values?: unknown[]) {
-    const { client, leftMs } = await acquire(this.#pool, this.#limitMs)
-    try {
-      const result = await client.query<Row>(limited(leftMs, text, values))
-      client.release()
-      return result
-    } catch (error) {
-      client.release(true)
-      throw translateError(error)
-    }
+  protected execute<Row extends QueryResultRow>(text: string, values?: unknown[]) {
+    const { pool, limitMs } = this.#transactions
+    return withClient(pool, limitMs, (client, leftMs) =>
+      client.query<Row>(limited(leftMs, text, values)),
+    )
   }
 
   /**
@@ -139,12 +123,12 @@ export class Postgres extends PostgresStatements implements Sql {
    * After a lost COMMIT answer the outcome is looked up for up to five seconds.
    */
   transaction<T>(run: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return runTransaction(this.#pool, writeTransaction(this.#pool, this.#log, this.#limitMs), run)
+    return runTransaction(this.#transactions, run)
   }
 
   /** Runs a read-only transaction on one snapshot (REPEATABLE READ). */
   snapshot<T>(run: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return runTransaction(this.#pool, snapshotTransaction(this.schema, this.#limitMs), run)
+    return runSnapshot(this.#transactions, run)
   }
 
   /**
@@ -153,8 +137,8 @@ export class Postgres extends PostgresStatements implements Sql {
    */
   async listen(channel: string, listener: (payload: string) => void): Promise<boolean> {
     if (!/^[a-z_]+$/.test(channel)) throw new Error(`${channel} is not a channel name`)
-    await this.#listener?.listen(channel, listener)
-    return this.#listener !== undefined
+    await this.#parts.listener?.listen(channel, listener)
+    return this.#parts.listener !== undefined
   }
 
   /** What the probe last saw. */
@@ -163,7 +147,7 @@ export class Postgres extends PostgresStatements implements Sql {
   }
 
   get pool(): { total: number; idle: number; waiting: number } {
-    const { totalCount: total, idleCount: idle, waitingCount: waiting } = this.#pool
+    const { totalCount: total, idleCount: idle, waitingCount: waiting } = this.#parts.pool
     return { total, idle, waiting }
   }
 
@@ -174,19 +158,21 @@ export class Postgres extends PostgresStatements implements Sql {
   }
 
   async #close() {
+    const { pool, listener, processId } = this.#parts
     await this.#probe.close()
-    await this.#listener?.close()
-    await this.#processes?.leave(this).catch(() => undefined)
-    await this.#pool.end()
+    await listener?.close()
+    if (processId !== undefined) await removeProcess(this, processId).catch(() => undefined)
+    await pool.end()
   }
 
   async #check() {
+    const { processId } = this.#parts
     const isPruneDue = Date.now() - this.#prunedAt >= pruneIntervalMs
     await this.query('select 1')
     // A database that cannot be written to still answers reads.
-    await this.#processes?.beat(this).catch(() => undefined)
+    if (processId !== undefined) await recordProcess(this, processId).catch(() => undefined)
     if (!isPruneDue) return
-    await this.query(this.#log.pruneStatement()).catch(() => undefined)
+    await this.query(pruneStatement(this.schema)).catch(() => undefined)
     this.#prunedAt = Date.now()
   }
 }

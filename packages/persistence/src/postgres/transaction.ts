@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Pool, PoolClient, QueryConfig } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 import { DatabaseUnavailableError, OutcomeUnknownError } from '../errors.ts'
-import type { CommitLog } from './commit-log.ts'
-import { acquire, ClientConnection, type Connection, limited } from './connections.ts'
+import { acquire, ClientConnection, type Connection, limited, withClient } from './connections.ts'
+import { commitStatement, isCommitted } from './own-tables.ts'
 import { isOutcomeCertain, translateError } from './postgres-errors.ts'
 
 export type Transaction = Connection
@@ -13,124 +13,94 @@ export type Transaction = Connection
 const lookupMs = 5000
 const lookupPauseMs = 100
 
-interface TransactionSettings {
+export interface TransactionOptions {
+  pool: Pool
   schema: string
   /** Milliseconds in which a connection and the response to BEGIN must arrive. */
   limitMs: number
+}
+
+/**
+ * Runs a read-write transaction (READ COMMITTED). The time limit holds on the server too, for its statements and for its
+ * pauses, so that an abandoned transaction releases its locks. If this throws, the transaction had no effect, except with
+ * `OutcomeUnknownError`.
+ */
+export function runTransaction<T>(
+  options: TransactionOptions,
+  run: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
+  const { schema, limitMs } = options
+  const id = randomUUID()
+  return attempt(options, run, {
+    begin: `begin; set local statement_timeout = ${limitMs}; set local idle_in_transaction_session_timeout = ${limitMs}`,
+    commit: commitStatement(schema, id),
+    lookUp: (cause) => lookUp(options, id, cause),
+  })
+}
+
+/** Runs a read-only transaction on one snapshot (REPEATABLE READ). */
+export const runSnapshot = <T>(
+  options: TransactionOptions,
+  run: (transaction: Transaction) => Promise<T>,
+): Promise<T> =>
+  attempt(options, run, {
+    begin: 'begin transaction isolation level repeatable read, read only',
+    commit: 'commit',
+    lookUp: async () => true, // Nothing was written.
+  })
+
+interface Frame {
   begin: string
   commit: string
   /** After a lost COMMIT answer: whether the transaction took effect. @throws {OutcomeUnknownError} */
   lookUp: (cause: unknown) => Promise<boolean>
 }
 
-/** How a transaction ended. The connection is usable again if `isClean`. */
-type Outcome<T> =
-  | { kind: 'committed'; value: T; isClean: true }
-  | { kind: 'failed'; error: unknown; isClean: boolean }
-  | { kind: 'lost'; value: T; error: unknown; isClean: false }
-
-/**
- * A read-write transaction (READ COMMITTED). The time limit holds on the server too, for its statements and for its
- * pauses, so that an abandoned transaction releases its locks.
- */
-export const writeTransaction = (
-  pool: Pool,
-  log: CommitLog,
-  limitMs: number,
-): TransactionSettings => {
-  const id = randomUUID()
-  const { schema } = log
-  const isCommitted = () => withConnection(pool, schema, (one) => log.isCommitted(one, id))
-  return {
-    schema,
-    limitMs,
-    begin: `begin; set local statement_timeout = ${limitMs}; set local idle_in_transaction_session_timeout = ${limitMs}`,
-    commit: log.commitStatement(id),
-    lookUp: (cause) => lookUp(isCommitted, cause),
-  }
-}
-
-/** A read-only transaction on one snapshot (REPEATABLE READ). */
-export const snapshotTransaction = (schema: string, limitMs: number): TransactionSettings => ({
-  schema,
-  limitMs,
-  begin: 'begin transaction isolation level repeatable read, read only',
-  commit: 'commit',
-  lookUp: async () => true, // Nothing was written.
-})
-
-/** Runs one transaction. If this throws, the transaction had no effect, except with `OutcomeUnknownError`. */
-export async function runTransaction<T>(
-  pool: Pool,
-  settings: TransactionSettings,
-  run: (transaction: Transaction) => Promise<T>,
-): Promise<T> {
-  const { client, leftMs } = await acquire(pool, settings.limitMs)
-  const { begin, commit, schema } = settings
-  const connection = new ClientConnection(client, schema)
-  const statements = { begin: limited(leftMs, begin), commit }
-  const outcome = await attempt(client, statements, () => run(connection))
-  client.release(!outcome.isClean)
-  if (outcome.kind === 'committed') return outcome.value
-  if (outcome.kind === 'lost' && (await settings.lookUp(outcome.error))) return outcome.value
-  throw translateError(outcome.error)
-}
-
 async function attempt<T>(
-  client: PoolClient,
-  { begin, commit }: { begin: QueryConfig; commit: string },
-  run: () => Promise<T>,
-): Promise<Outcome<T>> {
+  { pool, schema, limitMs }: TransactionOptions,
+  run: (transaction: Transaction) => Promise<T>,
+  { begin, commit, lookUp: isDone }: Frame,
+): Promise<T> {
+  const { client, leftMs } = await acquire(pool, limitMs)
   let value: T
   try {
-    await client.query(begin)
-    value = await run()
+    await client.query(limited(leftMs, begin))
+    value = await run(new ClientConnection(client, schema))
   } catch (error) {
-    return { kind: 'failed', error, isClean: await rollBack(client, error) }
+    throw await abandon(client, error)
   }
   try {
     await client.query(commit)
-    return { kind: 'committed', value, isClean: true }
   } catch (error) {
-    return isOutcomeCertain(error)
-      ? { kind: 'failed', error, isClean: await rollBack(client, error) }
-      : { kind: 'lost', value, error, isClean: false }
+    if (isOutcomeCertain(error)) throw await abandon(client, error)
+    client.release(true)
+    if (await isDone(error)) return value
+    throw translateError(error)
   }
+  client.release()
+  return value
 }
 
-/** Whether the connection can be used again. One that does not answer is closed, which rolls back too. */
-async function rollBack(client: PoolClient, error: unknown): Promise<boolean> {
-  if (translateError(error) instanceof DatabaseUnavailableError) return false
-  try {
-    await client.query('rollback')
-    return true
-  } catch {
-    return false
-  }
+/** Rolls back. A connection that does not answer is closed, which rolls back too. @returns the translated error. */
+async function abandon(client: PoolClient, error: unknown): Promise<unknown> {
+  const failure = translateError(error)
+  const isLost = failure instanceof DatabaseUnavailableError
+  const isUsable = !isLost && (await client.query('rollback').catch(() => undefined)) !== undefined
+  client.release(!isUsable)
+  return failure
 }
 
-/** Runs a task on a connection of the pool, which is closed if the task throws. */
-async function withConnection<T>(
-  pool: Pool,
-  schema: string,
-  task: (connection: Connection) => Promise<T>,
-) {
-  const client = await pool.connect()
-  let isClean = false
-  try {
-    const result = await task(new ClientConnection(client, schema))
-    isClean = true
-    return result
-  } finally {
-    client.release(!isClean)
-  }
-}
-
-async function lookUp(isCommitted: () => Promise<boolean>, cause: unknown): Promise<boolean> {
+async function lookUp(
+  { pool, schema }: TransactionOptions,
+  id: string,
+  cause: unknown,
+): Promise<boolean> {
   const deadline = AbortSignal.timeout(lookupMs)
+  const ask = () =>
+    withClient(pool, lookupMs, (client) => isCommitted(new ClientConnection(client, schema), id))
   const attempts = async () => {
     while (!deadline.aborted) {
-      const found = await isCommitted().catch(() => undefined)
+      const found = await ask().catch(() => undefined)
       if (found !== undefined) return found
       await wait(lookupPauseMs)
     }
