@@ -151,6 +151,12 @@ test.each([
     400,
     'duplicate_path',
   ],
+  [
+    'two of one path, before the second is read',
+    [path('d'), files('1', 'a'), files('x'.repeat(101), 'a')],
+    400,
+    'duplicate_path',
+  ],
   ['a file where a directory would be', [files('1', 'a'), files('2', 'a/b')], 409, 'path_conflict'],
   ['a directory where a file is', [files('1', 'new'), files('2', 'taken/x')], 409, 'path_conflict'],
   ['too many files', [1, 2, 3, 4].map((at) => files('x', `f${at}`)), 413, 'too_many_files'],

@@ -157,9 +157,12 @@ async function storeForm(request: FastifyRequest, form: Form, dependencies: Uplo
   // One whose length proves that one of its files is too large is not read.
   const length = Number(request.headers['content-length'] ?? 0)
   limits.checkSize((length - formOverhead(maxFiles)) / maxFiles)
+  const targets: string[] = []
   async function admit(name: string, path: string | undefined) {
     if (path === undefined || name === '') return limits.meter(undefined)
     const target = requirePath(callerOf(request), pathOf(name, path))
+    targets.push(target)
+    checkDistinct(targets)
     // Of several files the transaction names all that do not meet the conditions, and knows whether they exceed the quota.
     await limits.checkTarget(target, maxFiles === 1 ? conditionsOf(request.headers) : {})
     return limits.meter(maxFiles === 1 ? target : undefined)
