@@ -35,6 +35,7 @@ import {
   readTarget,
   type StaticPolicies,
   siteOf,
+  siteOfFile,
   type Target,
 } from './static-target.ts'
 
@@ -239,7 +240,7 @@ export class StaticHandler implements RawRoute {
       if (index && (await this.#files.find(request, join(path, index))))
         return this.#redirect(request)
     }
-    const isInSite = !isDirectory && siteOf(path, this.#rules) !== undefined
+    const isInSite = !isDirectory && siteOfFile(path, this.#rules) !== undefined
     const ended = isInSite ? await this.#files.findEnded(path) : undefined
     // Under its path only, as if nothing followed it: no date, no query.
     if (ended) {

@@ -1,6 +1,6 @@
 import { HttpError } from '@domains-and-files/http'
 import { encodedSlash, fileNotFound } from '../errors.ts'
-import { decodeUrl, hasEncodedSlash, join, readPath } from '../files/file-path.ts'
+import { decodeUrl, hasEncodedSlash, join, parentOf, readPath } from '../files/file-path.ts'
 
 /** A directory that is served as a web site (STATIC_SITES): with an index, clean URLs and a page for missing paths. */
 export interface SitePolicy {
@@ -35,11 +35,14 @@ export function siteOf(path: string, { sites }: StaticPolicies): SitePolicy | un
   return undefined
 }
 
+/** The innermost site that a file is in: one at the path of a site is beside it. */
+export const siteOfFile = (path: string, policies: StaticPolicies): SitePolicy | undefined =>
+  siteOf(parentOf(path), policies)
+
 /** Of a file. */
 export const cspOf = (path: string, policies: StaticPolicies): string | undefined => {
-  const site = siteOf(path, policies)
-  // A file beside sites is in none of them.
-  return site && site.directory !== path ? site.csp : policies.csp
+  const site = siteOfFile(path, policies)
+  return site ? site.csp : policies.csp
 }
 
 /** The name of the file that answers for this directory. */
@@ -50,7 +53,7 @@ export const indexOf = (directory: string, policies: StaticPolicies): string | u
 
 /** The file that answers where there is none at the path: `guide.html` for `guide` in a site. */
 export const cleanUrlTarget = (path: string, policies: StaticPolicies): string | undefined =>
-  siteOf(path, policies) && `${path}.html`
+  siteOfFile(path, policies) && `${path}.html`
 
 /** The page of a site for missing paths. */
 export const notFoundPage = (path: string, policies: StaticPolicies): string | undefined => {

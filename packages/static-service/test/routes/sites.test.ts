@@ -134,6 +134,7 @@ test('each directory directly below one named with * is a site; no other file is
     'previews/pr-1/index.html',
     'previews/pr-1/404.html',
     'previews/x.html',
+    'previews/pr-1.html',
     'x/x.html',
   ])
     await service.put(path, `<h1>${path}`)
@@ -188,6 +189,12 @@ describe('a page that was loaded before a deploy', () => {
     await service.put('app/a.1.js', 'b()')
     expect((await get(service, 'app/a.1.js')).bytes.toString()).toBe('b()')
     await service.call('DELETE', '/api/files/app/a.1.js')
+    expect((await get(service, 'app/a.1.js')).status).toBe(404)
+  })
+
+  test('gets none that was beside the sites', async () => {
+    await using service = await startDeployed({ STATIC_SITES: 'app/*' })
+
     expect((await get(service, 'app/a.1.js')).status).toBe(404)
   })
 

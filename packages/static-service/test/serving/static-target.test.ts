@@ -39,6 +39,19 @@ test('a site has an index, clean URLs and a page for missing paths; other direct
   expect(outside).toEqual([undefined, undefined, undefined])
 })
 
+test('a file at the path of a site is in the site around it, if any', () => {
+  const nested = policies({ STATIC_SITES: '/,docs/', STATIC_SITE_CSP: 'sandbox' })
+
+  expect([cspOf('docs', nested), cleanUrlTarget('docs', nested)]).toEqual(['sandbox', 'docs.html'])
+  for (const [sites, path] of [
+    ['docs/', 'docs'],
+    ['docs/*', 'docs/a'],
+  ] as const) {
+    const rules = policies({ STATIC_SITES: sites, STATIC_CSP: 'off' })
+    expect([cspOf(path, rules), cleanUrlTarget(path, rules)]).toEqual([undefined, undefined])
+  }
+})
+
 test('the whole store can be a site', () => {
   const rules = policies({ STATIC_SITES: '/', STATIC_INDEX: 'home.htm' })
 
