@@ -16,6 +16,13 @@ it.each([
     '2',
   ],
   [
+    Object.assign(new Error('damaged file system'), { code: 'Unknown system error -117' }),
+    503,
+    'unavailable',
+    '2',
+  ],
+  [Object.assign(new Error('no such folder'), { code: 'ENOENT' }), 503, 'unavailable', '2'],
+  [
     Object.assign(new Error('disk full'), { code: 'ENOSPC' }),
     507,
     'insufficient_storage',

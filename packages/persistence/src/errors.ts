@@ -34,8 +34,9 @@ export function storageFailure(error: unknown): unknown {
   return unavailableCodes.test(code) ? new DatabaseUnavailableError(error) : error
 }
 
+// Node has no name for some, such as EUCLEAN of a damaged file system. A missing file is a folder that was taken away.
 const unavailableCodes =
-  /^(?:E(?:IO|ROFS|MFILE|NFILE)$|SQLITE_(?!CONSTRAINT(?!_TRIGGER)|ERROR$|MISMATCH|RANGE|TOOBIG|MISUSE))/
+  /^(?:E(?:IO|ROFS|MFILE|NFILE|NOENT|NOTDIR|ACCES|PERM|NXIO|NODEV|NOMEM)$|UNKNOWN$|Unknown system error|SQLITE_(?!CONSTRAINT(?!_TRIGGER)|ERROR$|MISMATCH|RANGE|TOOBIG|MISUSE))/
 
 /** Why something cannot be read, by the code of its error. */
 export function unreadable(error: unknown): string {

@@ -81,14 +81,21 @@ export class Connection implements SqlTransaction {
 }
 
 /**
- * Returns a function that names the file of an open database that was deleted or replaced since, by device and inode, if any:
- * SQLite goes on writing to such a file, and what it commits is lost. The write-ahead log exists once the database has been
- * read.
+ * Returns a function that names the file of an open database that was deleted or replaced since, by device and inode, or cannot
+ * be looked at, if any: SQLite goes on writing to such a file, and what it commits is lost. The write-ahead log exists once
+ * the database has been read.
  */
 export function watchFiles(file: string): () => string | undefined {
   const paths = [file, `${file}-wal`, `${file}-shm`]
   const identities = paths.map(identityOf)
-  return () => paths.find((path, at) => identityOf(path) !== identities[at])
+  return () =>
+    paths.find((path, at) => {
+      try {
+        return identityOf(path) !== identities[at]
+      } catch {
+        return true // The disk fails.
+      }
+    })
 }
 
 function identityOf(path: string): string {

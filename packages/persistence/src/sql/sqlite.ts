@@ -233,7 +233,9 @@ export class SqliteSql implements Sql {
     const replaced = this.#findReplaced()
     if (replaced === undefined) return
     this.#isIntact = false
-    throw new DatabaseUnavailableError(new Error(`${replaced} was deleted or replaced`))
+    throw new DatabaseUnavailableError(
+      new Error(`${replaced} was deleted or replaced, or cannot be read`),
+    )
   }
 
   #noteFailure(error: unknown): unknown {

@@ -1,4 +1,4 @@
-import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { copyFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -54,6 +54,19 @@ describe('files that are not those that were opened', () => {
     expect(before).toBe(true)
     await expect.poll(() => db.isAvailable).toBe(false)
   })
+})
+
+it('files that the disk does not find are like replaced ones until it does', async () => {
+  const { db, file } = await open()
+  renameSync(`${file}-shm`, `${file}-kept`)
+  symlinkSync(`${file}-shm`, `${file}-shm`) // A link to itself fails as a broken disk does: not with ENOENT.
+
+  await expect.poll(() => db.isAvailable).toBe(false)
+  await expect(db.run(insert)).rejects.toThrow(DatabaseUnavailableError)
+  renameSync(`${file}-kept`, `${file}-shm`)
+
+  expect(await db.run(insert)).toBe(1)
+  await expect.poll(() => db.isAvailable).toBe(true)
 })
 
 it('is unavailable after a failed write, and available again after the next one', async () => {

@@ -106,7 +106,8 @@ export class ContentStream implements RawBody {
       return await this.#content.memory.acquire(this.#content, start, end)
     } catch (cause) {
       if (cause instanceof HttpError) throw cause
-      throw new Error(`the blob ${this.#digest} cannot be read`, { cause })
+      const failure = new Error(`the blob ${this.#digest} cannot be read`, { cause })
+      throw Object.assign(failure, { code: Object(cause).code })
     }
   }
 

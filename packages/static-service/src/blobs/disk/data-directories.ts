@@ -68,8 +68,10 @@ export class DurableDirectories {
 }
 
 async function create(directory: string) {
-  // Recursive only so that an existing directory is no error.
-  await mkdir(directory, { recursive: true, mode: folderMode })
+  // Not `recursive`: then Node reports a failing disk as ENOENT.
+  await mkdir(directory, { mode: folderMode }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
   await fsyncDirectory(dirname(directory))
 }
 
