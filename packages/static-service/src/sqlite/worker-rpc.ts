@@ -19,28 +19,32 @@ interface PendingCall {
 
 /**
  * Calls methods of a worker thread, which runs them in order. The thread starts with the first call: each takes 12 MiB and
- * 50 ms of CPU time.
+ * 50 ms of CPU time. One that ends, such as when the disk fails at its start, fails its calls; the next call starts another.
  */
 export class WorkerRpc<Known extends Methods> {
   readonly #start: () => Worker
   readonly #pending = new Map<number, PendingCall>()
   #worker: Worker | undefined
   #calls = 0
-  #failure: unknown
+  #isClosed = false
 
   constructor(script: URL, workerData: unknown) {
-    this.#start = () =>
-      new Worker(script, { workerData })
+    this.#start = () => {
+      let failure: unknown = new Error('a worker thread has ended')
+      return new Worker(script, { workerData })
         .on('message', (reply: Reply) => this.#settle(reply))
-        .on('error', (error) => this.#fail(error))
-        .on('exit', () => this.#fail(new Error('a worker thread has ended')))
+        .on('error', (error) => {
+          failure = error
+        })
+        .on('exit', () => this.#fail(storageFailure(failure)))
+    }
   }
 
   ask<Method extends keyof Known & string>(
     method: Method,
     input: Parameters<Known[Method]>[0],
   ): Promise<Awaited<ReturnType<Known[Method]>>> {
-    if (this.#failure) return Promise.reject(this.#failure)
+    if (this.#isClosed) return Promise.reject(new Error('a worker thread was closed'))
     this.#worker ??= this.#start()
     this.#calls += 1
     const call: Call = { id: this.#calls, method, input }
@@ -55,15 +59,11 @@ export class WorkerRpc<Known extends Methods> {
     return this.#pending.size
   }
 
-  /** Does nothing unless the thread has failed. @throws its error. */
-  check(): void {
-    if (this.#failure) throw this.#failure
-  }
-
   /** Stops the thread after the pending calls. */
   async close(): Promise<void> {
     const worker = this.#worker
-    if (this.#failure || !worker) return
+    this.#isClosed = true
+    if (!worker) return
     const ended = new Promise((resolve) => worker.once('exit', resolve))
     worker.postMessage(undefined)
     await ended
@@ -80,7 +80,7 @@ export class WorkerRpc<Known extends Methods> {
   }
 
   #fail(error: unknown) {
-    this.#failure ??= error
+    this.#worker = undefined
     for (const { reject } of this.#pending.values()) reject(error)
     this.#pending.clear()
   }

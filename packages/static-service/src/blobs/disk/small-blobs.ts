@@ -132,9 +132,8 @@ export class SmallBlobs implements VerifiedContents {
     return found === 'ok' ? undefined : String(found)
   }
 
-  /** Does nothing while the worker is alive and the files of the database are there. @throws what ended it. */
+  /** Does nothing while the files of the database are there. @throws otherwise. */
   check(): void {
-    this.#worker.check()
     if (!this.#sql.isIntact) throw new Error('the files of the content database are gone')
   }
 

@@ -97,8 +97,6 @@ class SqliteCatalog extends Catalog {
 
   status(): CatalogStatus {
     try {
-      this.#writer.check()
-      this.#reader.check()
       if (!this.#database.isIntact) throw new Error('files of the catalog were deleted or replaced')
       const found = this.#totals.get()
       if (!found) throw new Error('the catalog has no root directory')
