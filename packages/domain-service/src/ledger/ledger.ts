@@ -45,7 +45,7 @@ const changes = name('changes')
 const pauseMs = sql`case when attempts >= 6 then 300000 else 5000 * (1 << attempts) end`
 
 interface LedgerOptions {
-  sql: Sql & { readonly isAvailable: boolean; readonly unsynced?: Sql }
+  sql: Sql & { readonly isAvailable: boolean; readonly unsynced?: Sql; flush?(): Promise<void> }
   /** Where several processes share the database. */
   replicas?: { leases: Leases; versions: ZoneVersions } | undefined
 }
@@ -59,6 +59,8 @@ export class Ledger extends ChangeHistory {
   readonly #replicas: LedgerOptions['replicas']
   /** For what a power cut may undo, since nothing was sent yet. */
   readonly #unsynced: Sql
+  /** Makes what was committed before a power cut survive it: those who wait share one fsync, off the event loop. */
+  readonly #flush: () => Promise<void>
   /** The changes that wait for an approval. */
   readonly proposals: Proposals
   /** What every read is compared with. */
@@ -70,6 +72,7 @@ export class Ledger extends ChangeHistory {
     super(database, replicas ? sql`(is_async = 1 or awaited_until > ${leaseNow})` : sql`1 = 1`)
     this.#replicas = replicas
     this.#unsynced = database.unsynced ?? database
+    this.#flush = async () => database.flush?.()
     this.proposals = new Proposals(database)
     this.knownZones = new KnownZones(database, database.unsynced)
     this.#isAbandoned = replicas
@@ -83,11 +86,15 @@ export class Ledger extends ChangeHistory {
    * @throws 422 `idempotency_key_reused` for another request under the same key; 429 `too_many_changes` beyond 1,000 queued
    * asynchronous changes of the caller, or 10,000 or 256 MiB of all.
    */
-  accept(request: ChangeRequest, effect?: ChangeEffect) {
-    return this.sql.transaction(async (transaction) => {
-      const accepted = await insertChange(transaction, request, { isAsync: true, effect })
-      return { ...accepted, change: await readChange(transaction, accepted.id) }
+  async accept(request: ChangeRequest, effect?: ChangeEffect) {
+    // Nobody is told of a proposal before it is durable.
+    const database = effect ? this.sql : this.#unsynced
+    const accepted = await database.transaction(async (transaction) => {
+      const inserted = await insertChange(transaction, request, { isAsync: true, effect })
+      return { ...inserted, change: await readChange(transaction, inserted.id) }
     })
+    if (!effect) await this.#flush()
+    return accepted
   }
 
   /** As `accept`, for a waiting client: not among `queued`, and cancelled when its process ends before it is sent. */

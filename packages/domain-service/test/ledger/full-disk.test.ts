@@ -89,15 +89,17 @@ test('a full disk is 507 for a write, and no failure for a read', async () => {
 
 test('after the database files were deleted nothing is written, and health is unavailable', async () => {
   await using service = await start()
-  await service.call('POST', `${hosts}/A`, { body: { name: 'before', address: '192.0.2.9' } })
+  const add = (name: string, headers = {}) =>
+    service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.9' }, headers })
+  const isAsync = { prefer: 'respond-async' }
+  await add('before')
+  await add('before', isAsync)
   const zone = service.live()
   for (const end of ['', '-wal', '-shm']) rmSync(join(service.dataDir, databaseName + end))
 
-  const write = await service.call('POST', `${hosts}/A`, {
-    body: { name: 'after', address: '192.0.2.9' },
-  })
+  const writes = [await add('after'), await add('after', isAsync)]
 
-  expect([write.status, write.body.code]).toEqual([503, 'unavailable'])
+  for (const { status, body } of writes) expect([status, body.code]).toEqual([503, 'unavailable'])
   expect(service.live()).toEqual(zone)
   expect(await healthOf(service)).toMatchObject({ checks: { database: { status: 'unavailable' } } })
 })

@@ -87,7 +87,7 @@ export class SqliteSql implements Sql {
     }, checkMs).unref()
   }
 
-  /** Whether no flush of unsynced commits has failed, and the files are those that were opened: checked each second and before each durable commit. */
+  /** Whether no flush of unsynced commits has failed, and the files are those that were opened: checked each second, and before each durable commit and flush. */
   get isIntact(): boolean {
     return this.#isIntact && !this.#log.hasFailed
   }
@@ -148,9 +148,12 @@ export class SqliteSql implements Sql {
 
   /** Makes all that is committed durable, off the event loop. After a failure nothing is committed any more. */
   async flush(): Promise<void> {
-    await this.#log.flush().catch((error) => {
+    try {
+      this.#checkFiles()
+      await this.#log.flush()
+    } catch (error) {
       throw this.#noteFailure(storageFailure(error))
-    })
+    }
   }
 
   async snapshot<T>(work: (snapshot: SqlTransaction) => Promise<T>): Promise<T> {
