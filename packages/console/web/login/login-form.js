@@ -1,7 +1,7 @@
 import { session } from '../api/client.js'
 import { ApiError, call, offeredServices, titleOf, urlOf } from '../api/transport.js'
 import { navigate } from '../core/router.js'
-import { Attempt, html, nothing, View } from '../core/view.js'
+import { Attempt, focusOn, html, nothing, View } from '../core/view.js'
 import { formField } from '../ui/form.js'
 import { empty, errorNotice, notice } from '../ui/states.js'
 
@@ -66,7 +66,7 @@ class LoginForm extends View {
       // A wrong password says more than a service that does not answer.
       throw refusals.find((each) => each instanceof ApiError && each.status > 0) ?? refusals[0]
     })
-    if (!isDone) this.querySelector('input')?.focus()
+    if (!isDone) focusOn(this, this.#form.username ? '#field-password' : '#field-username')
   }
 }
 

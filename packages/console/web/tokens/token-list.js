@@ -4,7 +4,7 @@ import { html, nothing } from '../core/view.js'
 import { confirmDialog, removalDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
 import { formatAge, formatCount, formatDate } from '../ui/format.js'
-import { ServiceLists } from '../ui/service-lists.js'
+import { rightsChips, ServiceLists } from '../ui/service-lists.js'
 import { copy, empty, icon, page, secretOnce } from '../ui/states.js'
 import { list } from '../ui/table.js'
 import { purposes, toTokenInput } from './purposes.js'
@@ -15,7 +15,9 @@ import { purposes, toTokenInput } from './purposes.js'
 class TokenList extends ServiceLists {
   /** @param {Api.ServiceName} service @param {AbortSignal} signal */
   async read(service, signal) {
-    return (await get(service, '/api/tokens', { signal })).tokens
+    // As many as one person can have.
+    const query = { page_size: 200 }
+    return (await get(service, '/api/tokens', { query, signal })).tokens
   }
 
   template() {
@@ -40,9 +42,13 @@ class TokenList extends ServiceLists {
       {
         Name: ({ name, hint }) =>
           html`<strong>${name}</strong> <code class="muted">…${hint}</code>`,
-        May: rightsOf,
+        Rights: rightsOf,
         'Last used': ({ last_used_at: at }) => (at ? formatAge(at) : 'never'),
-        Expires: ({ expires_at: at }) => (at ? formatDate(at) : 'never'),
+        Expires: ({ expires_at: at }) => {
+          if (at && new Date(at).getTime() <= Date.now())
+            return html`<span class="chip">expired</span>`
+          return at ? formatDate(at) : 'never'
+        },
       },
       (token) => [token.name, ['Revoke', () => this.reloadAfter(revoke(token))]],
     )
@@ -50,13 +56,10 @@ class TokenList extends ServiceLists {
 }
 
 /** @param {Api.ApiToken} token */
-function rightsOf({ role, domains, records, networks }) {
-  return html`
-    ${role ? html`<span class="chip">${role}</span>` : nothing}
-    ${domains?.map((domain) => html`<span class="chip accent">${domain}</span>`) ?? nothing}
-    ${records?.map(({ name, types }) => html`<span class="chip">${name} ${types.join(' ')}</span>`) ?? nothing}
-    ${networks?.map((network) => html`<span class="chip">from ${network}</span>`) ?? nothing}`
-}
+const rightsOf = (token) => html`
+  ${rightsChips(token)}
+  ${token.records?.map(({ name, types }) => html`<span class="chip">${name} ${types.join(' ')}</span>`) ?? nothing}
+  ${token.networks?.map((network) => html`<span class="chip">from ${network}</span>`) ?? nothing}`
 
 customElements.define('token-list', TokenList)
 

@@ -50,3 +50,14 @@ export class ServiceLists extends RouteView {
     for (const { items } of this.offered) void items.reload()
   }
 }
+
+/**
+ * The role of a user or an API token, and its limits.
+ * @param {Pick<Api.ApiToken, 'role' | 'domains' | 'folders' | 'writes'>} rights
+ */
+export function rightsChips({ role, domains, folders, writes }) {
+  const limits = [...(domains ?? []), ...(folders ?? []), ...(writes ? ['proposes'] : [])]
+  return html`
+    ${role ? html`<span class="chip">${role}</span>` : nothing}
+    ${limits.map((limit) => html`<span class="chip accent">${limit}</span>`)}`
+}

@@ -3,7 +3,7 @@ import { html, nothing } from '../core/view.js'
 import { confirmDialog, removalDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
 import { formatAge, formatDate, splitList } from '../ui/format.js'
-import { ServiceLists } from '../ui/service-lists.js'
+import { rightsChips, ServiceLists } from '../ui/service-lists.js'
 import { page, secretOnce } from '../ui/states.js'
 import { list } from '../ui/table.js'
 
@@ -54,9 +54,7 @@ class UserList extends ServiceLists {
       {
         Name: ({ username }) =>
           html`<strong>${username}</strong> ${username === self ? html`<span class="muted">(you)</span>` : nothing}`,
-        May: ({ role, domains, folders, writes }) => html`
-          <span class="chip">${role}</span>
-          ${[...(domains ?? []), ...(folders ?? []), ...(writes ? ['proposes'] : [])].map((limit) => html`<span class="chip accent">${limit}</span>`)}`,
+        Rights: rightsChips,
         'Last login': ({ last_login_at: at }) => (at ? formatAge(at) : 'never'),
         Added: ({ created_at: at }) => formatDate(at),
       },

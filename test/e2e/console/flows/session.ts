@@ -41,6 +41,7 @@ export const sessionFlows: Flows = {
     await page.keyboard.press('Enter')
     await page.getByRole('alert').waitFor()
     await tester.checkAccessibility('login refused')
+    await page.locator('#field-password:focus').waitFor()
     assert.equal(await page.getByRole('navigation', { name: 'Main', exact: true }).count(), 0)
   },
 

@@ -41,4 +41,22 @@ export const tokenFlows: Flows = {
     await tester.text('Router at home revoked').waitFor()
     assert.equal((await send('home2')).status, 401)
   },
+
+  'shows every token with all its limits, and which have expired': async (tester) => {
+    const api = await tester.filesApi()
+    const limits = { role: 'editor', folders: ['docs/'], expires_in: 1 }
+    const oldest = await api.call('POST', '/api/tokens', { name: 'Oldest', ...limits })
+    const others = Array.from({ length: 60 }, (_, at) =>
+      api.call('POST', '/api/tokens', { name: `Device ${at}` }),
+    )
+    const made = [oldest, ...(await Promise.all(others))]
+    const headers = { authorization: `Bearer ${oldest.token}` }
+    const url = `${tester.everything.files}/api/auth/me`
+    while ((await fetch(url, { headers })).ok);
+    await tester.goTo('/tokens')
+    const row = tester.page.getByRole('row', { name: /^Oldest/ })
+    await row.getByText('docs/', { exact: true }).waitFor()
+    await row.getByText('expired').waitFor()
+    for (const { id } of made) await api.call('DELETE', `/api/tokens/${id}`)
+  },
 }
