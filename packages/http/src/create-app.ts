@@ -160,6 +160,7 @@ const corsOptions = ({ corsOrigins, exposedHeaders = [] }: AppOptions) => ({
     'age',
     'content-disposition',
     'etag',
+    'link',
     'location',
     'preference-applied',
     'ratelimit',

@@ -44,11 +44,13 @@ export function toJsonSchemas(io: 'input' | 'output', schemas: Iterable<z.ZodTyp
 type Override = NonNullable<NonNullable<Parameters<typeof z.toJSONSchema>[1]>['override']>
 
 // zod omits defaults and examples of schemas with a transform. Where a format or an integer says it all, a pattern would
-// only be another notation, which generators of other languages have to translate.
+// only be another notation, which generators of other languages have to translate. The bounds of JavaScript are none.
 const complete: Override = ({ zodSchema, jsonSchema }) => {
   const { def } = zodSchema._zod
   if (def.type === 'default') jsonSchema.default ??= def.defaultValue
   const meta = z.globalRegistry.get(zodSchema)
   if (Array.isArray(meta?.examples)) jsonSchema.examples ??= meta.examples
   if (jsonSchema.type === 'integer' || jsonSchema.format) delete jsonSchema.pattern
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
 }

@@ -99,3 +99,12 @@ test('a schema with an id is a component for each side that uses it', () => {
   })
   expect(paths).not.toHaveProperty(['/a', 'put', 'responses', '204', 'content'])
 })
+
+test('an integer has only the bounds that its schema names', () => {
+  const body = z.object({ any: z.int(), some: z.int().min(1).max(9), none: z.int().nullable() })
+
+  const { paths } = describe({ method: 'POST', url: '/a', schema: { body } })
+
+  expect(JSON.stringify(paths['/a']?.post)).not.toContain(String(Number.MAX_SAFE_INTEGER))
+  expect(JSON.stringify(paths['/a']?.post)).toContain('"minimum":1,"maximum":9')
+})

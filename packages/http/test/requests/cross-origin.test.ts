@@ -11,6 +11,17 @@ const readable = new RegExp(
   'gi',
 )
 
+test('pages can read the headers that the API answers with', async () => {
+  await using service = await start({ corsOrigins: [origin], exposedHeaders: ['upload-offset'] })
+
+  const { headers } = await fetch(`${service.url}/things`, { headers: { origin } })
+
+  const exposed = headers.get('access-control-expose-headers')?.split(', ') ?? []
+  expect(exposed).toEqual([...new Set(exposed)])
+  for (const name of ['etag', 'link', 'location', 'x-request-id', 'upload-offset'])
+    expect(exposed).toContain(name)
+})
+
 test('pages of a named origin can read that a service is overloaded, and ask before they call', async () => {
   const connections = { sliceMs: 0, maxQueueMs: -1 }
   await using service = await start({ corsOrigins: [origin], connections })
