@@ -35,11 +35,11 @@ export function sourceOf(username: string): z.infer<typeof Source> {
   return username.startsWith(trustPrefix) ? 'workload' : 'local'
 }
 
-/** The name of a user who logs in with a password. */
+/** The name of a user who logs in with a password. URLs cannot have `.` and `..` as a segment of their path. */
 export const LocalUsername = Username.refine(
   (text) => sourceOf(text) === 'local',
   'must not begin with oidc: or trust:',
-)
+).refine((text) => text !== '.' && text !== '..', 'must not be a dot or two')
 
 /** Whether a user may log in, and its tokens count. */
 export const isActive = (user: User) => user.oidc?.is_barred !== true

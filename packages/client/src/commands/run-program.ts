@@ -31,11 +31,11 @@ export async function runProgram<Client, Named extends Options>(
     process.stdout.write(usage)
     return
   }
+  const prefix = program.toUpperCase()
+  const baseUrl = process.env[`${prefix}_URL`] || `http://127.0.0.1:${port}`
   try {
     const { values, positionals } = parseArgs({ allowPositionals: true, options })
     const [name = '', ...args] = positionals
-    const prefix = program.toUpperCase()
-    const baseUrl = process.env[`${prefix}_URL`] || `http://127.0.0.1:${port}`
     const service = { prefix, baseUrl }
     if (name === 'login') return await logIn(service, 'sso' in values && values.sso === true)
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined
@@ -52,7 +52,7 @@ export async function runProgram<Client, Named extends Options>(
       process.exitCode = 2
       return
     }
-    const reason = reasonOf(error)
+    const reason = reasonOf(error, `${baseUrl} (${prefix}_URL)`)
     if (reason === undefined) throw error
     process.stderr.write(`${reason}\n`)
     process.exitCode = 1
@@ -62,10 +62,10 @@ export async function runProgram<Client, Named extends Options>(
 const isParseError = (error: unknown): error is Error =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')
 
-function reasonOf(error: unknown): string | undefined {
+function reasonOf(error: unknown, service: string): string | undefined {
   if (error instanceof ProblemError) return `${error.message} (${error.code})`
   if (error instanceof TypeError && error.cause instanceof Error)
-    return `The service cannot be reached: ${error.cause.message}`
+    return `The service cannot be reached at ${service}: ${error.cause.message}`
   // Of the system: a file that is not there, or may not be read.
   return error instanceof Error && 'syscall' in error ? error.message : undefined
 }

@@ -87,6 +87,17 @@ test('login --sso opens a browser, and later commands use the token, which only 
   expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ [baseUrl]: { token: 'of-sso' } })
 })
 
+test('a service that does not answer is named, with the setting of its address', async () => {
+  const url = 'http://127.0.0.1:1'
+
+  const { code, stderr } = await files(['list'], { FILES_URL: url, FILES_TOKEN: 'x' })
+
+  expect(code).toBe(1)
+  expect(stderr).toMatch(
+    /^The service cannot be reached at http:\/\/127\.0\.0\.1:1 \(FILES_URL\): .+\n$/,
+  )
+})
+
 test('in a job of GitHub its token is exchanged', async () => {
   const env = {
     ACTIONS_ID_TOKEN_REQUEST_URL: `${baseUrl}/github?api-version=2.0`,
