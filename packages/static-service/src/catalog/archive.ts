@@ -15,9 +15,9 @@ import type { Done, ImportCommand } from './changes/commands.ts'
 import { FreedContents } from './changes/commands.ts'
 import { type Group, loadTarget } from './changes/load-files.ts'
 import { writeChanges } from './changes/write-changes.ts'
-import { addPast, type PastRecord } from './history/past-rows.ts'
-import { fileColumns } from './queries.ts'
-import { versionColumns } from './versions.ts'
+import { addPast } from './history/past-rows.ts'
+import { insertInto, selected, toRow } from './records.ts'
+import { fileColumns, pastColumns, versionColumns } from './tables.ts'
 
 /** Tables that a backup holds as they are, in the order of a restore. */
 const historyTables: SqlTable[] = [
@@ -49,7 +49,9 @@ const readFiles = (transaction: SqlTransaction) =>
   readBatches(transaction, {
     key: 'path',
     first: '',
-    after: (path) => sql`select ${fileColumns}, change_id "changeId" from ${name('files')}
+    after: (
+      path,
+    ) => sql`select ${selected({ ...fileColumns, changeId: 'bigint' })} from ${name('files')}
       where path > ${path} order by path`,
   })
 
@@ -58,7 +60,7 @@ const readVersions = (transaction: SqlTransaction) =>
     key: 'id',
     first: 0,
     after: (id) =>
-      sql`select ${versionColumns} from ${name('versions')} where id > ${id} order by id`,
+      sql`select ${selected(versionColumns)} from ${name('versions')} where id > ${id} order by id`,
   })
 
 const readContents = (transaction: SqlTransaction) =>
@@ -93,7 +95,11 @@ export async function importRows(
   // They are as `readCatalog` has read them.
   if (table === 'files') await importFiles(group, rows as unknown as ImportedFile[])
   else if (table === 'versions') await importVersions(transaction, rows as unknown as VersionRow[])
-  else if (table === 'past_files') await addPast(group, rows as unknown as PastRecord[])
+  else if (table === 'past_files')
+    await addPast(
+      group,
+      rows.map((row) => toRow(pastColumns, row)),
+    )
   else if (table === 'catalog') for (const row of rows) await continueAfter(transaction, row)
   else await insertRows(transaction, table, rows)
   return { value: undefined }
@@ -119,12 +125,11 @@ async function importFiles(group: Group, rows: ImportedFile[]) {
   await writeChanges(group, target)
 }
 
+const storeVersions = insertInto('versions', versionColumns, 'on conflict do nothing')
+
 async function importVersions(transaction: SqlTransaction, rows: VersionRow[]) {
-  const versions = rows.map(({ createdBy, createdAt, changeId, filesKept = 0, ...row }) => ({
-    ...{ ...row, created_by: createdBy, created_at: createdAt, change_id: changeId },
-    files_kept: filesKept,
-  }))
-  await insertRows(transaction, 'versions', versions)
+  const versions = rows.map(({ filesKept = 0, ...row }) => ({ ...row, filesKept }))
+  await storeVersions(transaction, versions)
   const last = Math.max(0, ...rows.map(({ changeId }) => changeId))
   await continueAfter(transaction, { last_change: last, last_changed_at: '' })
 }

@@ -1,12 +1,13 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../files/file-path.ts'
 import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
-import { among } from './records.ts'
-import { versionColumns } from './versions.ts'
+import { among, selected } from './records.ts'
+import { fileColumns, versionColumns } from './tables.ts'
 
-/** The columns of a file, named as in `FileRow`. */
-export const fileColumns: Statement = sql`path, name, digest, size, content_type "contentType", category,
-  uploaded_by "uploadedBy", created_at "createdAt", updated_at "updatedAt"`
+/** The columns of a `FileRow`. */
+export const fileRow = selected(fileColumns)
+
+const versionRow = selected(versionColumns)
 
 export interface Totals {
   totalFiles: number
@@ -37,7 +38,7 @@ export class Queries {
     for (let at = parentOf(path); at !== ''; at = parentOf(at)) above.push(at)
     // A union of look-ups: SQLite takes ten times as long for a left join of the file to a constant row.
     const rows = await this.#sql.all<FileRow | { path: null }>(
-      sql`select ${fileColumns} from ${name('files')} where path = ${path}
+      sql`select ${fileRow} from ${name('files')} where path = ${path}
         union all select null, null, null, null, null, null, null, null, null
         where exists (select 1 from ${name('directories')} where path = ${path})
           or exists (select 1 from ${name('files')} where path ${among(above)})`,
@@ -87,13 +88,13 @@ export class Queries {
 
   newestVersion(): Promise<VersionRow | undefined> {
     return this.#sql.get(
-      sql`select ${versionColumns} from ${name('versions')} order by id desc limit 1`,
+      sql`select ${versionRow} from ${name('versions')} order by id desc limit 1`,
     )
   }
 
   findVersion(version: string): Promise<VersionRow | undefined> {
     return this.#sql.get(
-      sql`select ${versionColumns} from ${name('versions')} where version = ${version}`,
+      sql`select ${versionRow} from ${name('versions')} where version = ${version}`,
     )
   }
 

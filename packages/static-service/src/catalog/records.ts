@@ -3,6 +3,7 @@ import {
   eachRow,
   join,
   name,
+  type Row,
   type SqlTransaction,
   type Statement,
   sql,
@@ -10,42 +11,76 @@ import {
 
 // Sets of values in one bound value: statements keep their text, and stay prepared, whatever the number of rows.
 
-type Columns = Record<string, 'text' | 'bigint'>
+/**
+ * Columns by the member of a row that has each: their types, after the name where that is not the member in snake case.
+ */
+export type Columns = Record<string, `${'' | `${string} `}${'text' | 'bigint'}`>
 
-const text = (written: string): Statement => sql([written])
+export const columns = <const Of extends Columns>(of: Of): Of => of
 
-/** Objects as a table named `record` with these columns. */
+/** A row with these columns. */
+export type RowOf<Of extends Columns> = {
+  [Member in keyof Of]: Of[Member] extends `${string}bigint` ? number : string
+}
+
+const text = (...parts: string[]): Statement => sql([parts.join(', ')])
+
+const columnsIn = (columns: Columns) =>
+  Object.entries(columns).map(([member, written]) => {
+    const snakeCase = member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+    const [type = 'text', column = snakeCase] = written.split(' ').reverse()
+    return { member, column, type }
+  })
+
+export const columnNames = (columns: Columns): Statement =>
+  text(...columnsIn(columns).map(({ column }) => column))
+
+/** The columns as members of a row. */
+export const selected = (columns: Columns): Statement =>
+  text(...columnsIn(columns).map(({ member, column }) => `${column} "${member}"`))
+
+/** Rows as a table named `record` with these columns. */
 export function recordsOf(columns: Columns) {
-  const names = Object.keys(columns)
-  const read = text(names.map((key) => `value ->> '${key}' ${key}`).join(', '))
-  const types = text(names.map((key) => `${key} ${columns[key]}`).join(', '))
+  const all = columnsIn(columns)
+  const read = text(...all.map(({ member, column }) => `value ->> '${member}' ${column}`))
+  const renamed = text(...all.map(({ member, column }) => `"${member}" ${column}`))
+  const types = text(...all.map(({ member, type }) => `"${member}" ${type}`))
   return (rows: readonly object[]): Statement => {
     const json = JSON.stringify(rows)
     return sql`${dialect({
       sqlite: sql`(select ${read} from jsonb_each(${json})) record`,
-      postgres: sql`json_to_recordset(${json}) as record (${types})`,
+      postgres: sql`(select ${renamed} from json_to_recordset(${json}) as row (${types})) record`,
     })}`
   }
 }
 
-/** Inserts objects with these columns. `onConflict`: text after the values. */
+/** Inserts rows with these columns. `onConflict`: text after the values. */
 export function insertInto(table: string, columns: Columns, onConflict = '') {
-  const names = Object.keys(columns)
+  const all = columnsIn(columns)
+  const names = columnNames(columns)
+  const marks = text(...all.map(() => '?'))
   const records = recordsOf(columns)
-  const into = sql`insert into ${name(table)} (${text(names.join(', '))})`
-  const columnsOf = text(`select ${names.join(', ')} from`)
-  const marks = text(`values (${names.map(() => '?').join(', ')})`)
   const otherwise = text(onConflict)
-  const valuesOf = (row: object) => names.map((key) => Reflect.get(row, key))
+  const valuesOf = (row: object) => all.map(({ member }) => Reflect.get(row, member))
   return async (transaction: Writer, rows: readonly object[]): Promise<void> => {
     for (const some of pieces(rows)) {
       const values =
         transaction.dialect === 'sqlite'
-          ? sql`${marks}${eachRow(some.map(valuesOf))}`
-          : sql`${columnsOf} ${records(some)}`
-      await transaction.run(sql`${into} ${values} ${otherwise}`)
+          ? sql`values (${marks})${eachRow(some.map(valuesOf))}`
+          : sql`select ${names} from ${records(some)}`
+      await transaction.run(sql`insert into ${name(table)} (${names}) ${values} ${otherwise}`)
     }
   }
+}
+
+/** Text after the values: of a row that exists with this key, these columns become others, by default the new ones. */
+export function orSet(
+  key: string,
+  columns: Columns,
+  to = (column: string) => `excluded.${column}`,
+) {
+  const set = columnsIn(columns).map(({ column }) => `${column} = ${to(column)}`)
+  return `on conflict (${key}) do update set ${set.join(', ')}`
 }
 
 /** A statement has a time limit; each new file adds about a hundred entries to the search index. */
@@ -82,27 +117,24 @@ export const among = (values: readonly (string | number)[]): Statement =>
 /** A JSON object of columns or expressions by key, as text without spaces. */
 export function jsonObject(fields: Record<string, string>): Statement {
   const entries = Object.entries(fields)
-  const pairs = entries.map(([key, value]) => `'${key}', ${value}`).join(', ')
-  const columns = entries.map(([key, value]) => `${value} "${key}"`).join(', ')
+  const pairs = text(...entries.map(([key, value]) => `'${key}', ${value}`))
+  const columns = text(...entries.map(([key, value]) => `${value} "${key}"`))
   return sql`${dialect({
-    sqlite: sql`json_object(${text(pairs)})`,
-    postgres: sql`(select row_to_json(object)::text from (select ${text(columns)}) object)`,
+    sqlite: sql`json_object(${pairs})`,
+    postgres: sql`(select row_to_json(object)::text from (select ${columns}) object)`,
   })}`
 }
+
+/** A row that was read as it is stored. */
+export const toRow = <Of extends Columns>(columns: Of, row: Row) =>
+  Object.fromEntries(
+    columnsIn(columns).map(({ member, column }) => [member, row[column]]),
+  ) as RowOf<Of>
+
+/** A row with these columns as a JSON object. */
+export const jsonRow = (columns: Columns): Statement =>
+  jsonObject(Object.fromEntries(columnsIn(columns).map(({ member, column }) => [member, column])))
 
 /** Conditions of which all hold. */
 export const all = (conditions: Statement[]): Statement =>
   conditions.length === 0 ? sql`1 = 1` : join(conditions, ' and ')
-
-/** The columns of a file as a change made it, in `files` and `past_files`, with their types in PostgreSQL. */
-export const stateTypes = {
-  path: 'text',
-  digest: 'text',
-  size: 'bigint',
-  content_type: 'text',
-  category: 'text',
-  uploaded_by: 'text',
-  created_at: 'text',
-  updated_at: 'text',
-  change_id: 'bigint',
-} as const

@@ -1,12 +1,10 @@
 import { appendEvents } from '@domains-and-files/events'
-import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { versionExists } from '../errors.ts'
 import type { ListedVersion, NewVersion, VersionRow } from '../files/file-record.ts'
 import type { Done } from './changes/commands.ts'
-
-/** The columns of a version, named as in `VersionRow`. */
-export const versionColumns: Statement = sql`id, version, changelog, created_by "createdBy", created_at "createdAt",
-  change_id "changeId", files_kept "filesKept"`
+import { selected } from './records.ts'
+import { versionColumns } from './tables.ts'
 
 /** Adds a version record. Numbers have no gaps: the last one is the count. @throws {HttpError} `version_exists`. */
 export async function recordVersion(
@@ -19,7 +17,7 @@ export async function recordVersion(
     select coalesce(max(id), 0) + 1, ${version}, ${changelog}, ${by}, ${createdAt},
       (select last_change from ${name('catalog')})
     from ${name('versions')} where true
-    on conflict (version) do nothing returning ${versionColumns}`)
+    on conflict (version) do nothing returning ${selected(versionColumns)}`)
   if (!row) throw versionExists(version)
   await appendEvents(transaction, [{ type: 'version.created', by, requestId, data: row }])
   return { value: row }
@@ -28,15 +26,15 @@ export async function recordVersion(
 /** Maximum bytes of a changelog in a list. */
 const maxListedBytes = 1024
 
+const { changelog: _, ...otherColumns } = versionColumns
+
 /** The page of versions after the first `skip`, newest first. */
 export async function listVersions(
   database: Pick<SqlTransaction, 'all'>,
   { skip, take }: { skip: number; take: number },
 ): Promise<ListedVersion[]> {
   const rows = await database.all<VersionRow & { bytes: number }>(sql`
-    select id, version, substr(changelog, 1, ${maxListedBytes}) changelog, octet_length(changelog) bytes,
-      created_by "createdBy", created_at "createdAt", change_id "changeId",
-      files_kept "filesKept"
+    select ${selected(otherColumns)}, substr(changelog, 1, ${maxListedBytes}) changelog, octet_length(changelog) bytes
     from ${name('versions')} order by id desc limit ${take} offset ${skip}`)
   return rows.map(({ bytes, ...row }) => ({
     ...row,

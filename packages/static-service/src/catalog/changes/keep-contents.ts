@@ -20,15 +20,13 @@ export async function keepContents(
   const { transaction, nowMs, missing } = group
   if (contents.some(({ digest }) => missing.has(digest))) throw contentMissing()
   const paths = contents.map(({ digest }) => keptPath(digest, callerId))
-  const ended_at = new Date(nowMs + (1 - keepDays) * dayMs).toISOString()
-  await transaction.run(sql`update ${name('past_files')} set ended_at = ${ended_at}
+  const endedAt = new Date(nowMs + (1 - keepDays) * dayMs).toISOString()
+  await transaction.run(sql`update ${name('past_files')} set ended_at = ${endedAt}
     where change_id = 0 and path ${among(paths)}`)
-  const unseen = { change_id: 0, ended_by: 0, ended_at }
-  const empty = { content_type: '', category: '', uploaded_by: '', created_at: '', updated_at: '' }
-  const rows = contents.map(({ digest, size }) => ({
-    ...{ path: keptPath(digest, callerId), digest, size },
-    ...unseen,
-    ...empty,
+  const unseen = { changeId: 0, endedBy: 0, endedAt }
+  const empty = { contentType: '', category: '', uploadedBy: '', createdAt: '', updatedAt: '' }
+  const rows = contents.map((content) => ({
+    ...{ ...content, ...unseen, ...empty, path: keptPath(content.digest, callerId) },
   }))
   await addPast(group, rows)
   if (isLimited) await fitQuota(group)

@@ -1,19 +1,17 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/file-path.ts'
-import { among, jsonObject } from '../records.ts'
-import { ChangeDates, type Target } from './apply-command.ts'
+import { among, jsonRow, selected } from '../records.ts'
 import {
   type BlobReferences,
+  blobColumns,
   type CategoryCounts,
+  categoryColumns,
   type DirectoryCounts,
-  LoadedFiles,
-  type LoadedRows,
-  type StoredFile,
-} from './loaded-files.ts'
-
-/** The columns of a file, named as in `StoredFile`. */
-export const storedColumns: Statement = sql`id, path, name, digest, size, content_type "contentType", category,
-  uploaded_by "uploadedBy", created_at "createdAt", updated_at "updatedAt", change_id "changeId"`
+  directoryColumns,
+  storedColumns,
+} from '../tables.ts'
+import { ChangeDates, type Target } from './apply-command.ts'
+import { LoadedFiles, type LoadedRows, type StoredFile } from './loaded-files.ts'
 
 /** What the commands of a group share. */
 export interface Group {
@@ -90,7 +88,7 @@ export function loadBelow(
 ): Promise<StoredFile[]> {
   const unchanged = before === undefined ? sql`` : sql`and change_id < ${before}`
   return transaction.all<StoredFile>(
-    sql`select ${storedColumns} from ${name('files')}
+    sql`select ${selected(storedColumns)} from ${name('files')}
       where ${below(directory)} ${unchanged} order by path limit ${limit}`,
   )
 }
@@ -121,31 +119,12 @@ interface Found {
 
 const parse = <Row>(json: string | null): Row[] => JSON.parse(`[${json ?? ''}]`) // As the statement below writes it.
 
-const fileObject = jsonObject({
-  id: 'id',
-  path: 'path',
-  name: 'name',
-  digest: 'digest',
-  size: 'size',
-  contentType: 'content_type',
-  category: 'category',
-  uploadedBy: 'uploaded_by',
-  createdAt: 'created_at',
-  updatedAt: 'updated_at',
-  changeId: 'change_id',
-})
-const directoryObject = jsonObject({
-  path: 'path',
-  children: 'children',
-  files: 'file_count',
-  bytes: 'total_size',
-})
-const blobObject = jsonObject({ digest: 'digest', size: 'size', refs: 'refs', past: 'past' })
-const categoryObject = jsonObject({
-  category: 'category',
-  files: 'file_count',
-  bytes: 'total_size',
-})
+const objects = {
+  file: jsonRow(storedColumns),
+  directory: jsonRow(directoryColumns),
+  blob: jsonRow(blobColumns),
+  category: jsonRow(categoryColumns),
+}
 
 // One statement: in PostgreSQL each is a round trip under the lock of the catalog.
 const loadStatement = (paths: string[], digests: string[]): Statement => sql`
@@ -157,10 +136,10 @@ const loadStatement = (paths: string[], digests: string[]): Statement => sql`
   select stored_size "storedSize", past_size "pastSize", last_change "lastChange", last_changed_at "lastChangedAt",
     (select coalesce(max(id), 0) from ${name('files')}) "lastId",
     coalesce((select change_id from ${name('versions')} order by id desc limit 1), 0) "keptUpTo",
-    (select string_agg(${categoryObject}, ',') from ${name('categories')}) categories,
-    (select string_agg(${fileObject}, ',') from found) files,
-    (select string_agg(${directoryObject}, ',') from ${name('directories')} where path ${among(paths)}) directories,
-    (select string_agg((select ${blobObject} from ${name('blobs')} blob where blob.digest = wanted.digest), ',')
+    (select string_agg(${objects.category}, ',') from ${name('categories')}) categories,
+    (select string_agg(${objects.file}, ',') from found) files,
+    (select string_agg(${objects.directory}, ',') from ${name('directories')} where path ${among(paths)}) directories,
+    (select string_agg((select ${objects.blob} from ${name('blobs')} blob where blob.digest = wanted.digest), ',')
       from wanted) blobs
   from ${name('catalog')}`
 

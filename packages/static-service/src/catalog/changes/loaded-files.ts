@@ -1,6 +1,7 @@
 import { nameOf, parentOf } from '../../files/file-path.ts'
 import type { FileRow, NewFile } from '../../files/file-record.ts'
 import { categories } from '../../files/media-type.ts'
+import type { BlobReferences, CategoryCounts, DirectoryCounts } from '../tables.ts'
 import { type ChangeCause, type ChangeEntry, entryOf } from './change-entry.ts'
 import type { FreedContents } from './commands.ts'
 import { type RowChange, TrackedRows } from './tracked-rows.ts'
@@ -9,28 +10,6 @@ import { type RowChange, TrackedRows } from './tracked-rows.ts'
 export interface StoredFile extends FileRow {
   id: number
   changeId: number
-}
-
-export interface DirectoryCounts {
-  path: string
-  children: number
-  files: number
-  bytes: number
-}
-
-export interface BlobReferences {
-  digest: string
-  size: number
-  /** Files with this content. */
-  refs: number
-  /** Past files with it. */
-  past: number
-}
-
-export interface CategoryCounts {
-  category: string
-  files: number
-  bytes: number
 }
 
 /** Rows of a transaction. */

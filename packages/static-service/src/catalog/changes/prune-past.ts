@@ -1,5 +1,5 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import { among, recordsOf } from '../records.ts'
+import { among, columns, type RowOf, recordsOf, selected } from '../records.ts'
 import type { Done, PruneCommand, Results } from './commands.ts'
 import type { Group } from './load-files.ts'
 
@@ -13,16 +13,15 @@ export interface HistoryRules {
   entryDays: number
 }
 
-export interface PastRow {
-  path: string
-  changeId: number
-  endedBy: number
-  digest: string
-  size: number
-}
+const endedColumns = columns({
+  ...{ path: 'text', changeId: 'bigint', endedBy: 'bigint', digest: 'text', size: 'bigint' },
+})
 
-const spanRecords = recordsOf({ first: 'bigint', until: 'bigint' })
-const keyRecords = recordsOf({ path: 'text', change_id: 'bigint' })
+/** What of a past file its end depends on. */
+export type PastRow = RowOf<typeof endedColumns>
+
+const spanRecords = recordsOf({ changeId: 'first bigint', endedBy: 'until bigint' })
+const keyRecords = recordsOf({ path: 'text', changeId: 'bigint' })
 const countRecords = recordsOf({ digest: 'text', removed: 'bigint' })
 
 const batchRows = 1000
@@ -90,9 +89,8 @@ export async function loseFiles(
   transaction: SqlTransaction,
   rows: Pick<PastRow, 'changeId' | 'endedBy'>[],
 ): Promise<void> {
-  const spans = rows.map(({ changeId, endedBy }) => ({ first: changeId, until: endedBy }))
   await transaction.run(sql`update ${name('versions')} set files_kept = 0 where files_kept = 1 and exists (
-    select 1 from ${spanRecords(spans)}
+    select 1 from ${spanRecords(rows)}
     where record.first <= change_id and change_id < record.until)`)
 }
 
@@ -102,7 +100,7 @@ const readOldest = (transaction: SqlTransaction, condition: Statement): Promise<
   )
 
 /** All columns of a `PastRow`, without a condition. */
-export const pastRows = sql`select path, change_id "changeId", ended_by "endedBy", digest, size from ${name('past_files')}`
+export const pastRows = sql`select ${selected(endedColumns)} from ${name('past_files')}`
 
 // Versions show the rows that their change left.
 const isShownByNone = (versions: number) =>
@@ -124,9 +122,8 @@ function upTo(rows: PastRow[], bytes: number): PastRow[] {
 export async function removePast(group: Group, rows: PastRow[]): Promise<number> {
   if (rows.length === 0) return 0
   const { transaction } = group
-  const keys = rows.map(({ path, changeId }) => ({ path, change_id: changeId }))
   await transaction.run(sql`delete from ${name('past_files')} where (path, change_id) in (
-    select path, change_id from ${keyRecords(keys)})`)
+    select path, change_id from ${keyRecords(rows)})`)
   const counts = new Map<string, number>()
   for (const { digest } of rows) counts.set(digest, (counts.get(digest) ?? 0) + 1)
   const counted = [...counts].map(([digest, removed]) => ({ digest, removed }))

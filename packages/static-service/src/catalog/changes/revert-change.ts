@@ -2,6 +2,8 @@ import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { changeNotFound, historyGone, revertConflict } from '../../errors.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
+import { selected } from '../records.ts'
+import { stateColumns } from '../tables.ts'
 import { replaceFiles, type Target } from './apply-command.ts'
 import { type ChangeEntry, causeOf } from './change-entry.ts'
 import type { Done, RevertCommand } from './commands.ts'
@@ -39,6 +41,8 @@ export async function revertChange(
   return { value: change, changed: 'all', freed }
 }
 
+const { path: _, ...keptColumns } = stateColumns
+
 async function readReverted(transaction: SqlTransaction, id: number): Promise<Reverted[]> {
   const known = await transaction.get<{ isUnfinished: number }>(sql`
     select (select count(*) from ${name('unfinished_changes')} where id = ${id}) "isUnfinished"
@@ -47,8 +51,7 @@ async function readReverted(transaction: SqlTransaction, id: number): Promise<Re
   if (known.isUnfinished > 0) throw revertConflict([])
   type Past = Omit<FileRow, 'name'> | { path: string; digest: null }
   const rows = await transaction.all<{ after: string | null; hadFile: number | null } & Past>(
-    sql`select file.path, after, before_change "hadFile", digest, size, content_type "contentType", category,
-        uploaded_by "uploadedBy", created_at "createdAt", updated_at "updatedAt"
+    sql`select file.path, after, before_change "hadFile", ${selected(keptColumns)}
       from ${name('changed_files')} file
         left join ${name('past_files')} past on past.path = file.path and past.change_id = before_change
       where file.change_id = ${id} order by file.path`,

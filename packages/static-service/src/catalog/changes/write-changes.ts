@@ -1,20 +1,22 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { nameOf, parentOf } from '../../files/file-path.ts'
-import { pastTypes } from '../history/past-rows.ts'
 import { fold } from '../list-query.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
 import { searchIndexOf } from '../listing/search-index.ts'
-import { among, insertInto, pieces, runTogether, stateTypes, type Writer } from '../records.ts'
+import {
+  among,
+  type Columns,
+  insertInto,
+  orSet,
+  pieces,
+  runTogether,
+  type Writer,
+} from '../records.ts'
+import * as tables from '../tables.ts'
 import type { Target } from './apply-command.ts'
 import { appendFileEvents } from './file-events.ts'
 import type { Group } from './load-files.ts'
-import type {
-  BlobReferences,
-  CategoryCounts,
-  DirectoryCounts,
-  FileChange,
-  StoredFile,
-} from './loaded-files.ts'
+import type { FileChange, StoredFile } from './loaded-files.ts'
 import { dropOldest, loseFiles } from './prune-past.ts'
 import type { TrackedRows } from './tracked-rows.ts'
 
@@ -23,9 +25,11 @@ export async function writeChanges(group: Group, { table, dates }: Target): Prom
   const { transaction, references, quota, keeps } = group
   await writeFiles(transaction, table.files)
   await runTogether(transaction, async (writer) => {
-    await writeRows(writer, table.directories, directoryRows)
-    await writeRows(writer, table.blobs, blobRows)
-    await writeRows(writer, table.categories, categoryRows)
+    await writeDirectories(writer, table.directories, (row) => ({
+      ...{ ...row, name: nameOf(row.path), parent: row.path === '' ? null : parentOf(row.path) },
+    }))
+    await writeBlobs(writer, table.blobs)
+    await writeCategories(writer, table.categories)
     await recordChanges(writer, table.changes)
     await writer.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
       last_changed_at = ${dates.latest}, stored_size = ${table.storedSize}, past_size = ${table.pastSize}`)
@@ -75,138 +79,79 @@ async function writeFiles(transaction: SqlTransaction, files: TrackedRows<Stored
   await index.add(transaction, unindexed)
 }
 
-const stateColumns = Object.keys(stateTypes).filter((each) => each !== 'path')
-
-const setAll = (columns: string[]) =>
-  `do update set ${columns.map((each) => `${each} = excluded.${each}`).join(', ')}`
+const { path: _, ...replacedColumns } = tables.stateColumns
 
 const storeFiles = insertInto(
   'files',
-  { ...stateTypes, id: 'bigint', directory: 'text', name: 'text', folded: 'text' },
-  `on conflict (id) ${setAll(stateColumns)}`,
+  { ...tables.storedColumns, directory: 'text', folded: 'text' },
+  orSet('id', { ...replacedColumns, changeId: 'bigint' }),
 )
 
 const folded = (file: StoredFile) => ({
-  ...recordOf(file),
-  ...{ id: file.id, name: file.name },
+  ...file,
   ...{ directory: parentOf(file.path), folded: fold(file.path) },
 })
 
 // See `foldedPath`.
 function unfolded(file: StoredFile) {
-  const record = folded(file)
+  const row = folded(file)
   const upper = file.path.replace(/[a-z]+/g, (letters) => letters.toUpperCase())
-  return record.folded === upper ? { ...record, folded: '' } : record
+  return row.folded === upper ? { ...row, folded: '' } : row
 }
 
-const recordOf = (file: StoredFile) => ({
-  path: file.path,
-  digest: file.digest,
-  size: file.size,
-  content_type: file.contentType,
-  category: file.category,
-  uploaded_by: file.uploadedBy,
-  created_at: file.createdAt,
-  updated_at: file.updatedAt,
-  change_id: file.changeId,
+/** Writes rows by the first of these columns. Columns that are `made` with a row never change. */
+function rowsIn(table: string, columns: Columns, made: Columns = {}) {
+  const [key = ''] = Object.keys(columns)
+  const { [key]: _, ...others } = columns
+  const store = insertInto(table, { ...columns, ...made }, orSet(key, others))
+  return async <Row extends object>(
+    writer: Writer,
+    rows: TrackedRows<Row>,
+    toRow: (row: Row) => object = (row) => row,
+  ) => {
+    const changes = rows.changes()
+    const removed = changes.flatMap(({ key, after }) => (after ? [] : key))
+    for (const some of pieces(removed))
+      await writer.run(sql`delete from ${name(table)} where ${sql([key])} ${among(some)}`)
+    const kept = changes.flatMap(({ after }) => (after ? toRow(after) : []))
+    await store(writer, kept)
+  }
+}
+
+const writeDirectories = rowsIn('directories', tables.directoryColumns, {
+  ...{ parent: 'text', name: 'text' },
 })
-
-/** How the rows of a table are removed by their key, and stored. */
-interface RowTable<Row> {
-  table: string
-  key: string
-  store: ReturnType<typeof insertInto>
-  recordOf: (row: Row) => object
-}
-
-const directoryRows: RowTable<DirectoryCounts> = {
-  ...{ table: 'directories', key: 'path' },
-  store: insertInto(
-    'directories',
-    {
-      ...{ path: 'text', parent: 'text', name: 'text' },
-      ...{ children: 'bigint', file_count: 'bigint', total_size: 'bigint' },
-    },
-    `on conflict (path) ${setAll(['children', 'file_count', 'total_size'])}`,
-  ),
-  recordOf: ({ path, children, files, bytes }) => ({
-    ...{ path, parent: path === '' ? null : parentOf(path), name: nameOf(path) },
-    ...{ children, file_count: files, total_size: bytes },
-  }),
-}
-
-const blobRows: RowTable<BlobReferences> = {
-  ...{ table: 'blobs', key: 'digest' },
-  store: insertInto(
-    'blobs',
-    { digest: 'text', size: 'bigint', refs: 'bigint', past: 'bigint' },
-    `on conflict (digest) ${setAll(['refs', 'past'])}`,
-  ),
-  recordOf: (row) => row,
-}
-
-const categoryRows: RowTable<CategoryCounts> = {
-  ...{ table: 'categories', key: 'category' },
-  store: insertInto(
-    'categories',
-    { category: 'text', file_count: 'bigint', total_size: 'bigint' },
-    `on conflict (category) ${setAll(['file_count', 'total_size'])}`,
-  ),
-  recordOf: ({ category, files, bytes }) => ({ category, file_count: files, total_size: bytes }),
-}
-
-async function writeRows<Row>(
-  writer: Writer,
-  rows: TrackedRows<Row>,
-  { table, key, store, recordOf }: RowTable<Row>,
-) {
-  const changes = rows.changes()
-  const removed = changes.flatMap(({ key, after }) => (after === undefined ? key : []))
-  for (const some of pieces(removed))
-    await writer.run(sql`delete from ${name(table)} where ${sql([key])} ${among(some)}`)
-  await store(
-    writer,
-    changes.flatMap(({ after }) => (after === undefined ? [] : recordOf(after))),
-  )
-}
+const writeBlobs = rowsIn('blobs', tables.blobColumns)
+const writeCategories = rowsIn('categories', tables.categoryColumns)
 
 // A slice adds to the entry of its change.
 async function recordChanges(writer: Writer, changes: FileChange[]) {
-  const entries = changes.map(({ entry: { by, requestId, paths, isForgotten: _, ...rest } }) => ({
-    ...rest,
-    ...{ changed_by: by, request_id: requestId, paths: JSON.stringify(paths) },
-  }))
+  const entries = changes.map(({ entry }) => ({ ...entry, paths: JSON.stringify(entry.paths) }))
   await storeEntries(writer, entries)
   const files = changes.flatMap(({ entry: { id }, files }) =>
     files.map(({ key, before, after }) => ({
-      ...{ change_id: id, path: key, before_change: before?.changeId ?? null },
+      ...{ changeId: id, path: key, beforeChange: before?.changeId ?? null },
       ...{ before: stateOf(before), after: stateOf(after) },
     })),
   )
   await storeChanged(writer, files)
   const past = changes.flatMap(({ entry: { id, at }, past }) =>
-    past.map((file) => ({ ...recordOf(file), ended_by: id, ended_at: at })),
+    past.map((file) => ({ ...file, endedBy: id, endedAt: at })),
   )
   await storePast(writer, past)
 }
 
+const sums = { added: 'bigint', replaced: 'bigint', removed: 'bigint', bytes: 'bigint' } as const
+
 const storeEntries = insertInto(
   'changes',
-  {
-    ...{ id: 'bigint', at: 'text', changed_by: 'text', token: 'text', request_id: 'text' },
-    ...{ action: 'text', prefix: 'text', version: 'text', added: 'bigint', replaced: 'bigint' },
-    ...{ removed: 'bigint', bytes: 'bigint', paths: 'text' },
-  },
-  `on conflict (id) do update set added = changes.added + excluded.added,
-    replaced = changes.replaced + excluded.replaced, removed = changes.removed + excluded.removed,
-    bytes = changes.bytes + excluded.bytes`,
+  tables.entryColumns,
+  orSet('id', sums, (column) => `changes.${column} + excluded.${column}`),
 )
 
-const storeChanged = insertInto('changed_files', {
-  ...{ change_id: 'bigint', path: 'text', before_change: 'bigint', before: 'text', after: 'text' },
-})
+const storeChanged = insertInto('changed_files', tables.changedColumns)
 
-const storePast = insertInto('past_files', pastTypes, 'on conflict do nothing')
+const storePast = insertInto('past_files', tables.pastColumns, 'on conflict do nothing')
 
 function stateOf(row: StoredFile | undefined): string | null {
   if (!row) return null

@@ -8,7 +8,8 @@ import {
 import type { ChangeAction, ChangeEntry } from '../changes/change-entry.ts'
 import { below } from '../changes/load-files.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
-import { all } from '../records.ts'
+import { all, selected } from '../records.ts'
+import { entryColumns } from '../tables.ts'
 
 // What requests did to files, newest first.
 
@@ -43,8 +44,7 @@ export interface RecordedFile {
 
 type EntryRow = Omit<ChangeEntry, 'paths' | 'isForgotten'> & { paths: string; forgotten: number }
 
-const entryColumns: Statement = sql`id, at, changed_by "by", token, request_id "requestId", action, prefix, version,
-  added, replaced, removed, bytes, paths, forgotten`
+const entryRow = selected({ ...entryColumns, forgotten: 'bigint' })
 
 const toEntry = ({ paths, forgotten, ...row }: EntryRow): ChangeEntry => ({
   ...row,
@@ -59,7 +59,7 @@ export async function readEntry(
   condition: Statement = sql`1 = 1`,
 ): Promise<ChangeEntry | undefined> {
   const row = await database.get<EntryRow>(
-    sql`select ${entryColumns} from ${name('changes')} entry where id = ${id} and ${condition}`,
+    sql`select ${entryRow} from ${name('changes')} entry where id = ${id} and ${condition}`,
   )
   return row && toEntry(row)
 }
@@ -73,7 +73,7 @@ export async function listChanges(
   const from = before === undefined ? [] : [sql`entry.id < ${before}`]
   const skip = before === undefined ? (page - 1) * pageSize : 0
   const rows = await database.all<EntryRow>(
-    sql`select ${entryColumns} from ${name('changes')} entry where ${all([...wanted, ...from])}
+    sql`select ${entryRow} from ${name('changes')} entry where ${all([...wanted, ...from])}
       order by id desc limit ${pageSize + 1} offset ${skip}`,
   )
   const counted = await database.get<{ total: number }>(

@@ -4,6 +4,8 @@ import type { FileRow } from '../../files/file-record.ts'
 import type { ChangeAction } from '../changes/change-entry.ts'
 import { below } from '../changes/load-files.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
+import { selected } from '../records.ts'
+import { stateColumns } from '../tables.ts'
 
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
 
@@ -20,8 +22,7 @@ export interface PastQuery {
   limit: number
 }
 
-const rowColumns: Statement = sql`path, digest, size, content_type "contentType", category,
-  uploaded_by "uploadedBy", created_at "createdAt", updated_at "updatedAt"`
+const rowColumns = selected(stateColumns)
 
 type Row = Omit<FileRow, 'name'>
 

@@ -1,21 +1,11 @@
 import { name, sql } from '@domains-and-files/persistence'
 import type { Group } from '../changes/load-files.ts'
-import { among, recordsOf, stateTypes } from '../records.ts'
+import { among, columnNames, type RowOf, recordsOf } from '../records.ts'
+import { pastColumns } from '../tables.ts'
 
-export const pastTypes = {
-  ...stateTypes,
-  ended_by: 'bigint',
-  ended_at: 'text',
-} as const
-
-const pastRecords = recordsOf(pastTypes)
+const columns = columnNames(pastColumns)
+const pastRecords = recordsOf(pastColumns)
 const blobRecords = recordsOf({ digest: 'text', size: 'bigint', past: 'bigint' })
-
-/** A row of `past_files`. */
-export type PastRecord = Record<keyof typeof pastTypes, string | number> & {
-  digest: string
-  size: number
-}
 
 /** The path of the row of a content that is kept for a caller: its change is 0, and no moment shows it. */
 export const keptPath = (digest: string, callerId: string) => `${digest}/${callerId}`
@@ -23,14 +13,12 @@ export const keptPath = (digest: string, callerId: string) => `${digest}/${calle
 /** Adds rows with their references. */
 export async function addPast(
   { transaction, references }: Pick<Group, 'transaction' | 'references'>,
-  rows: PastRecord[],
+  rows: RowOf<typeof pastColumns>[],
 ): Promise<void> {
-  const columns = sql([Object.keys(pastTypes).join(', ')])
-  const added = await transaction.all<{
-    digest: string
-    size: number
-  }>(sql`insert into ${name('past_files')} (${columns})
-    select ${columns} from ${pastRecords(rows)} where true on conflict do nothing returning digest, size`)
+  const added = await transaction.all<{ digest: string; size: number }>(
+    sql`insert into ${name('past_files')} (${columns}) select ${columns} from ${pastRecords(rows)}
+      where true on conflict do nothing returning digest, size`,
+  )
   const counts = new Map<string, { digest: string; size: number; past: number }>()
   for (const { digest, size } of added) {
     counts.set(digest, { digest, size, past: (counts.get(digest)?.past ?? 0) + 1 })

@@ -9,7 +9,7 @@ import type { FileRow } from '../../files/file-record.ts'
 import { below } from '../changes/load-files.ts'
 import { type ListQuery, maxHits, type Order, orders, type SortedFile } from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
-import { fileColumns } from '../queries.ts'
+import { fileRow } from '../queries.ts'
 import { all } from '../records.ts'
 import { type PathSample, searchIndexOf } from './search-index.ts'
 
@@ -220,7 +220,7 @@ export async function readRows(
   { precedes }: Order,
 ): Promise<FileRow[]> {
   const rows = await transaction.all<FileRow>(
-    sql`select ${fileColumns} from (${page}) page join ${name('files')} files on files.id = page.id`,
+    sql`select ${fileRow} from (${page}) page join ${name('files')} files on files.id = page.id`,
   )
   return rows.sort((one, other) => (precedes(one, other) ? -1 : 1))
 }

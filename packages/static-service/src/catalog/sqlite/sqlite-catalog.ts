@@ -5,7 +5,7 @@ import type { FileRow } from '../../files/file-record.ts'
 import { fromPlain, WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
-import { fileColumns, type Totals, totalsStatement } from '../queries.ts'
+import { fileRow, type Totals, totalsStatement } from '../queries.ts'
 import { type CatalogReads, catalogReads } from '../reads.ts'
 import { databaseFile, openDatabase } from './open-sqlite.ts'
 import type { ReadWorkerMethods } from './read-worker.ts'
@@ -52,7 +52,7 @@ class SqliteCatalog extends Catalog {
     this.#reader = new WorkerRpc(new URL('./read-worker.ts', import.meta.url), file)
     const { database: connection } = database
     connection.pragma('query_only = 1')
-    const byPath = sql`select ${fileColumns} from files where path = ${''}`
+    const byPath = sql`select ${fileRow} from files where path = ${''}`
     this.#find = connection.prepare<[string], FileRow>(textOf(byPath))
     this.#isDirectory = connection.prepare<[string]>('select 1 from directories where path = ?')
     this.#totals = connection.prepare<[], Totals & { newestVersion: string | null }>(

@@ -1,0 +1,69 @@
+import { columns, type RowOf } from './records.ts'
+
+// The tables of the catalog by the members of their rows, as statements read and write them: see `migrations.ts`.
+
+/** A file as a change made it, in `files` and `past_files`. */
+export const stateColumns = columns({
+  path: 'text',
+  digest: 'text',
+  size: 'bigint',
+  contentType: 'text',
+  category: 'text',
+  uploadedBy: 'text',
+  createdAt: 'text',
+  updatedAt: 'text',
+})
+
+/** A `FileRow`. */
+export const fileColumns = columns({ ...stateColumns, name: 'text' })
+
+/** A `StoredFile`. */
+export const storedColumns = columns({ ...fileColumns, id: 'bigint', changeId: 'bigint' })
+
+/** A row of `past_files`. */
+export const pastColumns = columns({
+  ...stateColumns,
+  ...{ changeId: 'bigint', endedBy: 'bigint', endedAt: 'text' },
+})
+
+export const directoryColumns = columns({
+  path: 'text',
+  children: 'bigint',
+  files: 'file_count bigint',
+  bytes: 'total_size bigint',
+})
+
+export type DirectoryCounts = RowOf<typeof directoryColumns>
+
+/** The files, and the past files, with a content. */
+export const blobColumns = columns({
+  ...{ digest: 'text', size: 'bigint', refs: 'bigint', past: 'bigint' },
+})
+
+export type BlobReferences = RowOf<typeof blobColumns>
+
+export const categoryColumns = columns({
+  category: 'text',
+  files: 'file_count bigint',
+  bytes: 'total_size bigint',
+})
+
+export type CategoryCounts = RowOf<typeof categoryColumns>
+
+/** A `VersionRow`. */
+export const versionColumns = columns({
+  ...{ id: 'bigint', version: 'text', changelog: 'text', createdBy: 'text', createdAt: 'text' },
+  ...{ changeId: 'bigint', filesKept: 'bigint' },
+})
+
+/** A `ChangeEntry`; its paths are JSON. */
+export const entryColumns = columns({
+  ...{ id: 'bigint', at: 'text', by: 'changed_by text', token: 'text', requestId: 'text' },
+  ...{ action: 'text', prefix: 'text', version: 'text', added: 'bigint', replaced: 'bigint' },
+  ...{ removed: 'bigint', bytes: 'bigint', paths: 'text' },
+})
+
+/** What a change did to a file; the states are JSON. */
+export const changedColumns = columns({
+  ...{ changeId: 'bigint', path: 'text', beforeChange: 'bigint', before: 'text', after: 'text' },
+})
