@@ -1,3 +1,5 @@
+import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-files/persistence'
+
 interface Queued<Command, Outcome> {
   command: Command
   resolve: (outcome: Outcome) => void
@@ -74,3 +76,29 @@ export class GroupCommit<Command, Outcome> {
 }
 
 const maxGroup = 64
+
+type Commit<Command, Done> = (commands: Command[]) => Promise<(Done | { error: unknown })[]>
+
+/**
+ * One outcome per command, in order. If the group fails, each command is tried alone: on a full disk, removals still work where
+ * stores do not. Rejects where the database is not available: each would wait as long for it. `onFailure`: the outcome of a
+ * command that fails alone.
+ */
+export async function commitEach<Command, Done>(
+  commands: Command[],
+  commit: Commit<Command, Done>,
+  onFailure: (command: Command, error: unknown) => Promise<Done | { error: unknown }>,
+): Promise<(Done | { error: unknown })[]> {
+  try {
+    return await commit(commands)
+  } catch (error) {
+    if (error instanceof DatabaseUnavailableError || error instanceof OutcomeUnknownError)
+      throw error
+    const [command, ...others] = commands
+    if (command !== undefined && others.length === 0) return [await onFailure(command, error)]
+  }
+  const outcomes = []
+  for (const each of commands)
+    outcomes.push(...(await commitEach([each], commit, onFailure).catch((error) => [{ error }])))
+  return outcomes
+}

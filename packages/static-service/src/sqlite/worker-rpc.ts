@@ -1,4 +1,5 @@
 import { parentPort, Worker } from 'node:worker_threads'
+import { HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, storageFailure } from '@domains-and-files/persistence'
 
 /** The methods of a worker thread: one structured-cloneable value in, one out. */
@@ -127,8 +128,15 @@ export const toPlain = (error: unknown): PlainError => ({
 export const plainOutcome = <Of extends object>(outcome: Of | { error: unknown }) =>
   'error' in outcome ? { error: toPlain(outcome.error) } : outcome
 
-/** The error that `toPlain` was given; only those of storage have their class. */
+/** What `plainOutcome` was given. */
+export const fromPlainOutcome = <Of extends object>(outcome: Of | { error: unknown }) =>
+  'error' in outcome ? { error: fromPlain(outcome.error) } : outcome
+
+/** The error that `toPlain` was given; only those of storage and of requests have their class. */
 export function fromPlain(plain: unknown): unknown {
   const { error, fields } = plain as PlainError // As `toPlain` returned it.
-  return storageFailure(Object.assign(error, fields))
+  const whole = Object.assign(error, fields)
+  if (!('status' in whole)) return storageFailure(whole)
+  const { status, code, message } = whole as HttpError // No other error has a status.
+  return new HttpError(status, code, message, whole)
 }

@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads'
-import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import Sqlite, { type Database } from 'better-sqlite3'
+import { commitEach } from '../../sqlite/group-commit.ts'
 import { plainOutcome, serveCalls } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent } from '../integrity.ts'
@@ -19,27 +19,16 @@ export type BlobCommand =
 const sql = openBlobDatabase({ file: String(workerData) })
 const apply = prepare(sql.database)
 
-/** Of a removal, whether what was to be removed was there: that coding, or the blob itself. */
-const commitWhole = (commands: BlobCommand[]) =>
-  sql.transaction(async () => commands.map((each) => ({ value: apply(each) })))
-
 const methods = {
-  /**
-   * Durable when it resolves. If the group fails, each command is tried alone: on a full disk, removals still work where
-   * stores do not. Rejects where the database is not available: each would wait as long for a lock.
-   */
-  async commit(commands: BlobCommand[]) {
-    try {
-      return await commitWhole(commands)
-    } catch (error) {
-      if (error instanceof DatabaseUnavailableError) throw error
-      if (commands.length === 1) return [plainOutcome({ error })]
-    }
-    const outcomes = []
-    for (const each of commands)
-      outcomes.push(...(await commitWhole([each]).catch((error) => [plainOutcome({ error })])))
-    return outcomes
-  },
+  /** Durable when it resolves. Of a removal, whether what was to be removed was there: that coding, or the blob itself. */
+  commit: async (commands: BlobCommand[]) =>
+    (
+      await commitEach(
+        commands,
+        (some) => sql.transaction(async () => some.map((each) => ({ value: apply(each) }))),
+        async (_command, error) => ({ error }),
+      )
+    ).map(plainOutcome),
 
   /**
    * Gives up to so many pages of deleted rows back to the file system, and the room of the write-ahead logs of this and of

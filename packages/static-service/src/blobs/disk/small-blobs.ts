@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SqliteSql } from '@domains-and-files/persistence'
 import { GroupCommit } from '../../sqlite/group-commit.ts'
-import { fromPlain, WorkerRpc } from '../../sqlite/worker-rpc.ts'
+import { fromPlainOutcome, WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
 import { blobDatabaseFile, createBlobDatabase, openBlobDatabase } from './blob-database.ts'
@@ -30,7 +30,8 @@ export class SmallBlobs implements VerifiedContents {
     database.pragma('query_only = 1') // From here on only the worker writes.
     this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), file)
     this.#commits = new GroupCommit(
-      (commands: BlobCommand[]) => this.#worker.ask('commit', commands),
+      async (commands: BlobCommand[]) =>
+        (await this.#worker.ask('commit', commands)).map(fromPlainOutcome),
       {
         isOutage: () => true, // Of other failures each command has its own.
       },
@@ -145,7 +146,7 @@ export class SmallBlobs implements VerifiedContents {
 
   async #submit(command: BlobCommand): Promise<boolean> {
     const outcome = await this.#commits.submit(command)
-    if ('error' in outcome) throw fromPlain(outcome.error)
+    if ('error' in outcome) throw outcome.error
     return outcome.value
   }
 }

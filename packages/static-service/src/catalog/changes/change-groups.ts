@@ -1,15 +1,8 @@
 import { HttpError } from '@domains-and-files/http'
-import {
-  DatabaseFullError,
-  DatabaseUnavailableError,
-  dialect,
-  now,
-  OutcomeUnknownError,
-  type Sql,
-  sql,
-} from '@domains-and-files/persistence'
+import { DatabaseFullError, dialect, now, type Sql, sql } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
 import { contentMissing } from '../../errors.ts'
+import { commitEach } from '../../sqlite/group-commit.ts'
 import { importRows } from '../archive.ts'
 import { forgetFiles } from '../history/forget-files.ts'
 import { recordVersion } from '../versions.ts'
@@ -55,56 +48,35 @@ export interface ChangeDependencies {
  * before anything of it is written, so no savepoints are needed.
  */
 export class ChangeGroups {
-  readonly #sql
-  readonly #contents: ContentTransaction | undefined
-  readonly #reserve
+  readonly #dependencies: ChangeDependencies
+  readonly #rules: Rules
+  readonly #keeps: Group['keeps']
   /** Files in a slice of a large change: fewer on a disk that is full. */
   #sliceFiles: number
-  readonly #limits: SliceLimits
-  readonly #history: HistoryRules
-  readonly #keeps: Group['keeps']
-  readonly #quota: number | undefined
 
-  constructor({
-    sql: database,
-    contents,
-    reserve,
-    limits = sliceLimits,
-    history = noHistory,
-    quotaBytes,
-  }: ChangeDependencies) {
-    this.#sql = database
-    this.#contents = contents
-    this.#reserve = reserve
-    this.#limits = limits
-    this.#history = history
+  constructor(dependencies: ChangeDependencies) {
+    const { limits = sliceLimits, history = noHistory } = dependencies
     const { keepDays, keepVersions } = history
+    this.#dependencies = dependencies
+    this.#rules = { ...history, ...limits }
     this.#keeps = keepDays > 0 ? 'all' : keepVersions > 0 ? 'versions' : 'none'
-    this.#quota = quotaBytes
     this.#sliceFiles = limits.sliceFiles
   }
 
-  /**
-   * One outcome per command, in order. If the group fails, each command is tried alone: on a full disk, deletions still work
-   * where uploads do not. If it throws, none took effect, except with `OutcomeUnknownError`.
-   */
+  /** One outcome per command, in order: see `commitEach`. If it throws, none took effect, except with `OutcomeUnknownError`. */
   async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
-    const [command, ...others] = commands
-    if (!command) return []
     try {
-      const outcomes = await this.#transact(commands)
-      this.#sliceFiles = Math.min(this.#limits.sliceFiles, this.#sliceFiles * 2)
-      return outcomes
-    } catch (error) {
-      if (error instanceof DatabaseUnavailableError || error instanceof OutcomeUnknownError) {
-        throw error
-      }
-      if (others.length === 0) return [await this.#commitOnFullDisk(command, error)]
-      const outcomes: Outcome[] = []
-      for (const each of commands) outcomes.push(...(await this.commit([each])))
-      return outcomes
+      return await commitEach(
+        commands,
+        async (some) => {
+          const outcomes = await this.#transact(some)
+          this.#sliceFiles = Math.min(this.#rules.sliceFiles, this.#sliceFiles * 2)
+          return outcomes
+        },
+        (command, error) => this.#commitOnFullDisk(command, error),
+      )
     } finally {
-      this.#reserve?.refill()
+      this.#dependencies.reserve?.refill()
     }
   }
 
@@ -114,7 +86,7 @@ export class ChangeGroups {
       /^(?:begin|continue|forget|prune|remove)/.test(command.kind) ||
       (command.kind === 'changeBelow' && command.target === null)
     if (!isDeletion || !(error instanceof DatabaseFullError)) return { error }
-    this.#reserve?.release()
+    this.#dependencies.reserve?.release()
     for (;;) {
       try {
         const [outcome] = await this.#transact([command], 'none')
@@ -128,14 +100,14 @@ export class ChangeGroups {
   }
 
   #transact(commands: CatalogCommand[], keeps = this.#keeps): Promise<Outcome[]> {
-    return this.#sql.transaction(async (transaction) => {
-      const contents = this.#contents
+    const { sql: database, contents, quotaBytes: quota } = this.#dependencies
+    return database.transaction(async (transaction) => {
       // A statement of its own: the next ones see what the previous holder of the lock committed.
       const locked = await transaction.get<{ nowMs: number }>(lockCatalog)
       if (!locked) throw new Error('a query without a table has no row')
       const digests = contents ? commands.flatMap(digestsOf) : []
       const group: Group = {
-        ...{ transaction, nowMs: locked.nowMs, keeps, quota: this.#quota, pruned: [] },
+        ...{ transaction, nowMs: locked.nowMs, keeps, quota, pruned: [] },
         missing:
           (digests.length > 0 && (await contents?.findMissing(transaction, digests))) || new Set(),
         references: new Map(),
@@ -154,9 +126,7 @@ export class ChangeGroups {
     if (commands.length > 1) throw new Error('such a change is alone in its transaction')
     // Each takes the commands of its kind.
     const handle = handlers[command.kind] as (...args: [Group, LoneCommand, Rules]) => Promise<Done>
-    const { wholeFiles } = this.#limits
-    const rules = { ...this.#history, wholeFiles, sliceFiles: this.#sliceFiles }
-    return [await handle(group, command, rules)]
+    return [await handle(group, command, { ...this.#rules, sliceFiles: this.#sliceFiles })]
   }
 }
 

@@ -1,8 +1,7 @@
-import { HttpError } from '@domains-and-files/http'
 import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import { fromPlain, WorkerRpc } from '../../sqlite/worker-rpc.ts'
+import { fromPlainOutcome, WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
 import { fileRow, type Totals, totalsStatement } from '../queries.ts'
@@ -64,10 +63,6 @@ class SqliteCatalog extends Catalog {
     const asked = methods.map((method) => [method, (input: never) => reader.ask(method, input)])
     this.reads = {
       ...(Object.fromEntries(asked) as CatalogReads), // The thread has the same methods.
-      checkMove: (move) =>
-        reader.ask('checkMove', move).catch((error) => {
-          throw revive(error)
-        }),
       // Look-ups by key.
       lastDeployed: here.lastDeployed,
       usage: (directory) => (directory === '' ? here.usage('') : reader.ask('usage', directory)),
@@ -112,10 +107,7 @@ class SqliteCatalog extends Catalog {
   }
 
   protected async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
-    const outcomes = await this.#writer.ask('commit', commands)
-    return outcomes.map((each) =>
-      'error' in each ? { error: revive(fromPlain(each.error)) } : each,
-    )
+    return (await this.#writer.ask('commit', commands)).map(fromPlainOutcome)
   }
 
   protected async closeDatabase(): Promise<void> {
@@ -128,13 +120,6 @@ class SqliteCatalog extends Catalog {
   get #isSmall(): boolean {
     return (this.#totals.get()?.totalFiles ?? 0) <= 1000
   }
-}
-
-// An error that the thread threw as an `HttpError`.
-function revive(error: unknown): unknown {
-  if (!(error instanceof Error && 'status' in error)) return error
-  const { status, code, message } = error as HttpError // No other error of the catalog has a status.
-  return new HttpError(status, code, message, error)
 }
 
 const textOf = (statement: Statement) => render(statement, { dialect: 'sqlite', schema: '' }).text
