@@ -12,7 +12,6 @@ import {
 } from '@domains-and-files/persistence'
 import type { FileRow, VersionRow } from '../files/file-record.ts'
 import type { Done, ImportCommand } from './changes/commands.ts'
-import { FreedContents } from './changes/commands.ts'
 import { type Group, loadTarget } from './changes/load-files.ts'
 import { writeChanges } from './changes/write-changes.ts'
 import { addPast } from './history/past-rows.ts'
@@ -113,10 +112,9 @@ async function importFiles(group: Group, rows: ImportedFile[]) {
   const digests = rows.map(({ digest }) => digest)
   const target = await loadTarget(group, paths, { digests })
   const { table, dates } = target
-  const freed = new FreedContents()
   for (const { changeId = 1, ...row } of rows) {
     if (table.find(row.path)) continue
-    if (table.isDirectory(row.path) || !table.add(row, freed, changeId)) {
+    if (table.isDirectory(row.path) || !table.add(row, changeId)) {
       throw new Error(`${row.path} is a directory, or below a file`)
     }
     dates.atLeast(row.updatedAt)

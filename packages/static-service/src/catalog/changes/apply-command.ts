@@ -9,14 +9,7 @@ import { readPath } from '../../files/file-path.ts'
 import type { FileRow, NewFile } from '../../files/file-record.ts'
 import { type Conditions, holds } from '../../rfc9110/entity-tags.ts'
 import { causeOf } from './change-entry.ts'
-import {
-  type DirectoryMove,
-  type Done,
-  type FileCommand,
-  type FileMove,
-  FreedContents,
-  type PutCommand,
-} from './commands.ts'
+import type { DirectoryMove, Done, FileCommand, FileMove, PutCommand } from './commands.ts'
 import { type LoadedFiles, rowOf, type StoredFile } from './loaded-files.ts'
 
 /** What the commands of a group change, and the dates that files get. */
@@ -67,10 +60,9 @@ type StoringFile = NewFile & { createdAt?: string }
  */
 export function exchange(target: Target, ended: StoredFile[], files: StoringFile[] = []) {
   const { table, dates } = target
-  const freed = new FreedContents()
   for (const row of ended) {
     dates.end(row.updatedAt)
-    table.remove(row, freed)
+    table.remove(row)
   }
   const rows = files.map((file) => {
     const before = table.find(file.path)
@@ -78,11 +70,11 @@ export function exchange(target: Target, ended: StoredFile[], files: StoringFile
     // Of a file that moves, too: a cache that knows the one before at this path must not take it for unmodified.
     const updatedAt = dates.of(before?.updatedAt)
     const row = rowOf({ createdAt: updatedAt, ...before, ...file, updatedAt })
-    if (before) table.replace(before, row, freed)
-    else if (!table.add(row, freed)) throw pathConflict(row.path)
+    if (before) table.replace(before, row)
+    else if (!table.add(row)) throw pathConflict(row.path)
     return row
   })
-  return { rows, freed }
+  return { rows, freed: table.freed }
 }
 
 function removeAll(target: Target, paths: string[], conditions: Conditions): Done {
@@ -144,7 +136,7 @@ interface Relocation {
 }
 
 /** Moves files. @throws {HttpError} */
-export function relocate(target: Target, moving: Relocation[]): FreedContents {
+export function relocate(target: Target, moving: Relocation[]) {
   const leaving = new Set(moving.map(({ row }) => row.path))
   const existing = moving.flatMap(({ file: { path }, overwrite }) =>
     overwrite || leaving.has(path) || !target.table.find(path) ? [] : path,

@@ -168,7 +168,7 @@ async function applyTogether(group: Group, commands: SmallCommand[]): Promise<Ou
   const target = paths.length > 0 ? await loadTarget(group, paths, { digests }) : undefined
   const outcomes: Outcome[] = []
   for (const command of commands) outcomes.push(await applySmall(group, command, target))
-  if (target?.table.isChanged) await writeChanges(group, target)
+  if (target && target.table.changes.length > 0) await writeChanges(group, target)
   return outcomes
 }
 

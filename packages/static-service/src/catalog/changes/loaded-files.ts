@@ -3,7 +3,6 @@ import type { FileRow, NewFile } from '../../files/file-record.ts'
 import { categories } from '../../files/media-type.ts'
 import type { BlobReferences, CategoryCounts, DirectoryCounts } from '../tables.ts'
 import { type ChangeCause, type ChangeEntry, entryOf } from './change-entry.ts'
-import type { FreedContents } from './commands.ts'
 import { type RowChange, TrackedRows } from './tracked-rows.ts'
 
 /** A file as it is stored: its number, and the change that made its row. */
@@ -43,7 +42,7 @@ export interface FileChange {
 }
 
 /**
- * Files, counts and references of contents in memory, loaded under the lock of the catalog. Commands are checked and
+ * Files, directories and references of contents in memory, loaded under the lock of the catalog. Commands are checked and
  * applied here; `write-changes.ts` writes what they left. So a rejected command has written nothing. Rows are made, replaced
  * and ended in `add`, `replace` and `remove` alone.
  */
@@ -51,30 +50,21 @@ export class LoadedFiles {
   readonly files: TrackedRows<StoredFile>
   readonly directories: TrackedRows<DirectoryCounts>
   readonly blobs: TrackedRows<BlobReferences>
-  readonly categories: TrackedRows<CategoryCounts>
   /** Each recorded change since the files were loaded. */
   readonly changes: FileChange[] = []
-  readonly #sizes: TrackedRows<number>
-  readonly #keptUpTo: number
-  #lastId: number
-  #lastChange: number
-  readonly #loadedChange: number
+  readonly #loaded: LoadedRows
   readonly #recordedAs: number | undefined
+  #lastId: number
 
   /** `recordedAs`: the number of the change that this is a slice of. */
   constructor(rows: LoadedRows, recordedAs?: number) {
-    this.#loadedChange = rows.lastChange
-    this.#recordedAs = recordedAs
     const digests = [...rows.digests, ...rows.files.map(({ digest }) => digest)]
     this.files = new TrackedRows(rows.paths, byKey(rows.files, 'path'))
     this.directories = new TrackedRows(rows.paths, byKey(rows.directories, 'path'))
     this.blobs = new TrackedRows(digests, byKey(rows.blobs, 'digest'))
-    this.categories = new TrackedRows(categories, byKey(rows.categories, 'category'))
-    const sizes = { stored: rows.storedSize, past: rows.pastSize }
-    this.#sizes = new TrackedRows(Object.keys(sizes), Object.entries(sizes))
-    this.#keptUpTo = rows.keptUpTo
+    this.#loaded = rows
+    this.#recordedAs = recordedAs
     this.#lastId = rows.lastId
-    this.#lastChange = rows.lastChange
   }
 
   /**
@@ -86,10 +76,10 @@ export class LoadedFiles {
     const changed = new Set(files.map(({ key }) => key))
     for (const key of also)
       if (!changed.has(key)) files.push({ key, before: undefined, after: undefined })
-    for (const rows of this.#counts) rows.accept()
+    this.directories.accept()
+    this.blobs.accept()
     if (files.length === 0 || !cause) return undefined
     const entry = entryOf(cause, { id: this.#changeId, at, files })
-    this.#lastChange += 1
     const past = files.flatMap(({ before }) =>
       before && this.#isKept(before, entry.id) ? before : [],
     )
@@ -98,34 +88,57 @@ export class LoadedFiles {
   }
 
   undo(): void {
-    for (const rows of [this.files, ...this.#counts]) rows.undo()
+    for (const rows of [this.files, this.directories, this.blobs]) rows.undo()
   }
 
   /** Counts every transaction that changed files, slices too. */
   get lastChange(): number {
-    return this.#lastChange
+    return this.#loaded.lastChange + this.changes.length
   }
 
   get #changeId(): number {
-    return this.#recordedAs ?? this.#lastChange + 1
+    return this.#recordedAs ?? this.lastChange + 1
   }
 
   get isSlice(): boolean {
     return this.#recordedAs !== undefined
   }
 
-  get isChanged(): boolean {
-    return this.#lastChange > this.#loadedChange
-  }
-
   /** Bytes of the distinct contents of files. */
   get storedSize(): number {
-    return this.#sizes.get('stored') ?? 0
+    return this.#loaded.storedSize + growthOf(this.blobs, ({ refs }) => refs > 0)
   }
 
   /** Bytes of the distinct contents that only past files have. */
   get pastSize(): number {
-    return this.#sizes.get('past') ?? 0
+    return this.#loaded.pastSize + growthOf(this.blobs, ({ refs }) => refs === 0)
+  }
+
+  get categories(): TrackedRows<CategoryCounts> {
+    const rows = new TrackedRows(categories, byKey(this.#loaded.categories, 'category'))
+    const count = (file: StoredFile | undefined, files: 1 | -1) => {
+      if (!file) return
+      const { category, size } = file
+      const counts = rows.get(category) ?? { category, files: 0, bytes: 0 }
+      const now = { category, files: counts.files + files, bytes: counts.bytes + files * size }
+      rows.set(category, now.files === 0 ? undefined : now)
+    }
+    for (const { before, after } of this.files.changes()) {
+      count(after, 1)
+      count(before, -1)
+    }
+    return rows
+  }
+
+  /** Contents that the changes since the last `accept` have left without files: their bytes, and those that nothing needs. */
+  get freed(): { bytes: number; digests: string[] } {
+    const freed = this.blobs.pending.flatMap(({ before, after }) =>
+      before && before.refs > 0 && !after?.refs ? { ...before, isGone: !after } : [],
+    )
+    return {
+      bytes: freed.reduce((sum, { size }) => sum + size, 0),
+      digests: freed.flatMap(({ digest, isGone }) => (isGone ? digest : [])),
+    }
   }
 
   find(path: string): StoredFile | undefined {
@@ -142,41 +155,29 @@ export class LoadedFiles {
   }
 
   /** Undefined, with nothing changed, when a directory of the path is a file. */
-  add(
-    file: Omit<FileRow, 'name'>,
-    freed: FreedContents,
-    changeId = this.#changeId,
-  ): FileRow | undefined {
+  add(file: Omit<FileRow, 'name'>, changeId = this.#changeId): FileRow | undefined {
     const directory = parentOf(file.path)
     if (!this.#ensure(directory)) return undefined
     this.#lastId += 1
     const row = { ...rowOf(file), id: this.#lastId, changeId }
     this.files.set(row.path, row)
     this.#count(directory, { children: 1, files: 1, bytes: row.size })
-    this.#countCategory(row, 1)
-    this.#acquire(row, freed)
+    this.#acquire(row)
     return row
   }
 
-  replace(old: StoredFile, row: FileRow, freed: FreedContents): void {
+  replace(old: StoredFile, row: FileRow): void {
     this.files.set(row.path, { ...row, id: old.id, changeId: this.#changeId })
     this.#count(parentOf(row.path), { children: 0, files: 0, bytes: row.size - old.size })
-    this.#countCategory(old, -1)
-    this.#countCategory(row, 1)
     // Acquired first: an equal content stays.
-    this.#acquire(row, freed)
-    this.#release(old, freed)
+    this.#acquire(row)
+    this.#release(old)
   }
 
-  remove(row: StoredFile, freed: FreedContents): void {
+  remove(row: StoredFile): void {
     this.files.set(row.path, undefined)
     this.#count(parentOf(row.path), { children: -1, files: -1, bytes: -row.size })
-    this.#countCategory(row, -1)
-    this.#release(row, freed)
-  }
-
-  get #counts() {
-    return [this.directories, this.blobs, this.categories, this.#sizes]
+    this.#release(row)
   }
 
   /** Creates the directory with its parents where needed; false when one of them is a file. */
@@ -209,43 +210,29 @@ export class LoadedFiles {
     return found
   }
 
-  #countCategory({ category, size: bytes }: FileRow, files: 1 | -1) {
-    const counts = this.categories.get(category) ?? { category, files: 0, bytes: 0 }
-    const left = counts.files + files
-    const now = { category, files: left, bytes: counts.bytes + files * bytes }
-    this.categories.set(category, left === 0 ? undefined : now)
-  }
-
-  #acquire({ digest, size }: NewFile, freed: FreedContents) {
+  #acquire({ digest, size }: NewFile) {
     const blob = this.blobs.get(digest) ?? { digest, size, refs: 0, past: 0 }
-    if (blob.refs === 0) {
-      this.#addSize('stored', size)
-      if (blob.past > 0) this.#addSize('past', -size)
-    }
     this.blobs.set(digest, { ...blob, refs: blob.refs + 1 })
-    freed.keep(digest)
   }
 
-  #release(row: StoredFile, freed: FreedContents) {
-    const { digest, size } = row
+  #release(row: StoredFile) {
+    const { digest } = row
     const blob = this.blobs.get(digest)
     if (!blob) throw new Error(`the content ${digest} of a file is not in the catalog`)
     const refs = blob.refs - 1
     const past = blob.past + (this.#isKept(row, this.#changeId) ? 1 : 0)
     this.blobs.set(digest, refs + past > 0 ? { ...blob, refs, past } : undefined)
-    if (refs > 0) return
-    this.#addSize('stored', -size)
-    if (past > 0) this.#addSize('past', size)
-    freed.add(digest, { size, isGone: past === 0 })
   }
 
   #isKept(row: StoredFile, endedBy: number): boolean {
-    return row.changeId <= this.#keptUpTo && row.changeId < endedBy
+    return row.changeId <= this.#loaded.keptUpTo && row.changeId < endedBy
   }
+}
 
-  #addSize(key: 'stored' | 'past', bytes: number) {
-    this.#sizes.set(key, (this.#sizes.get(key) ?? 0) + bytes)
-  }
+/** By how many bytes those that count have grown. */
+function growthOf(blobs: TrackedRows<BlobReferences>, counts: (blob: BlobReferences) => boolean) {
+  const sizeOf = (blob: BlobReferences | undefined) => (blob && counts(blob) ? blob.size : 0)
+  return blobs.changes().reduce((sum, { before, after }) => sum + sizeOf(after) - sizeOf(before), 0)
 }
 
 /** The columns of a file, without its number and the change that made another row of it. */

@@ -33,12 +33,18 @@ export class TrackedRows<Row> {
     this.#now.set(key, row)
   }
 
-  /** Makes the changes since the last `accept` permanent, and returns what they amount to. */
-  accept(): RowChange<Row>[] {
+  /** What the changes since the last `accept` amount to. */
+  get pending(): RowChange<Row>[] {
     const before = new Map<string, Row | undefined>()
     for (const { key, row } of this.#undo) if (!before.has(key)) before.set(key, row)
-    this.#undo = []
     return changesOf(before.keys(), (key) => before.get(key), this.#now)
+  }
+
+  /** Makes the pending changes permanent, and returns them. */
+  accept(): RowChange<Row>[] {
+    const { pending } = this
+    this.#undo = []
+    return pending
   }
 
   /** Undoes the changes since the last `accept`. */

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { causeOf } from '../../../src/catalog/changes/change-entry.ts'
-import { FreedContents } from '../../../src/catalog/changes/commands.ts'
 import { LoadedFiles } from '../../../src/catalog/changes/loaded-files.ts'
 import { toFile } from '../../support/catalogs.ts'
 
@@ -27,7 +26,7 @@ const open = () =>
 test('an undone change leaves nothing to write', () => {
   const table = open()
 
-  table.add(rowAt('a/b'), new FreedContents())
+  table.add(rowAt('a/b'))
   table.undo()
 
   const { files, directories, blobs, categories } = table
@@ -43,9 +42,9 @@ test('an undone change leaves nothing to write', () => {
 test('what was accepted before stays when a later change is undone', () => {
   const table = open()
 
-  table.add(rowAt('a/b'), new FreedContents())
+  table.add(rowAt('a/b'))
   table.accept(cause, times.updatedAt)
-  table.add(rowAt('a/c'), new FreedContents())
+  table.add(rowAt('a/c'))
   table.undo()
 
   expect(table.files.changes().map(({ key }) => key)).toEqual(['a/b'])
@@ -54,26 +53,21 @@ test('what was accepted before stays when a later change is undone', () => {
 
 test('a file added and removed again leaves no directory, count or content', () => {
   const table = open()
-  const freed = new FreedContents()
 
-  const row = table.add(rowAt('a/b'), freed)
+  const row = table.add(rowAt('a/b'))
   if (!row) throw new Error('not added')
-  table.remove({ ...row, id: 8, changeId: 41 }, freed)
+  table.remove({ ...row, id: 8, changeId: 41 })
 
-  expect([table.isDirectory('a'), table.storedSize, freed.digests]).toEqual([
-    false,
-    0,
-    [row.digest],
-  ])
+  expect([table.isDirectory('a'), table.storedSize]).toEqual([false, 0])
   expect(table.blobs.changes()).toEqual([])
 })
 
 test('below a file nothing is added', () => {
   const table = open()
-  table.add(rowAt('a'), new FreedContents())
+  table.add(rowAt('a'))
   table.accept(cause, times.updatedAt)
 
-  expect(table.add(rowAt('a/b'), new FreedContents())).toBeUndefined()
+  expect(table.add(rowAt('a/b'))).toBeUndefined()
   table.undo()
 
   expect(table.directories.get('')).toMatchObject({ children: 1, files: 1 })
@@ -82,12 +76,12 @@ test('below a file nothing is added', () => {
 test('each command that changes files is a change with a number, which its rows have', () => {
   const table = open()
 
-  table.add(rowAt('a/b'), new FreedContents())
+  table.add(rowAt('a/b'))
   table.accept(cause, times.updatedAt)
   table.accept(cause, times.updatedAt)
   const row = table.find('a/b')
   if (!row) throw new Error('not added')
-  table.replace(row, { ...row, size: 9 }, new FreedContents())
+  table.replace(row, { ...row, size: 9 })
   table.accept(cause, times.updatedAt)
 
   expect(table.lastChange).toBe(42)
