@@ -39,12 +39,12 @@ function put(target: Target, { files, conditions }: PutCommand): Done {
   const { table, quota } = target
   const before = files.map(({ path }) => table.find(path))
   const unmet = files.flatMap(({ path }, at) => (meets(conditions, before[at]) ? [] : path))
-  const { rows, freed } = exchange(target, [], files)
+  const { rows } = exchange(target, [], files)
   if (unmet.length > 0) throw preconditionFailed(...unmet)
   if (quota !== undefined && table.storedSize > quota) throw quotaExceeded(quota)
   const wasNew = before.every((row) => row === undefined)
   const changed = files.map(({ path }) => path)
-  return { value: { rows, wasNew }, freed: freed.digests, changed }
+  return { value: { rows, wasNew }, changed }
 }
 
 const meets = (conditions: Conditions, row: StoredFile | undefined) =>
@@ -74,15 +74,15 @@ export function exchange(target: Target, ended: StoredFile[], files: StoringFile
     else if (!table.add(row)) throw pathConflict(row.path)
     return row
   })
-  return { rows, freed: table.freed }
+  return { rows, bytesFreed: table.bytesFreed }
 }
 
 function removeAll(target: Target, paths: string[], conditions: Conditions): Done {
   const rows = findAll(target, paths)
   const unmet = rows.find((row) => !meets(conditions, row))
   if (unmet) throw preconditionFailed(unmet.path)
-  const { bytes: bytesFreed, digests } = exchange(target, rows).freed
-  return { value: { files: paths.length, bytesFreed }, changed: paths, freed: digests }
+  const { bytesFreed } = exchange(target, rows)
+  return { value: { files: paths.length, bytesFreed }, changed: paths }
 }
 
 interface Replacement {
@@ -98,13 +98,12 @@ export function replaceFiles(target: Target, { before, files }: Replacement) {
   const ended = before.filter(({ path }) => !wanted.has(path))
   const differing = files.filter(({ path, digest }) => table.find(path)?.digest !== digest)
   const replaced = differing.filter(({ path }) => table.find(path) !== undefined).length
-  const { rows, freed } = exchange(target, ended, differing)
+  const { rows } = exchange(target, ended, differing)
   if (quota !== undefined && table.storedSize > Math.max(quota, storedSize))
     throw quotaExceeded(quota)
   const changed = [...ended, ...rows].map(({ path }) => path)
   const counts = { replaced, removed: ended.length, added: rows.length - replaced }
-  const unchanged = files.length - rows.length
-  return { ...counts, unchanged, rows, changed, freed: freed.digests }
+  return { ...counts, unchanged: files.length - rows.length, rows, changed }
 }
 
 /** @throws {HttpError} 404 that names those that are not there */
@@ -124,9 +123,9 @@ function moveFiles(target: Target, moves: FileMove[]): Done {
     if (type && row.digest !== type.digest) throw preconditionFailed(from)
     return from === to ? [] : { row, file: { ...row, ...type, path: to }, overwrite }
   })
-  const { digests } = relocate(target, moving)
+  relocate(target, moving)
   const changed = moving.flatMap(({ row, file }) => [row.path, file.path])
-  return { value: moving.length, freed: digests, changed }
+  return { value: moving.length, changed }
 }
 
 interface Relocation {
@@ -136,7 +135,7 @@ interface Relocation {
 }
 
 /** Moves files. @throws {HttpError} */
-export function relocate(target: Target, moving: Relocation[]) {
+export function relocate(target: Target, moving: Relocation[]): void {
   const leaving = new Set(moving.map(({ row }) => row.path))
   const existing = moving.flatMap(({ file: { path }, overwrite }) =>
     overwrite || leaving.has(path) || !target.table.find(path) ? [] : path,
@@ -145,7 +144,7 @@ export function relocate(target: Target, moving: Relocation[]) {
   for (const { file } of moving) readPath(file.path)
   const rows = moving.map(({ row }) => row)
   const files = moving.map(({ file }) => file)
-  return exchange(target, rows, files).freed
+  exchange(target, rows, files)
 }
 
 type Below = Pick<DirectoryMove, 'from' | 'to'>

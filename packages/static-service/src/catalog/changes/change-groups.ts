@@ -107,7 +107,7 @@ export class ChangeGroups {
       if (!locked) throw new Error('a query without a table has no row')
       const digests = contents ? commands.flatMap(digestsOf) : []
       const group: Group = {
-        ...{ transaction, nowMs: locked.nowMs, keeps, quota, pruned: [] },
+        ...{ transaction, nowMs: locked.nowMs, keeps, quota, freed: [] },
         missing:
           (digests.length > 0 && (await contents?.findMissing(transaction, digests))) || new Set(),
         references: new Map(),
@@ -115,7 +115,7 @@ export class ChangeGroups {
       const outcomes = await this.#apply(group, commands)
       if (contents) await applyReferences(contents, group)
       const last = outcomes.findLast((outcome) => 'value' in outcome)
-      if (last && group.pruned.length > 0) last.freed = [...(last.freed ?? []), ...group.pruned]
+      if (last) last.freed = group.freed
       return outcomes
     })
   }

@@ -130,7 +130,7 @@ export type Command<Of extends keyof Results> = Extract<CatalogCommand, { kind: 
 export interface Done<Value = unknown> {
   value: Value
   changed?: ChangedPaths
-  /** Digests that nothing refers to any more. */
+  /** Digests that nothing refers to any more, by this command or others of its group. */
   freed?: string[]
 }
 

@@ -63,11 +63,12 @@ async function changeThese(
         }))
   const paths = [...rows, ...moving.map(({ file }) => file)].map(({ path }) => path)
   const target = await loadTarget(group, paths, { recordedAs })
-  const freed = to === null ? exchange(target, rows).freed : relocate(target, moving)
+  if (to === null) exchange(target, rows)
+  else relocate(target, moving)
+  const value = { files: rows.length, bytesFreed: target.table.bytesFreed }
   target.table.accept(cause, target.dates.of())
   await writeChanges(group, target)
-  const value = { files: rows.length, bytesFreed: freed.bytes }
-  return { value, freed: freed.digests, changed: 'all' }
+  return { value, changed: 'all' }
 }
 
 /** Records what is going to be done, so that it is finished after a crash. The number of the change is taken now. */

@@ -21,8 +21,8 @@ export interface Group {
   keeps: 'all' | 'versions' | 'none' | 'nothing'
   /** Maximum bytes of current and past contents together. */
   quota: number | undefined
-  /** Contents that are gone with the past. */
-  pruned: string[]
+  /** Digests that nothing refers to any more. */
+  freed: string[]
   /** Digests without bytes: commands that name them are rejected. */
   missing: Set<string>
   /** Contents that got their first reference, or lost their last one. */

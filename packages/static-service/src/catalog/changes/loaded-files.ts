@@ -52,6 +52,8 @@ export class LoadedFiles {
   readonly blobs: TrackedRows<BlobReferences>
   /** Each recorded change since the files were loaded. */
   readonly changes: FileChange[] = []
+  /** Digests that nothing refers to any more. */
+  readonly freed: string[] = []
   readonly #loaded: LoadedRows
   readonly #recordedAs: number | undefined
   #lastId: number
@@ -77,7 +79,7 @@ export class LoadedFiles {
     for (const key of also)
       if (!changed.has(key)) files.push({ key, before: undefined, after: undefined })
     this.directories.accept()
-    this.blobs.accept()
+    for (const { key, after } of this.blobs.accept()) if (!after) this.freed.push(key)
     if (files.length === 0 || !cause) return undefined
     const entry = entryOf(cause, { id: this.#changeId, at, files })
     const past = files.flatMap(({ before }) =>
@@ -130,15 +132,12 @@ export class LoadedFiles {
     return rows
   }
 
-  /** Contents that the changes since the last `accept` have left without files: their bytes, and those that nothing needs. */
-  get freed(): { bytes: number; digests: string[] } {
-    const freed = this.blobs.pending.flatMap(({ before, after }) =>
-      before && before.refs > 0 && !after?.refs ? { ...before, isGone: !after } : [],
+  /** Bytes of contents that the changes since the last `accept` have left without files. */
+  get bytesFreed(): number {
+    return this.blobs.pending.reduce(
+      (sum, { before, after }) => sum + (before?.refs && !after?.refs ? before.size : 0),
+      0,
     )
-    return {
-      bytes: freed.reduce((sum, { size }) => sum + size, 0),
-      digests: freed.flatMap(({ digest, isGone }) => (isGone ? digest : [])),
-    }
   }
 
   find(path: string): StoredFile | undefined {

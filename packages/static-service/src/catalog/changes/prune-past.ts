@@ -138,7 +138,7 @@ export async function removePast(group: Group, rows: PastRow[]): Promise<number>
   for (const { digest } of gone) {
     const known = group.references.get(digest)
     group.references.set(digest, { before: known?.before ?? true, after: false })
-    group.pruned.push(digest)
+    group.freed.push(digest)
   }
   return bytes
 }

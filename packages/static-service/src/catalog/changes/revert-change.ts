@@ -31,14 +31,14 @@ export async function revertChange(
   const { table, dates } = target
   if (!overwrite) refuseConflicts(target, files)
   const differing = files.filter(({ path, before }) => !isSame(table.find(path), before))
-  const { freed } = replaceFiles(target, {
+  replaceFiles(target, {
     before: differing.flatMap(({ path }) => table.find(path) ?? []),
     files: differing.flatMap(({ before }) => before ?? []),
   })
   const change = table.accept(causeOf(actor, 'revert'), dates.of())
   if (!change) throw revertConflict([])
   await writeChanges(group, target)
-  return { value: change, changed: 'all', freed }
+  return { value: change, changed: 'all' }
 }
 
 const { path: _, ...keptColumns } = stateColumns

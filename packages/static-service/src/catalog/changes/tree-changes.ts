@@ -37,7 +37,7 @@ export async function replaceTree(group: Group, command: TreeCommand): Promise<D
   if (version) await recordVersion(group, version)
   const state = await readTreeState(group.transaction, directory)
   const value = { ...result, ...state, change: change ?? null }
-  return { value, freed: result.freed, changed: result.changed }
+  return { value, changed: result.changed }
 }
 
 const isPast = (source: TreeCommand['source']) => 'from' in source && source.change !== undefined

@@ -34,6 +34,7 @@ export async function writeChanges(group: Group, { table, dates }: Target): Prom
     await writer.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
       last_changed_at = ${dates.latest}, stored_size = ${table.storedSize}, past_size = ${table.pastSize}`)
   })
+  for (const digest of table.freed) group.freed.push(digest)
   for (const { key, before, after } of table.blobs.changes()) {
     const known = references.get(key)
     references.set(key, {

@@ -40,7 +40,7 @@ export async function forgetFiles(
   const after = await readSizes(transaction, digests)
   const freed = digests.filter((digest) => !after.has(digest))
   const bytesFreed = freed.reduce((sum, digest) => sum + (before.get(digest) ?? 0), 0)
-  return { value: { files: current.length, bytesFreed, freed }, changed: paths, freed }
+  return { value: { files: current.length, bytesFreed, freed }, changed: paths }
 }
 
 const readPast = (transaction: SqlTransaction, condition: Statement) =>
