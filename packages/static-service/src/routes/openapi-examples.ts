@@ -1,11 +1,5 @@
 import { type HeaderDoc, paginate } from '@domains-and-files/http'
-import {
-  insufficientStorage,
-  invalidPath,
-  pathConflict,
-  preconditionFailed,
-  quotaExceeded,
-} from '../errors.ts'
+import * as errors from '../errors.ts'
 
 // Examples and headers of the OpenAPI document that several routes share.
 
@@ -133,11 +127,11 @@ export const storedAnswers = {
 }
 
 export const uploadErrors = [
-  invalidPath('a segment is . or ..'),
-  pathConflict('notes'),
-  insufficientStorage(),
-  quotaExceeded(10_737_418_240),
-  preconditionFailed(file.path),
+  errors.invalidPath('a segment is . or ..'),
+  errors.pathConflict('notes'),
+  errors.insufficientStorage(),
+  errors.quotaExceeded(10_737_418_240),
+  errors.preconditionFailed(file.path),
 ]
 
 const pagination = paginate({ page: 1, page_size: 50 }, 1)

@@ -64,8 +64,7 @@ export class ContentCommit {
     transaction: SqlTransaction,
     { added, freed }: { added: string[]; freed: string[] },
   ): Promise<void> {
-    const uncommitted = await this.#addBytes(transaction, added)
-    await this.#addObjects(transaction, uncommitted)
+    if (added.length > 0) await this.#add(transaction, added)
     for (let at = 0; at < freed.length; at += batchSize) {
       await this.#free(transaction, freed.slice(at, at + batchSize))
     }
@@ -75,38 +74,26 @@ export class ContentCommit {
     return [...(this.#pending.get(digest) ?? [])]
   }
 
-  /** Returns the digests whose bytes are not in memory. */
-  async #addBytes(transaction: SqlTransaction, digests: string[]): Promise<string[]> {
-    const contents = digests.flatMap((digest) => this.#of(digest).find(hasBytes) ?? [])
-    if (contents.length === 0) return digests
-    const all = contents.map(({ bytes }) => Buffer.from(bytes))
-    await transaction.run(
-      sql`insert into static_service.contents (digest, coding, size, bytes)
-         select digest, 0, length(bytes), bytes
-         from unnest(${contents.map(({ digest }) => digest)}::text[], ${all}::bytea[]) n (digest, bytes)
-       on conflict do nothing`,
-    )
-    const done = new Set(contents.map(({ digest }) => digest))
-    return digests.filter((digest) => !done.has(digest))
-  }
-
-  async #addObjects(transaction: SqlTransaction, digests: string[]) {
-    if (digests.length === 0) return
+  // What is stored already keeps its row; an object that came again stays an intent.
+  async #add(transaction: SqlTransaction, digests: string[]) {
     const live = await this.#findLive(transaction, digests)
-    const objects = digests.map((digest) => {
-      const object = live.get(digest)
-      if (!object) throw new Error(`the content ${digest} has no bytes`)
-      return object
+    const contents = digests.map((digest) => {
+      const content = this.#of(digest).find(hasBytes) ?? live.get(digest)
+      if (!content) throw new Error(`the content ${digest} has no bytes`)
+      return { bytes: undefined, key: null, etag: null, ...content }
     })
-    const keys = objects.map(({ key }) => key)
-    await transaction.run(sql`delete from static_service.intents where object_key = any(${keys})`)
-    await transaction.run(sql`delete from static_service.garbage where object_key = any(${keys})`)
-    await transaction.run(
-      sql`insert into static_service.contents (digest, coding, size, object_key, etag)
-         select digest, 0, size, key, etag
-         from unnest(${digests}::text[], ${objects.map(({ size }) => size)}::bigint[], ${keys}::text[],
-           ${objects.map(({ etag }) => etag ?? null)}::text[]) n (digest, size, key, etag)`,
-    )
+    const bytes = contents.map((content) => content.bytes && Buffer.from(content.bytes))
+    await transaction.run(sql`with added as (
+        insert into static_service.contents (digest, coding, size, bytes, object_key, etag)
+        select digest, 0, size, bytes, key, etag
+        from unnest(${digests}::text[], ${contents.map(({ size }) => size)}::bigint[], ${bytes}::bytea[],
+          ${contents.map(({ key }) => key)}::text[], ${contents.map(({ etag }) => etag)}::text[])
+          content (digest, size, bytes, key, etag)
+        on conflict do nothing returning object_key
+      ), reclaimed as (
+        delete from static_service.garbage where object_key in (select object_key from added)
+      )
+      delete from static_service.intents where object_key in (select object_key from added)`)
   }
 
   /** One object of each digest, which is locked: an upload with its intent, or a content that was freed since it was found. */

@@ -154,10 +154,11 @@ export class S3BlobStore implements BlobStore {
   }
 
   async putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
-    if (bytes.length <= maxSmallBytes) return this.#table.addFormBytes(digest, coding, bytes)
+    const { length: size } = bytes
+    if (size <= maxSmallBytes) return this.#table.addForm(digest, coding, { size, bytes })
     const object = await this.#uploads.uploadBytes(digest, bytes)
     // Discarding does nothing to an object that was committed.
-    await this.#table.addFormObject(digest, coding, object).finally(object.discard)
+    await this.#table.addForm(digest, coding, object).finally(object.discard)
   }
 
   dropForm(digest: string, coding: CompressedCoding): Promise<void> {

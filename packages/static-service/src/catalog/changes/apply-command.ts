@@ -1,10 +1,4 @@
-import {
-  fileNotFound,
-  pathConflict,
-  preconditionFailed,
-  quotaExceeded,
-  targetExists,
-} from '../../errors.ts'
+import * as errors from '../../errors.ts'
 import { readPath } from '../../files/file-path.ts'
 import type { FileRow, NewFile } from '../../files/file-record.ts'
 import { type Conditions, holds } from '../../rfc9110/entity-tags.ts'
@@ -40,8 +34,8 @@ function put(target: Target, { files, conditions }: PutCommand): Done {
   const before = files.map(({ path }) => table.find(path))
   const unmet = files.flatMap(({ path }, at) => (meets(conditions, before[at]) ? [] : path))
   const { rows } = exchange(target, [], files)
-  if (unmet.length > 0) throw preconditionFailed(...unmet)
-  if (quota !== undefined && table.storedSize > quota) throw quotaExceeded(quota)
+  if (unmet.length > 0) throw errors.preconditionFailed(...unmet)
+  if (quota !== undefined && table.storedSize > quota) throw errors.quotaExceeded(quota)
   const wasNew = before.every((row) => row === undefined)
   const changed = files.map(({ path }) => path)
   return { value: { rows, wasNew }, changed }
@@ -66,12 +60,12 @@ export function exchange(target: Target, ended: StoredFile[], files: StoringFile
   }
   const rows = files.map((file) => {
     const before = table.find(file.path)
-    if (!before && table.isDirectory(file.path)) throw pathConflict(file.path)
+    if (!before && table.isDirectory(file.path)) throw errors.pathConflict(file.path)
     // Of a file that moves, too: a cache that knows the one before at this path must not take it for unmodified.
     const updatedAt = dates.of(before?.updatedAt)
     const row = rowOf({ createdAt: updatedAt, ...before, ...file, updatedAt })
     if (before) table.replace(before, row)
-    else if (!table.add(row)) throw pathConflict(row.path)
+    else if (!table.add(row)) throw errors.pathConflict(row.path)
     return row
   })
   return { rows, bytesFreed: table.bytesFreed }
@@ -80,7 +74,7 @@ export function exchange(target: Target, ended: StoredFile[], files: StoringFile
 function removeAll(target: Target, paths: string[], conditions: Conditions): Done {
   const rows = findAll(target, paths)
   const unmet = rows.find((row) => !meets(conditions, row))
-  if (unmet) throw preconditionFailed(unmet.path)
+  if (unmet) throw errors.preconditionFailed(unmet.path)
   const { bytesFreed } = exchange(target, rows)
   return { value: { files: paths.length, bytesFreed }, changed: paths }
 }
@@ -100,7 +94,7 @@ export function replaceFiles(target: Target, { before, files }: Replacement) {
   const replaced = differing.filter(({ path }) => table.find(path) !== undefined).length
   const { rows } = exchange(target, ended, differing)
   if (quota !== undefined && table.storedSize > Math.max(quota, storedSize))
-    throw quotaExceeded(quota)
+    throw errors.quotaExceeded(quota)
   const changed = [...ended, ...rows].map(({ path }) => path)
   const counts = { replaced, removed: ended.length, added: rows.length - replaced }
   return { ...counts, unchanged: files.length - rows.length, rows, changed }
@@ -109,7 +103,7 @@ export function replaceFiles(target: Target, { before, files }: Replacement) {
 /** @throws {HttpError} 404 that names those that are not there */
 function findAll({ table }: Target, paths: string[]): StoredFile[] {
   const [missing, ...others] = paths.filter((path) => !table.find(path))
-  if (missing !== undefined) throw fileNotFound(missing, ...others)
+  if (missing !== undefined) throw errors.fileNotFound(missing, ...others)
   return paths.flatMap((path) => table.find(path) ?? [])
 }
 
@@ -120,7 +114,7 @@ function moveFiles(target: Target, moves: FileMove[]): Done {
   )
   const moving = rows.flatMap((row, at) => {
     const { from, to, overwrite, type } = moves[at] as FileMove // One for each.
-    if (type && row.digest !== type.digest) throw preconditionFailed(from)
+    if (type && row.digest !== type.digest) throw errors.preconditionFailed(from)
     return from === to ? [] : { row, file: { ...row, ...type, path: to }, overwrite }
   })
   relocate(target, moving)
@@ -140,7 +134,7 @@ export function relocate(target: Target, moving: Relocation[]): void {
   const existing = moving.flatMap(({ file: { path }, overwrite }) =>
     overwrite || leaving.has(path) || !target.table.find(path) ? [] : path,
   )
-  if (existing.length > 0) throw targetExists(existing)
+  if (existing.length > 0) throw errors.targetExists(existing)
   for (const { file } of moving) readPath(file.path)
   const rows = moving.map(({ row }) => row)
   const files = moving.map(({ file }) => file)

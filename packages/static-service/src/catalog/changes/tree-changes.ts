@@ -1,14 +1,6 @@
 import type { TagList } from '@domains-and-files/http'
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import {
-  changeNotFound,
-  contentMissing,
-  directoryNotFound,
-  historyGone,
-  treeChanged,
-  treeTooLarge,
-  versionExists,
-} from '../../errors.ts'
+import * as errors from '../../errors.ts'
 import { readPath } from '../../files/file-path.ts'
 import type { FileRow, NewFile, NewVersion } from '../../files/file-record.ts'
 import { filesAt, isGone } from '../history/past-files.ts'
@@ -46,8 +38,9 @@ async function applyTree(group: Group, command: TreeCommand) {
   const { transaction } = group
   const { directory, source, isMerge, maxFiles, version, conditions } = command
   const state = await readTreeState(transaction, directory)
-  if (!holdsForTree(conditions, state)) throw treeChanged(directory)
-  if (version && (await isRecorded(transaction, version))) throw versionExists(version.version)
+  if (!holdsForTree(conditions, state)) throw errors.treeChanged(directory)
+  if (version && (await isRecorded(transaction, version)))
+    throw errors.versionExists(version.version)
   const files = await filesOf(group, command)
   if (!isMerge && state.files > maxFiles) throw tooManyFiles(directory)
   const before = isMerge ? [] : await loadBelow(transaction, directory, { limit: maxFiles })
@@ -57,7 +50,7 @@ async function applyTree(group: Group, command: TreeCommand) {
     const isStored = (digest: string) =>
       !source.areStored || target.table.blobs.get(digest) !== undefined
     const lost = files.find(({ digest }) => group.missing.has(digest) || !isStored(digest))
-    if (lost) throw contentMissing()
+    if (lost) throw errors.contentMissing()
   }
   const counts = replaceFiles(target, { before, files })
   return { ...target, result: { ...state, ...counts, change: null } }
@@ -72,14 +65,14 @@ async function filesOf(
   const { from, change } = source
   const scope = { directory: from, change: change ?? 0, after: '', limit: maxFiles + 1 }
   if (change !== undefined && change > (await readLastChange(transaction)))
-    throw changeNotFound(change)
+    throw errors.changeNotFound(change)
   if (change !== undefined && (await isGone(transaction, { directory: from, change })))
-    throw historyGone()
+    throw errors.historyGone()
   const rows: FileRow[] = await (change === undefined
     ? loadBelow(transaction, from, scope)
     : filesAt(transaction, scope))
   if (rows.length > maxFiles) throw tooManyFiles(from)
-  if (rows.length === 0) throw directoryNotFound(from)
+  if (rows.length === 0) throw errors.directoryNotFound(from)
   const copy = (row: FileRow): NewFile => {
     const path = readPath(movedPath(row.path, { from, to: directory }))
     const { digest, size, contentType, category } = row
@@ -88,7 +81,8 @@ async function filesOf(
   return rows.map(copy)
 }
 
-const tooManyFiles = (directory: string) => treeTooLarge(`MAX_TREE_FILES files below ${directory}/`)
+const tooManyFiles = (directory: string) =>
+  errors.treeTooLarge(`MAX_TREE_FILES files below ${directory}/`)
 
 function holdsForTree(
   { ifMatch, ifNoneMatch }: TreeCommand['conditions'],

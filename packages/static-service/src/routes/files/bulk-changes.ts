@@ -7,19 +7,7 @@ import { isIntoItself, movedPath } from '../../catalog/changes/apply-command.ts'
 import type { Actor } from '../../catalog/changes/change-entry.ts'
 import type { DirectoryMove, FileMove, Removed } from '../../catalog/changes/commands.ts'
 import { readTreePages } from '../../catalog/listing/tree-files.ts'
-import {
-  directoryNotFound,
-  duplicatePath,
-  fileNotFound,
-  forgetNeedsAdmin,
-  insufficientStorage,
-  invalidPath,
-  moveIntoItself,
-  pathConflict,
-  reservedPath,
-  targetExists,
-  treeTooLarge,
-} from '../../errors.ts'
+import * as errors from '../../errors.ts'
 import { nameOf } from '../../files/file-path.ts'
 import { categoryOf } from '../../files/media-type.ts'
 import { actorOf, requireWrittenDirectory, requireWrittenPath } from '../callers.ts'
@@ -45,7 +33,7 @@ const bodyLimit = 4_194_304
 /** Of a change that is made as a whole. */
 const maxFiles = 20_000
 
-const changeErrors = [invalidPath('a segment is empty'), insufficientStorage()]
+const changeErrors = [errors.invalidPath('a segment is empty'), errors.insufficientStorage()]
 
 const Move = z
   .strictObject({
@@ -75,12 +63,12 @@ const moveFilesSchema = {
   body: Move,
   errors: [
     ...changeErrors,
-    reservedPath('tree'),
-    fileNotFound(file.path),
-    directoryNotFound('notes/old'),
-    pathConflict('notes'),
-    targetExists([file.path]),
-    moveIntoItself('notes/old'),
+    errors.reservedPath('tree'),
+    errors.fileNotFound(file.path),
+    errors.directoryNotFound('notes/old'),
+    errors.pathConflict('notes'),
+    errors.targetExists([file.path]),
+    errors.moveIntoItself('notes/old'),
   ],
   ...answers(200, 'Moved', Moved),
 }
@@ -94,7 +82,11 @@ const moveBatchSchema = {
   body: z
     .strictObject({ moves: z.array(Move).min(1).max(maxFiles) })
     .meta({ id: 'MoveBatch', examples: [{ moves: [{ from: 'notes/', to: 'archive/notes/' }] }] }),
-  errors: [...moveFilesSchema.errors, duplicatePath(file.path), treeTooLarge('20000 files')],
+  errors: [
+    ...moveFilesSchema.errors,
+    errors.duplicatePath(file.path),
+    errors.treeTooLarge('20000 files'),
+  ],
 }
 
 function moveFiles(app: App, dependencies: Dependencies) {
@@ -114,7 +106,7 @@ function moveFiles(app: App, dependencies: Dependencies) {
       const move = readMove(caller, each)
       if (move.isDirectory) moves.push(...(await movesBelow(move, dependencies)))
       else moves.push(move)
-      if (moves.length > maxFiles) throw treeTooLarge(`${maxFiles} files`)
+      if (moves.length > maxFiles) throw errors.treeTooLarge(`${maxFiles} files`)
     }
     checkDistinct(moves.map(({ from }) => from))
     checkDistinct(moves.map(({ to }) => to))
@@ -131,7 +123,7 @@ function readMove(caller: Caller, { from, to, overwrite = false }: z.infer<typeo
 // A file that is stored there meanwhile stays.
 async function movesBelow(move: DirectoryMove, { catalog }: Dependencies) {
   const { from: directory, overwrite } = move
-  if (isIntoItself(move)) throw moveIntoItself(move.to)
+  if (isIntoItself(move)) throw errors.moveIntoItself(move.to)
   const moves: DirectoryMove[] = []
   const pages = readTreePages((query) => catalog.reads.treePage(query), { directory, after: '' })
   for await (const page of pages) {
@@ -141,7 +133,7 @@ async function movesBelow(move: DirectoryMove, { catalog }: Dependencies) {
     }
     if (moves.length > maxFiles) break
   }
-  if (moves.length === 0) throw directoryNotFound(directory)
+  if (moves.length === 0) throw errors.directoryNotFound(directory)
   return moves
 }
 
@@ -164,7 +156,7 @@ async function moveAll(
 
   async function typeAt(to: string, from: string) {
     const row = await catalog.find(from)
-    if (!row) throw fileNotFound(from)
+    if (!row) throw errors.fileNotFound(from)
     const contentType = await detectType(store, nameOf(to), row.digest)
     return { digest: row.digest, contentType, category: categoryOf(contentType) }
   }
@@ -208,10 +200,10 @@ const deleteFilesSchema = {
   body: Deletion,
   errors: [
     ...changeErrors,
-    duplicatePath(file.path),
-    fileNotFound(file.path),
-    directoryNotFound('notes/old'),
-    forgetNeedsAdmin(),
+    errors.duplicatePath(file.path),
+    errors.fileNotFound(file.path),
+    errors.directoryNotFound('notes/old'),
+    errors.forgetNeedsAdmin(),
   ],
   ...answers(
     200,
@@ -235,7 +227,7 @@ function deleteFiles(app: App, { catalog, store }: Dependencies) {
     async (request) => {
       const [caller, actor] = [callerOf(request), actorOf(request)]
       const { paths: written = [], prefix, forget } = request.body
-      if (forget && !hasRole(caller, 'admin')) throw forgetNeedsAdmin()
+      if (forget && !hasRole(caller, 'admin')) throw errors.forgetNeedsAdmin()
       const paths = written.map((text) => requireWrittenPath(caller, text))
       checkDistinct(paths)
       if (prefix !== undefined) {

@@ -1,15 +1,7 @@
 import { callerOf } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
-import {
-  contentCodingNotSupported,
-  digestMismatch,
-  encodedSlash,
-  fileTooLarge,
-  insufficientStorage,
-  partialPut,
-  quotaExceeded,
-} from '../../errors.ts'
+import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
 import { readUrlPath } from '../../files/file-path.ts'
 import { file, storedAnswers, uploadConditions, uploadErrors } from '../openapi-examples.ts'
@@ -60,11 +52,11 @@ const putFileSchema = (maxBytes: number) => ({
   errors: [
     ...uploadErrors,
     ...pathFaults,
-    encodedSlash('notes/hello.txt'),
-    digestMismatch('Content-Digest'),
-    partialPut(),
-    contentCodingNotSupported(),
-    fileTooLarge(maxBytes),
+    errors.encodedSlash('notes/hello.txt'),
+    errors.digestMismatch('Content-Digest'),
+    errors.partialPut(),
+    errors.contentCodingNotSupported(),
+    errors.fileTooLarge(maxBytes),
   ],
   responses: storedAnswers,
   ...bytes,
@@ -84,7 +76,7 @@ export function putFile(app: App, dependencies: UploadDependencies) {
       const { headers, url } = request
       const path = readUrlPath(url, request.params['*'])
       // Everything that the headers decide, before the first byte of the body.
-      if (headers['content-range'] !== undefined) throw partialPut()
+      if (headers['content-range'] !== undefined) throw errors.partialPut()
       const digests = checkDigests(headers)
       await limits.checkTarget(path, conditionsOf(headers))
       await limits.checkLength(path, headers)
@@ -114,11 +106,11 @@ const putContentSchema = (maxBytes: number) => ({
   tags: ['trees'],
   params: ContentPath,
   errors: [
-    digestMismatch('its name'),
-    fileTooLarge(maxBytes),
-    contentCodingNotSupported(),
-    insufficientStorage(),
-    quotaExceeded(10_737_418_240),
+    errors.digestMismatch('its name'),
+    errors.fileTooLarge(maxBytes),
+    errors.contentCodingNotSupported(),
+    errors.insufficientStorage(),
+    errors.quotaExceeded(10_737_418_240),
   ],
   responses: { 201: { description: 'Stored' }, 204: { description: 'It was stored already' } },
   ...bytes,
@@ -138,7 +130,7 @@ export function putContent(app: App, { catalog, store, limits }: UploadDependenc
       await using draft = store.draft()
       await stageBody(request, draft, { count: limits.meter(noPath) })
       const content = await draft.keep()
-      if (content.digest !== request.params.sha256) throw digestMismatch('its name')
+      if (content.digest !== request.params.sha256) throw errors.digestMismatch('its name')
       const caller = callerOf(request)
       const known = await catalog.reads.contentSizes({ ...caller, digests: [content.digest] })
       await catalog.keepContents([content], { callerId: caller.id, isLimited: true })

@@ -4,14 +4,7 @@ import { readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { StagedBlob } from '../../blobs/staged-blob.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import {
-  contentCodingNotSupported,
-  fileTooLarge,
-  pathConflict,
-  preconditionFailed,
-  quotaExceeded,
-  truncatedBody,
-} from '../../errors.ts'
+import * as errors from '../../errors.ts'
 import { encodePath, nameOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../../files/media-type.ts'
@@ -32,7 +25,8 @@ export function conditionsOf(headers: IncomingHttpHeaders): Conditions {
 
 /** @throws {HttpError} `unsupported_media_type` for a body that would have to be decoded to be stored. */
 export function refuseContentCoding({ 'content-encoding': coding }: IncomingHttpHeaders): void {
-  if (coding !== undefined && coding.toLowerCase() !== 'identity') throw contentCodingNotSupported()
+  if (coding !== undefined && coding.toLowerCase() !== 'identity')
+    throw errors.contentCodingNotSupported()
 }
 
 /**
@@ -65,15 +59,15 @@ export class UploadLimits {
 
   /** @throws {HttpError} `file_too_large` or `quota_exceeded` for a file of this size or more, whatever is stored. */
   checkSize(bytes: number): void {
-    if (bytes > this.maxBytes) throw fileTooLarge(this.maxBytes)
-    if (bytes > this.#quotaBytes) throw quotaExceeded(this.#quotaBytes)
+    if (bytes > this.maxBytes) throw errors.fileTooLarge(this.maxBytes)
+    if (bytes > this.#quotaBytes) throw errors.quotaExceeded(this.#quotaBytes)
   }
 
   /** @throws {HttpError} `path_conflict` or `precondition_failed` where a file would be refused at this path now. */
   async checkTarget(path: string, conditions: Conditions): Promise<void> {
     const { row, conflicts } = await this.#catalog.findTarget(path)
-    if (!row && conflicts) throw pathConflict(path)
-    if (!holds(conditions, row)) throw preconditionFailed(path)
+    if (!row && conflicts) throw errors.pathConflict(path)
+    if (!holds(conditions, row)) throw errors.preconditionFailed(path)
   }
 
   /** @throws {HttpError} `quota_exceeded` when a content of a size in this range certainly exceeds the quota at this path now. */
@@ -84,7 +78,7 @@ export class UploadLimits {
     const { storedSize, hasSize, freed } = await this.#catalog.readQuota(path, size)
     if (storedSize + minBytes <= quota) return
     // It may equal a stored content, which takes no more room, or replace one.
-    if (!hasSize && storedSize - freed + minBytes > quota) throw quotaExceeded(quota)
+    if (!hasSize && storedSize - freed + minBytes > quota) throw errors.quotaExceeded(quota)
   }
 
   /** `checkSize` and `checkQuota` of the body that these headers announce. */
@@ -132,7 +126,7 @@ async function* chunksOf(body: IncomingMessage) {
   try {
     for await (const chunk of body.iterator({ destroyOnReturn: false })) yield chunk as Buffer // Without an encoding, it is bytes.
   } catch (error) {
-    throw truncatedBody(error)
+    throw errors.truncatedBody(error)
   }
 }
 

@@ -5,16 +5,7 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import {
-  contentCodingNotSupported,
-  duplicatePath,
-  fileMissing,
-  fileTooLarge,
-  malformedUpload,
-  notMultipart,
-  reservedPath,
-  tooManyFiles,
-} from '../../errors.ts'
+import * as errors from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { requirePath } from '../callers.ts'
@@ -45,7 +36,7 @@ export async function registerUploadRoutes(app: App, dependencies: UploadDepende
     await scope.register(multipart)
     scope.addHook('onRequest', async ({ headers }) => {
       const type = headers['content-type'] ?? ''
-      if (!/^multipart\/form-data(?:\s*;|$)/i.test(type)) throw notMultipart()
+      if (!/^multipart\/form-data(?:\s*;|$)/i.test(type)) throw errors.notMultipart()
       refuseContentCoding(headers)
     })
     uploadFile(scope, dependencies)
@@ -57,10 +48,10 @@ const binary = { type: 'string', format: 'binary' } as const
 
 const formErrors = [
   ...uploadErrors,
-  reservedPath('tree'),
-  malformedUpload(undefined),
-  notMultipart(),
-  contentCodingNotSupported(),
+  errors.reservedPath('tree'),
+  errors.malformedUpload(undefined),
+  errors.notMultipart(),
+  errors.contentCodingNotSupported(),
 ]
 
 const uploadFileSchema = (maxBytes: number) => ({
@@ -70,7 +61,12 @@ const uploadFileSchema = (maxBytes: number) => ({
     'Replaces an existing file; `If-None-Match: *` forbids that, `If-Match` allows it for one state of the file only. After the response the bytes are durable; a failed upload leaves nothing behind.',
   tags: ['files'],
   requestHeaders: uploadConditions,
-  errors: [...formErrors, fileTooLarge(maxBytes), fileMissing('file'), tooManyFiles(1)],
+  errors: [
+    ...formErrors,
+    errors.fileTooLarge(maxBytes),
+    errors.fileMissing('file'),
+    errors.tooManyFiles(1),
+  ],
   responses: storedAnswers,
   consumes: ['multipart/form-data'],
   body: z.any().meta({
@@ -110,10 +106,10 @@ const uploadFilesSchema = (maxBytes: number, maxFiles: number) => ({
   requestHeaders: uploadConditions,
   errors: [
     ...formErrors,
-    fileTooLarge(maxBytes),
-    fileMissing('files'),
-    tooManyFiles(maxFiles),
-    duplicatePath(file.path),
+    errors.fileTooLarge(maxBytes),
+    errors.fileMissing('files'),
+    errors.tooManyFiles(maxFiles),
+    errors.duplicatePath(file.path),
   ],
   consumes: ['multipart/form-data'],
   body: z.any().meta({
@@ -176,7 +172,7 @@ async function storeForm(request: FastifyRequest, form: Form, dependencies: Uplo
 export function checkDistinct(paths: string[]): void {
   const seen = new Set<string>()
   for (const path of paths) {
-    if (seen.has(path)) throw duplicatePath(path)
+    if (seen.has(path)) throw errors.duplicatePath(path)
     seen.add(path)
   }
 }

@@ -12,15 +12,7 @@ import {
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { type ChangeEntry, changeActions } from '../../catalog/changes/change-entry.ts'
-import {
-  changeNotFound,
-  historyGone,
-  insufficientStorage,
-  invalidPath,
-  pathConflict,
-  quotaExceeded,
-  revertConflict,
-} from '../../errors.ts'
+import * as errors from '../../errors.ts'
 import { actorOf } from '../callers.ts'
 import { prefixQuery } from '../files/browse.ts'
 import { change, changedFile, lastPage } from '../openapi-examples.ts'
@@ -116,7 +108,7 @@ const listChangesSchema = {
       .optional()
       .meta({ description: 'only changes at this time or later' }),
   }),
-  errors: [invalidPath('a segment is empty')],
+  errors: [errors.invalidPath('a segment is empty')],
   ...answers(
     200,
     'One page of the list',
@@ -152,7 +144,7 @@ const getChangeSchema = {
   tags,
   params: AtChange,
   querystring: z.strictObject({ ...pageQuery(50, 1000), ...afterQuery(z.string()) }),
-  errors: [changeNotFound(change.id)],
+  errors: [errors.changeNotFound(change.id)],
   ...answers(
     200,
     'The change and a page of its files',
@@ -171,7 +163,7 @@ function getChange(app: App, catalog: Catalog) {
       const { after, page, page_size: pageSize } = request.query
       const { folders: within } = callerOf(request)
       const found = await catalog.reads.change({ id, within, page, pageSize, after })
-      if (!found) throw changeNotFound(id)
+      if (!found) throw errors.changeNotFound(id)
       return {
         ...describeChange(found.change),
         files: found.files.map(({ path, before, after }) => ({
@@ -204,12 +196,12 @@ const revertChangeSchema = {
     .nullish()
     .meta({ examples: [{ overwrite: true }] }),
   errors: [
-    changeNotFound(change.id),
-    revertConflict(change.paths),
-    historyGone(),
-    pathConflict('notes'),
-    insufficientStorage(),
-    quotaExceeded(10_737_418_240),
+    errors.changeNotFound(change.id),
+    errors.revertConflict(change.paths),
+    errors.historyGone(),
+    errors.pathConflict('notes'),
+    errors.insufficientStorage(),
+    errors.quotaExceeded(10_737_418_240),
   ],
   ...answers(200, 'The new change', Change),
 }
@@ -223,7 +215,7 @@ function revertChange(app: App, catalog: Catalog) {
       const { id } = request.params
       const { folders: within } = callerOf(request)
       const seen = within && (await catalog.reads.change({ id, within, page: 1, pageSize: 1 }))
-      if (within && !seen) throw changeNotFound(id)
+      if (within && !seen) throw errors.changeNotFound(id)
       return describeChange(await catalog.revert(id, overwrite, actorOf(request)))
     },
   )

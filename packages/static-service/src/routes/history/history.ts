@@ -16,14 +16,7 @@ import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { changeActions } from '../../catalog/changes/change-entry.ts'
 import type { PathState } from '../../catalog/history/past-files.ts'
-import {
-  historyGone,
-  invalidPath,
-  neverStored,
-  notThere,
-  preconditionFailed,
-  rangeNotSatisfiable,
-} from '../../errors.ts'
+import * as errors from '../../errors.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { frame, selectRanges } from '../../rfc9110/byte-ranges.ts'
 import { evaluateConditions } from '../../rfc9110/conditional-requests.ts'
@@ -75,7 +68,7 @@ const getHistorySchema = {
     ...pageQuery(50, 200),
     ...afterQuery(z.int().positive()),
   }),
-  errors: [invalidPath('a segment is empty'), neverStored(file.path)],
+  errors: [errors.invalidPath('a segment is empty'), errors.neverStored(file.path)],
   ...answers(
     200,
     'One page of the states',
@@ -93,7 +86,7 @@ function getHistory(app: App, slash: string, { catalog }: Dependencies) {
       const path = pathOf(request)
       const { page, page_size: pageSize, after: before } = request.query
       const { states, total, next } = await catalog.reads.states({ path, page, pageSize, before })
-      if (total === 0) throw neverStored(path)
+      if (total === 0) throw errors.neverStored(path)
       return {
         history: states.map(describePathState),
         pagination: paginate(request.query, total),
@@ -120,11 +113,11 @@ const getPastContentSchema = {
   tags,
   querystring: z.strictObject({ path: Path, change: ChangeId }),
   errors: [
-    invalidPath('a segment is empty'),
-    notThere(file.path, 4711),
-    historyGone(),
-    preconditionFailed(file.path),
-    rangeNotSatisfiable(file.size),
+    errors.invalidPath('a segment is empty'),
+    errors.notThere(file.path, 4711),
+    errors.historyGone(),
+    errors.preconditionFailed(file.path),
+    errors.rangeNotSatisfiable(file.size),
   ],
   responses: {
     200: { description: 'The bytes, with their content type', content: '*/*' },
@@ -143,7 +136,7 @@ function getPastContent(app: App, { catalog, cache }: Dependencies) {
       const row = await catalog.reads.fileAt({ path, change })
       if (row) return sendPast(request, reply, { row, cache })
       const isGone = await catalog.reads.isGone({ path, change })
-      throw isGone ? historyGone() : notThere(path, change)
+      throw isGone ? errors.historyGone() : errors.notThere(path, change)
     },
   )
 }
@@ -160,16 +153,16 @@ async function sendPast(
   const validators = { etag: contentTag(row.digest, 'identity'), changed: undefined }
   const selection = selectRanges(request, { validators, size: row.size })
   const verdict = evaluateConditions(request.headers, validators)
-  if (verdict === 'failed') throw preconditionFailed(row.path)
+  if (verdict === 'failed') throw errors.preconditionFailed(row.path)
   reply.headers({
     etag: validators.etag,
     'accept-ranges': 'bytes',
     'cache-control': 'private, no-cache',
   })
   if (verdict === 'not modified') return reply.code(304).send()
-  if (selection === 'unsatisfiable') throw rangeNotSatisfiable(row.size)
+  if (selection === 'unsatisfiable') throw errors.rangeNotSatisfiable(row.size)
   const content = await cache.content({ row }, 'identity')
-  if (!content) throw historyGone()
+  if (!content) throw errors.historyGone()
   const part = selection === 'whole' ? undefined : frame(selection, row)
   reply.code(part ? 206 : 200).headers({
     'content-type': row.contentType,

@@ -15,13 +15,7 @@ import {
   type TreeFile,
   TreeTag,
 } from '../../catalog/listing/tree-files.ts'
-import {
-  changeNotFound,
-  directoryNotFound,
-  historyGone,
-  invalidPath,
-  versionNotFound,
-} from '../../errors.ts'
+import * as errors from '../../errors.ts'
 import { hasEncodedSlash, nameOf, readDirectory } from '../../files/file-path.ts'
 import { requireDirectory } from '../callers.ts'
 import { ifNoneMatchHeader } from '../openapi-examples.ts'
@@ -33,7 +27,7 @@ export const TreePath = z.object({
   }),
 })
 
-export const treePathErrors = [invalidPath('a tree is a directory, which ends in a slash')]
+export const treePathErrors = [errors.invalidPath('a tree is a directory, which ends in a slash')]
 
 /**
  * The directory that the URL of a tree names, without its trailing slash; the root is empty.
@@ -46,11 +40,12 @@ export function readTreePath(request: FastifyRequest): string {
 }
 
 function readDirectoryUrl(url: string, decoded: string): string {
-  if (hasEncodedSlash(url)) throw invalidPath('its slashes are sent as /, not as %2F', decoded)
+  if (hasEncodedSlash(url))
+    throw errors.invalidPath('its slashes are sent as /, not as %2F', decoded)
   if (decoded === '') return ''
   if (!decoded.endsWith('/'))
-    throw invalidPath('a tree is a directory, which ends in a slash', decoded)
-  if (decoded.startsWith('/')) throw invalidPath('a segment is empty', decoded)
+    throw errors.invalidPath('a tree is a directory, which ends in a slash', decoded)
+  if (decoded.startsWith('/')) throw errors.invalidPath('a segment is empty', decoded)
   return readDirectory(decoded)
 }
 
@@ -71,14 +66,18 @@ export async function changeOf(catalog: Catalog, at: string): Promise<number> {
   const isInstant = instant.test(at) && !Number.isNaN(Date.parse(at))
   if (isInstant) return catalog.reads.changeAt(new Date(at).toISOString())
   const version = await catalog.findVersion(at)
-  if (!version) throw versionNotFound(at)
+  if (!version) throw errors.versionNotFound(at)
   return version.changeId
 }
 
 // RFC 3339, 5.6.
 const instant = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
 
-export const atErrors = [versionNotFound('1.4.0'), changeNotFound(4711), historyGone()]
+export const atErrors = [
+  errors.versionNotFound('1.4.0'),
+  errors.changeNotFound(4711),
+  errors.historyGone(),
+]
 
 export const treeTag: Record<string, HeaderDoc> = {
   etag: {
@@ -112,7 +111,7 @@ const getTreeSchema = {
     ...ifNoneMatchHeader,
     accept: { description: 'The form of the tree', example: 'application/zip' },
   },
-  errors: [...treePathErrors, directoryNotFound('site'), ...atErrors],
+  errors: [...treePathErrors, errors.directoryNotFound('site'), ...atErrors],
   responses: {
     200: {
       description: 'The tree; as JSON: `{ "prefix", "files": { "a.txt": { "sha256", "size" } } }`',
@@ -134,10 +133,10 @@ export function registerGetTreeRoute(app: App, { catalog, store }: Dependencies)
       const { at } = request.query
       const change = at === undefined ? undefined : await changeOf(catalog, at)
       const tree = await catalog.reads.openTree({ directory, at: change })
-      if (!tree) throw changeNotFound(change ?? 0)
-      if (tree.isGone) throw historyGone()
+      if (!tree) throw errors.changeNotFound(change ?? 0)
+      if (tree.isGone) throw errors.historyGone()
       const { files, etag } = tree
-      if (files === 0) throw directoryNotFound(directory)
+      if (files === 0) throw errors.directoryNotFound(directory)
       reply.header('etag', etag).header('cache-control', 'private, no-cache')
       reply.header('vary', 'Accept')
       if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)

@@ -12,17 +12,7 @@ import { archiveTypeOf, peek, readArchive } from '../../archives/read-archive.ts
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { TreeChange, TreeSource } from '../../catalog/changes/commands.ts'
-import {
-  contentsMissing,
-  directoryNotFound,
-  insufficientStorage,
-  invalidArchive,
-  pathConflict,
-  quotaExceeded,
-  treeChanged,
-  treeTooLarge,
-  versionExists,
-} from '../../errors.ts'
+import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { actorOf, requireWrittenDirectory } from '../callers.ts'
@@ -110,17 +100,17 @@ const putTreeSchema = {
   },
   errors: [
     ...treePathErrors,
-    invalidArchive('its name contains ..', '../notes'),
+    errors.invalidArchive('its name contains ..', '../notes'),
     malformedBody('The body is not valid JSON'),
-    directoryNotFound('previews/pr-12'),
-    pathConflict('notes'),
+    errors.directoryNotFound('previews/pr-12'),
+    errors.pathConflict('notes'),
     ...atErrors,
-    contentsMissing([file.sha256]),
-    versionExists('1.4.0'),
-    treeChanged('notes'),
-    treeTooLarge('20000 files'),
-    insufficientStorage(),
-    quotaExceeded(10_737_418_240),
+    errors.contentsMissing([file.sha256]),
+    errors.versionExists('1.4.0'),
+    errors.treeChanged('notes'),
+    errors.treeTooLarge('20000 files'),
+    errors.insufficientStorage(),
+    errors.quotaExceeded(10_737_418_240),
   ],
   responses: { 200: { description: 'The tree is what the body is', headers: treeTag } },
   consumes: [
@@ -219,7 +209,7 @@ async function readFiles(
   const { maxFiles, maxBytes } = limits
   const entries = readArchive(body, {
     maxBytes: maxBytes + overheadBytes + maxFiles * entryBytes,
-    tooLarge: () => treeTooLarge(`${maxBytes} bytes`),
+    tooLarge: () => errors.treeTooLarge(`${maxBytes} bytes`),
     spool: (chunks) => arrivals.spool(chunks),
   })
   const files = await arrivals.receive(entries, new TreePaths(directory, limits))
@@ -270,7 +260,7 @@ async function readJson(request: FastifyRequest, chunks: AsyncIterable<Buffer>):
   let bytes = 0
   for await (const chunk of chunks) {
     bytes += chunk.length
-    if (bytes > maxManifestBytes) throw treeTooLarge(`${maxManifestBytes} bytes of JSON`)
+    if (bytes > maxManifestBytes) throw errors.treeTooLarge(`${maxManifestBytes} bytes of JSON`)
     request.server.requestBodies.hold(request.raw, chunk.length)
     read.push(chunk)
   }
