@@ -107,7 +107,7 @@ function openRegistrar(options: SandboxOptions, account: Account, file: StateFil
   const { apiUser, apiKey, userName = apiUser, allowedIps = ['127.0.0.1'] } = options
   const { keepsMxPref = false, rateAnswer = '405', delayMs = 0, now = Date.now } = options
   const access = { apiUser, apiKey, userName, allowedIps }
-  const commands = new CommandTable({ account, access, now, keepsMxPref })
+  const commands = new CommandTable(access, { account, now, keepsMxPref })
   const rate = new RateLimit(options.rate ?? '20/minute,700/hour,8000/day')
   return new Registrar({ account, commands, rate, rateAnswer, file, delayMs, now })
 }

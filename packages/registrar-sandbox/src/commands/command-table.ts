@@ -1,13 +1,12 @@
 import { isIPv4 } from 'node:net'
-import type { Account } from '../account/account.ts'
 import { renderRefusal, renderResult } from '../protocol/envelope.ts'
 import * as errors from '../protocol/errors.ts'
 import type { Params } from '../protocol/parameters.ts'
-import type { Element } from '../protocol/xml.ts'
-import * as dns from './dns.ts'
-import { getInfo } from './info.ts'
-import * as listing from './listing.ts'
-import * as registration from './registration.ts'
+import type { Commands, Context } from './command.ts'
+import { dnsCommands } from './dns.ts'
+import { infoCommands } from './info.ts'
+import { listingCommands } from './listing.ts'
+import { registrationCommands } from './registration.ts'
 
 /** Credentials, and the addresses that may call; `*` allows any. */
 export interface Access {
@@ -23,46 +22,26 @@ export interface Answer {
   outcome: string
 }
 
-interface Dependencies {
-  account: Account
-  access: Access
-  now: () => number
-  keepsMxPref: boolean
+const commands: Commands = {
+  ...listingCommands,
+  ...infoCommands,
+  ...registrationCommands,
+  ...dnsCommands,
 }
 
-interface Command {
-  name: string
-  run: (params: Params) => Element[]
-}
+/** As the registrar spells them, by their lower-cased names. */
+const names = new Map(
+  Object.keys(commands).map((name) => [`namecheap.${name}`.toLowerCase(), name]),
+)
 
 /** The commands of one account: parameters in, a complete XML document out, errors included. */
 export class CommandTable {
   readonly #access: Access
-  readonly #now: () => number
-  readonly #commands: Map<string, Command>
+  readonly #context: Context
 
-  constructor({ account, access, now, keepsMxPref }: Dependencies) {
+  constructor(access: Access, context: Context) {
     this.#access = access
-    this.#now = now
-    const runs: [string, Command['run']][] = [
-      ['domains.getList', (params) => listing.getList(account, params, now())],
-      ['domains.getInfo', (params) => getInfo(account, params, now())],
-      ['domains.getContacts', (params) => registration.getContacts(account, params)],
-      ['domains.getRegistrarLock', (params) => registration.getRegistrarLock(account, params)],
-      ['domains.renew', (params) => registration.renew(account, params)],
-      ['domains.getTldList', () => listing.getTlds()],
-      ['domains.check', (params) => listing.check(account, params)],
-      ['domains.dns.getHosts', (params) => dns.getHosts(account, params)],
-      ['domains.dns.setHosts', (params) => dns.setHosts(account, params, keepsMxPref)],
-      ['domains.dns.getList', (params) => dns.getServers(account, params)],
-      ['domains.dns.setDefault', (params) => dns.setDefault(account, params)],
-      ['domains.dns.setCustom', (params) => dns.setCustom(account, params)],
-      ['domains.dns.getEmailForwarding', (params) => dns.getForwards(account, params)],
-      ['domains.dns.setEmailForwarding', (params) => dns.setForwards(account, params)],
-      ['users.getBalances', () => listing.getBalances()],
-    ]
-    const commands = runs.map(([name, run]) => ({ name: `namecheap.${name}`, run }))
-    this.#commands = new Map(commands.map((command) => [command.name.toLowerCase(), command]))
+    this.#context = context
   }
 
   /** Authenticates the caller and executes the command. */
@@ -70,9 +49,9 @@ export class CommandTable {
     const envelope = this.#describe(params)
     try {
       this.#authenticate(params)
-      const command = this.#commands.get(envelope.requested)
+      const command = commands[names.get(envelope.requested) ?? '']
       if (!command) throw errors.commandUnknown()
-      const result = command.run(params)
+      const result = command(params, this.#context)
       return { body: renderResult(envelope, result), outcome: 'ok' }
     } catch (error) {
       if (!(error instanceof errors.ErrorResponse)) throw error
@@ -88,11 +67,12 @@ export class CommandTable {
 
   /** The name of the command as the registrar spells it. */
   nameOf(params: Params): string {
-    return this.#commands.get(params.command)?.name ?? ''
+    const name = names.get(params.command)
+    return name === undefined ? '' : `namecheap.${name}`
   }
 
   #describe(params: Params) {
-    const milliseconds = 10 + (this.#now() % 400)
+    const milliseconds = 10 + (this.#context.now() % 400)
     const command = this.nameOf(params) || undefined
     return { command, requested: params.command, milliseconds, server: 'SANDBOX01' }
   }

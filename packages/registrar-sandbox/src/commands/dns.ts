@@ -5,43 +5,66 @@ import * as errors from '../protocol/errors.ts'
 import type { Params } from '../protocol/parameters.ts'
 import { hostsResult, nameserversResult, setHostsResult, unknownZone } from '../protocol/results.ts'
 import { type Element, element } from '../protocol/xml.ts'
+import { type Commands, findNamed } from './command.ts'
 
 const maxServers = 12
 
-/** namecheap.domains.dns.getHosts */
-export function getHosts(account: Account, params: Params): Element[] {
-  const domain = findZone(account, params, unknownZone.getHosts)
-  if (!usesOurDns(domain) && domain.whenElsewhere === 'error') throw errors.dnsElsewhere()
-  const { name: Domain, emailType: EmailType, hosts } = domain
-  const attributes = { Domain, EmailType, IsUsingOurDNS: usesOurDns(domain) }
-  return hostsResult(attributes, hosts.map(describeHost))
+export const dnsCommands: Commands = {
+  'domains.dns.getHosts'(params, { account }) {
+    const domain = findZone(account, params, unknownZone.getHosts)
+    if (!usesOurDns(domain) && domain.whenElsewhere === 'error') throw errors.dnsElsewhere()
+    const { name: Domain, emailType: EmailType, hosts } = domain
+    const attributes = { Domain, EmailType, IsUsingOurDNS: usesOurDns(domain) }
+    return hostsResult(attributes, hosts.map(describeHost))
+  },
+
+  'domains.dns.setHosts'(params, { account, keepsMxPref }) {
+    const domain = findZone(account, params, unknownZone.setHosts)
+    checkEditable(domain, 'hosts')
+    if (!usesOurDns(domain)) throw errors.dnsElsewhere()
+    const terms = { nextId: () => account.nextHostId(), keepsMxPref }
+    Object.assign(domain, replaceZone(domain, params, terms))
+    return setHostsResult(domain.name)
+  },
+
+  // It does not know FreeDNS domains.
+  'domains.dns.getList'(params, { account }) {
+    const domain = findZone(account, params, unknownZone.getList)
+    if (domain.dns === 'free') throw unknownZone.getList(domain.name)
+    const flags = { IsUsingOurDNS: usesOurDns(domain), IsPremiumDNS: domain.dns === 'premium' }
+    return nameserversResult({ Domain: domain.name, ...flags }, serversOf(domain))
+  },
+
+  'domains.dns.setDefault': (params, { account }) =>
+    setServers(account, params, { result: 'DomainDNSSetDefaultResult', dns: 'basic' }),
+
+  'domains.dns.setCustom': (params, { account }) =>
+    setServers(account, params, { result: 'DomainDNSSetCustomResult', dns: 'custom' }),
+
+  'domains.dns.getEmailForwarding'(params, context) {
+    const result = 'DomainEmailForwardingResult'
+    const domain = findNamed(context, params, (Domain) => [element(result, { Domain })])
+    const forwards = domain.forwards.map(({ mailbox, to }) =>
+      element('Forward', { mailbox, ForwardTo: to }),
+    )
+    return [element(result, { Domain: domain.name }, forwards)]
+  },
+
+  // The rules apply only while the email type is FWD.
+  'domains.dns.setEmailForwarding'(params, context) {
+    const describe = (Domain: string, IsSuccess: boolean) => [
+      element('DomainDNSSetEmailForwardingResult', { Domain, IsSuccess }),
+    ]
+    const domain = findNamed(context, params, (name) => describe(name, false))
+    checkEditable(domain, 'hosts')
+    if (!usesOurDns(domain)) throw errors.dnsElsewhere()
+    domain.forwards = params.indexes(['MailBox', 'ForwardTo']).map((number) => ({
+      mailbox: params.require(`MailBox${number}`).toLowerCase(),
+      to: params.require(`ForwardTo${number}`),
+    }))
+    return describe(domain.name, true)
+  },
 }
-
-/** namecheap.domains.dns.setHosts */
-export function setHosts(account: Account, params: Params, keepsMxPref: boolean): Element[] {
-  const domain = findZone(account, params, unknownZone.setHosts)
-  checkEditable(domain, 'hosts')
-  if (!usesOurDns(domain)) throw errors.dnsElsewhere()
-  const terms = { nextId: () => account.nextHostId(), keepsMxPref }
-  Object.assign(domain, replaceZone(domain, params, terms))
-  return setHostsResult(domain.name)
-}
-
-/** namecheap.domains.dns.getList; it does not know FreeDNS domains. */
-export function getServers(account: Account, params: Params): Element[] {
-  const domain = findZone(account, params, unknownZone.getList)
-  if (domain.dns === 'free') throw unknownZone.getList(domain.name)
-  const flags = { IsUsingOurDNS: usesOurDns(domain), IsPremiumDNS: domain.dns === 'premium' }
-  return nameserversResult({ Domain: domain.name, ...flags }, serversOf(domain))
-}
-
-/** namecheap.domains.dns.setDefault */
-export const setDefault = (account: Account, params: Params): Element[] =>
-  setServers(account, params, { result: 'DomainDNSSetDefaultResult', dns: 'basic' })
-
-/** namecheap.domains.dns.setCustom */
-export const setCustom = (account: Account, params: Params): Element[] =>
-  setServers(account, params, { result: 'DomainDNSSetCustomResult', dns: 'custom' })
 
 function setServers(
   account: Account,
@@ -65,31 +88,6 @@ function readServers(params: Params): string[] {
   return nameservers
 }
 
-/** namecheap.domains.dns.getEmailForwarding */
-export function getForwards(account: Account, params: Params): Element[] {
-  const result = 'DomainEmailForwardingResult'
-  const domain = findNamed(account, params, (Domain) => [element(result, { Domain })])
-  const forwards = domain.forwards.map(({ mailbox, to }) =>
-    element('Forward', { mailbox, ForwardTo: to }),
-  )
-  return [element(result, { Domain: domain.name }, forwards)]
-}
-
-/** namecheap.domains.dns.setEmailForwarding; the rules apply only while the email type is FWD. */
-export function setForwards(account: Account, params: Params): Element[] {
-  const describe = (Domain: string, IsSuccess: boolean) => [
-    element('DomainDNSSetEmailForwardingResult', { Domain, IsSuccess }),
-  ]
-  const domain = findNamed(account, params, (name) => describe(name, false))
-  checkEditable(domain, 'hosts')
-  if (!usesOurDns(domain)) throw errors.dnsElsewhere()
-  domain.forwards = params.indexes(['MailBox', 'ForwardTo']).map((number) => ({
-    mailbox: params.require(`MailBox${number}`).toLowerCase(),
-    to: params.require(`ForwardTo${number}`),
-  }))
-  return describe(domain.name, true)
-}
-
 // A wrong split into SLD and TLD finds nothing; only FreeDNS zones have dots in the SLD.
 function findZone(account: Account, params: Params, unknown: (name: string) => Error): Domain {
   const sld = params.require('SLD', errors.domainMissing).toLowerCase()
@@ -98,18 +96,6 @@ function findZone(account: Account, params: Params, unknown: (name: string) => E
   const isSplitRight = domain?.dns === 'free' || !sld.includes('.')
   if (domain && isSplitRight) return domain
   throw unknown(`${sld}.${tld}`)
-}
-
-/** The domain of DomainName. `skeleton`: what an answer has that does not know it. */
-export function findNamed(
-  account: Account,
-  params: Params,
-  skeleton: (name: string) => Element[] = () => [],
-): Domain {
-  const name = params.require('DomainName', errors.domainMissing)
-  const domain = account.find(name)
-  if (!domain) throw errors.domainNotFound(skeleton(name))
-  return domain
 }
 
 function checkEditable(domain: Domain, right: 'hosts' | 'nameserver'): void {

@@ -1,39 +1,39 @@
-import type { Account } from '../account/account.ts'
 import { type Domain, serversOf, usesOurDns } from '../account/domain.ts'
 import { domainMissing } from '../protocol/errors.ts'
-import type { Params } from '../protocol/parameters.ts'
 import { infoResult, unknownInfo, writeDay } from '../protocol/results.ts'
 import { type Attributes, type Element, element } from '../protocol/xml.ts'
+import type { Commands } from './command.ts'
 import { isExpired } from './listing.ts'
 
 const providers = { basic: 'FREE', premium: 'PREMIUM', free: 'FreeDNS', custom: 'CUSTOM' }
 
-/** namecheap.domains.getInfo */
-export function getInfo(account: Account, params: Params, now: number): Element[] {
-  const name = params.require('DomainName', domainMissing)
-  const domain = account.find(name)
-  if (!domain) throw unknownInfo()
-  const isForeign = domain.dns === 'free'
-  const attributes = {
-    ...(isForeign ? {} : { Status: readStatus(domain, now) }),
-    ID: domain.id,
-    DomainName: domain.name,
-    OwnerName: domain.owner,
-    IsOwner: domain.isOwner,
-    IsPremium: domain.isPremium,
-  }
-  return infoResult({
-    attributes,
-    dates: [
-      element('CreatedDate', {}, writeDay(domain.created)),
-      ...(isForeign ? [] : [element('ExpiredDate', {}, writeDay(domain.expires))]),
-    ],
-    privacy: describePrivacy(domain),
-    subscription: domain.dns === 'premium' ? subscriptionOf(domain) : undefined,
-    dns: describeDns(domain),
-    nameservers: serversOf(domain),
-    rights: describeRights(domain),
-  })
+export const infoCommands: Commands = {
+  'domains.getInfo'(params, { account, now }) {
+    const name = params.require('DomainName', domainMissing)
+    const domain = account.find(name)
+    if (!domain) throw unknownInfo()
+    const isForeign = domain.dns === 'free'
+    const attributes = {
+      ...(isForeign ? {} : { Status: readStatus(domain, now()) }),
+      ID: domain.id,
+      DomainName: domain.name,
+      OwnerName: domain.owner,
+      IsOwner: domain.isOwner,
+      IsPremium: domain.isPremium,
+    }
+    return infoResult({
+      attributes,
+      dates: [
+        element('CreatedDate', {}, writeDay(domain.created)),
+        ...(isForeign ? [] : [element('ExpiredDate', {}, writeDay(domain.expires))]),
+      ],
+      privacy: describePrivacy(domain),
+      subscription: domain.dns === 'premium' ? subscriptionOf(domain) : undefined,
+      dns: describeDns(domain),
+      nameservers: serversOf(domain),
+      rights: describeRights(domain),
+    })
+  },
 }
 
 const subscriptionOf = ({ id, created, expires }: Domain) => ({

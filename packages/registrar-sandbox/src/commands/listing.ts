@@ -1,58 +1,48 @@
-import type { Account } from '../account/account.ts'
 import type { Domain } from '../account/domain.ts'
 import * as errors from '../protocol/errors.ts'
 import { isOfType, readListQuery, sortDomains } from '../protocol/list-query.ts'
-import type { Params } from '../protocol/parameters.ts'
 import { listResult, writeDay } from '../protocol/results.ts'
-import { type Attributes, type Element, element } from '../protocol/xml.ts'
+import { type Attributes, element } from '../protocol/xml.ts'
+import type { Commands } from './command.ts'
 
 const maxChecked = 50
 
-/** namecheap.domains.getList; without FreeDNS domains, which are not registered in this account. */
-export function getList(account: Account, params: Params, now: number): Element[] {
-  const { listType, searchTerm = '', sortBy, page, pageSize: size } = readListQuery(params)
-  const term = searchTerm.toLowerCase()
-  const found = account.domains
-    .filter(({ dns, name }) => dns !== 'free' && name.includes(term))
-    .map(describeListed)
-    .filter((each) => isOfType(each, listType, now))
-  const shown = sortDomains(found, sortBy).slice((page - 1) * size, page * size)
-  const domains = shown.map(({ domain }) => describeDomain(domain, now))
-  return listResult(domains, { total: found.length, page, size })
-}
+export const listingCommands: Commands = {
+  // Without FreeDNS domains, which are not registered in this account.
+  'domains.getList'(params, { account, now }) {
+    const { listType, searchTerm = '', sortBy, page, pageSize: size } = readListQuery(params)
+    const term = searchTerm.toLowerCase()
+    const found = account.domains
+      .filter(({ dns, name }) => dns !== 'free' && name.includes(term))
+      .map(describeListed)
+      .filter((each) => isOfType(each, listType, now()))
+    const shown = sortDomains(found, sortBy).slice((page - 1) * size, page * size)
+    const domains = shown.map(({ domain }) => describeDomain(domain, now()))
+    return listResult(domains, { total: found.length, page, size })
+  },
 
-const describeListed = (domain: Domain) => {
-  const { name, created: created_on, expires: expires_on } = domain
-  return { domain, name, created_on, expires_on, is_expired: null }
-}
+  // A name is available unless it is in this account or `example.…`.
+  'domains.check'(params, { account }) {
+    const names = params.require('DomainList').toLowerCase().split(',')
+    if (names.length > maxChecked) throw errors.parameterInvalid('DomainList', 'more than 50 names')
+    return names.map((name) => {
+      const domain = name.trim()
+      const isTaken = account.find(domain) !== undefined || domain.startsWith('example.')
+      const attributes = { Domain: domain, Available: !isTaken, ErrorNo: 0, Description: '' }
+      return element('DomainCheckResult', { ...attributes, IsPremiumName: false, ...noPrices })
+    })
+  },
 
-/** namecheap.domains.check; a name is available unless it is in this account or `example.…`. */
-export function check(account: Account, params: Params): Element[] {
-  const names = params.require('DomainList').toLowerCase().split(',')
-  if (names.length > maxChecked) throw errors.parameterInvalid('DomainList', 'more than 50 names')
-  return names.map((name) => {
-    const domain = name.trim()
-    const isTaken = account.find(domain) !== undefined || domain.startsWith('example.')
-    const attributes = { Domain: domain, Available: !isTaken, ErrorNo: 0, Description: '' }
-    return element('DomainCheckResult', { ...attributes, IsPremiumName: false, ...noPrices })
-  })
-}
+  // A few suffixes.
+  'domains.getTldList'() {
+    const suffixes = 'com net org io dev shop photography co.uk de it.com'.split(' ')
+    const tlds = suffixes.map((name) =>
+      element('Tld', { Name: name, ...terms }, `.${name} domains`),
+    )
+    return [element('Tlds', {}, tlds)]
+  },
 
-const prices = ['Registration', 'Renewal', 'Restore', 'Transfer'].map(
-  (each) => `Premium${each}Price`,
-)
-const noPrices = Object.fromEntries([...prices, 'IcannFee', 'EapFee'].map((name) => [name, 0]))
-
-/** namecheap.domains.getTldList, with a few suffixes. */
-export function getTlds(): Element[] {
-  const suffixes = 'com net org io dev shop photography co.uk de it.com'.split(' ')
-  const tlds = suffixes.map((name) => element('Tld', { Name: name, ...terms }, `.${name} domains`))
-  return [element('Tlds', {}, tlds)]
-}
-
-/** namecheap.users.getBalances */
-export function getBalances(): Element[] {
-  return [
+  'users.getBalances': () => [
     element('UserGetBalancesResult', {
       Currency: 'USD',
       AvailableBalance: '84.20',
@@ -61,8 +51,18 @@ export function getBalances(): Element[] {
       WithdrawableAmount: '0.00',
       FundsRequiredForAutoRenew: '12.98',
     }),
-  ]
+  ],
 }
+
+const describeListed = (domain: Domain) => {
+  const { name, created: created_on, expires: expires_on } = domain
+  return { domain, name, created_on, expires_on, is_expired: null }
+}
+
+const prices = ['Registration', 'Renewal', 'Restore', 'Transfer'].map(
+  (each) => `Premium${each}Price`,
+)
+const noPrices = Object.fromEntries([...prices, 'IcannFee', 'EapFee'].map((name) => [name, 0]))
 
 /** Whether the last day of the domain has passed. */
 export const isExpired = (domain: Domain, now: number) =>

@@ -1,60 +1,57 @@
-import type { Account } from '../account/account.ts'
 import * as errors from '../protocol/errors.ts'
-import type { Params } from '../protocol/parameters.ts'
 import { writeDay } from '../protocol/results.ts'
 import { type Element, element } from '../protocol/xml.ts'
-import { findNamed } from './dns.ts'
+import { type Commands, findNamed } from './command.ts'
 
 const yearlyPrice = 12.98
 const roles = ['Registrant', 'Tech', 'Admin', 'AuxBilling']
 const firstOrder = 600_001
 
-/** namecheap.domains.getContacts: the same invented contact in every role. */
-export function getContacts(account: Account, params: Params): Element[] {
-  const domain = findNamed(account, params)
-  const contacts = roles.map((role) => describeContact(role, domain.owner, false))
-  const privacy = roles.map((role) => describeContact(role, 'privacy', true))
-  const attributes = { Domain: domain.name, domainnameid: domain.id }
-  return [
-    element('DomainContactsResult', attributes, [
-      ...contacts,
-      element('CurrentAttributes', {}, [
-        element('RegistrantNexus'),
-        element('RegistrantNexusCountry'),
+export const registrationCommands: Commands = {
+  // The same invented contact in every role.
+  'domains.getContacts'(params, context) {
+    const domain = findNamed(context, params)
+    const contacts = roles.map((role) => describeContact(role, domain.owner, false))
+    const privacy = roles.map((role) => describeContact(role, 'privacy', true))
+    const attributes = { Domain: domain.name, domainnameid: domain.id }
+    const nexus = [element('RegistrantNexus'), element('RegistrantNexusCountry')]
+    return [
+      element('DomainContactsResult', attributes, [
+        ...contacts,
+        element('CurrentAttributes', {}, nexus),
+        ...(domain.whoisGuard === 'ENABLED' ? [element('WhoisGuardContact', {}, privacy)] : []),
       ]),
-      ...(domain.whoisGuard === 'ENABLED' ? [element('WhoisGuardContact', {}, privacy)] : []),
-    ]),
-  ]
-}
+    ]
+  },
 
-/** namecheap.domains.getRegistrarLock */
-export function getRegistrarLock(account: Account, params: Params): Element[] {
-  const domain = findNamed(account, params)
-  const attributes = { Domain: domain.name, RegistrarLockStatus: domain.isLocked }
-  return [element('DomainGetRegistrarLockResult', attributes)]
-}
+  'domains.getRegistrarLock'(params, context) {
+    const domain = findNamed(context, params)
+    const attributes = { Domain: domain.name, RegistrarLockStatus: domain.isLocked }
+    return [element('DomainGetRegistrarLockResult', attributes)]
+  },
 
-/** namecheap.domains.renew: adds years to the expiry and charges nothing. */
-export function renew(account: Account, params: Params): Element[] {
-  const domain = findNamed(account, params)
-  const years = Number(params.require('Years', errors.domainMissing))
-  if (!Number.isInteger(years) || years < 1 || years > 10)
-    throw errors.parameterInvalid('Years', 'not a number from 1 to 10')
-  const [year = '', ...rest] = domain.expires.split('-')
-  domain.expires = [String(Number(year) + years).padStart(4, '0'), ...rest].join('-')
-  const attributes = {
-    DomainName: domain.name,
-    DomainID: domain.id,
-    Renew: true,
-    OrderID: firstOrder + domain.id,
-    TransactionID: firstOrder + 2 * domain.id,
-    ChargedAmount: (years * yearlyPrice).toFixed(4),
-  }
-  const details = element('DomainDetails', {}, [
-    element('ExpiredDate', {}, `${writeDay(domain.expires)} 12:00:00 AM`),
-    element('NumYears', {}, '0'),
-  ])
-  return [element('DomainRenewResult', attributes, [details])]
+  // Adds years to the expiry and charges nothing.
+  'domains.renew'(params, context) {
+    const domain = findNamed(context, params)
+    const years = Number(params.require('Years', errors.domainMissing))
+    if (!Number.isInteger(years) || years < 1 || years > 10)
+      throw errors.parameterInvalid('Years', 'not a number from 1 to 10')
+    const [year = '', ...rest] = domain.expires.split('-')
+    domain.expires = [String(Number(year) + years).padStart(4, '0'), ...rest].join('-')
+    const attributes = {
+      DomainName: domain.name,
+      DomainID: domain.id,
+      Renew: true,
+      OrderID: firstOrder + domain.id,
+      TransactionID: firstOrder + 2 * domain.id,
+      ChargedAmount: (years * yearlyPrice).toFixed(4),
+    }
+    const details = element('DomainDetails', {}, [
+      element('ExpiredDate', {}, `${writeDay(domain.expires)} 12:00:00 AM`),
+      element('NumYears', {}, '0'),
+    ])
+    return [element('DomainRenewResult', attributes, [details])]
+  },
 }
 
 function describeContact(role: string, owner: string, isReadOnly: boolean): Element {
