@@ -1,29 +1,15 @@
 import createClient, { type Client } from 'openapi-fetch'
-import type { operations, paths } from '../generated/domain-service.d.ts'
+import type { components, operations, paths } from '../generated/domain-service.d.ts'
 import { trimSlashes } from './base-url.ts'
-import { createRetryingFetch, type RetryOptions, wait } from './retrying-fetch.ts'
-import { type Credentials, Session } from './session.ts'
+import { createRetryingFetch, wait } from './retrying-fetch.ts'
+import { type ClientOptions, Session } from './session.ts'
 import { unwrap } from './unwrap.ts'
-
-export interface DomainClientOptions extends RetryOptions {
-  /** Address of the domain service, for example `http://127.0.0.1:3001`. */
-  baseUrl: string
-  credentials: Credentials
-}
 
 /** The types of records that can be written. */
 export type RecordType = operations['setRrset']['parameters']['path']['type']
 
 /** The state of a change. */
-export type ChangeStatus =
-  | 'proposed'
-  | 'rejected'
-  | 'queued'
-  | 'sending'
-  | 'confirmed'
-  | 'refused'
-  | 'unconfirmed'
-  | 'cancelled'
+export type ChangeStatus = components['schemas']['Change']['status']
 
 const pending = new Set<string>(['queued', 'sending'])
 
@@ -33,7 +19,7 @@ export class DomainClient {
   readonly api: Client<paths>
   readonly #sleep: (milliseconds: number) => Promise<void>
 
-  constructor(options: DomainClientOptions) {
+  constructor(options: ClientOptions) {
     const baseUrl = trimSlashes(options.baseUrl)
     const session = new Session(baseUrl, options.credentials, createRetryingFetch(options))
     this.api = createClient<paths>({ baseUrl, fetch: session.send })

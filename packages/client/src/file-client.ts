@@ -3,15 +3,9 @@ import type { components, paths } from '../generated/static-service.d.ts'
 import { trimSlashes } from './base-url.ts'
 import { ProblemError } from './problem-error.ts'
 import { partBytes, type UploadOptions, uploadResumably } from './resumable-upload.ts'
-import { createRetryingFetch, type RetryOptions, wait } from './retrying-fetch.ts'
-import { type Credentials, Session } from './session.ts'
+import { createRetryingFetch, wait } from './retrying-fetch.ts'
+import { type ClientOptions, Session } from './session.ts'
 import { unwrap } from './unwrap.ts'
-
-export interface FileClientOptions extends RetryOptions {
-  /** Address of the static service, for example `http://127.0.0.1:3002`. */
-  baseUrl: string
-  credentials: Credentials
-}
 
 export type { UploadOptions }
 
@@ -25,7 +19,7 @@ export class FileClient {
   readonly #session: Session
   readonly #sleep: (milliseconds: number) => Promise<void>
 
-  constructor(options: FileClientOptions) {
+  constructor(options: ClientOptions) {
     this.#baseUrl = trimSlashes(options.baseUrl)
     this.#sleep = options.sleep ?? wait
     this.#session = new Session(

@@ -1,11 +1,17 @@
 import { ProblemError } from './problem-error.ts'
-import type { Fetch } from './retrying-fetch.ts'
+import type { Fetch, RetryOptions } from './retrying-fetch.ts'
 
 /** An API token (or a login token), a user's password, or a function that gets a token. */
 export type Credentials =
   | { token: string }
   | { username: string; password: string }
   | { obtain: () => Promise<string> }
+
+export interface ClientOptions extends RetryOptions {
+  /** Address of the service, for example `http://127.0.0.1:3001`. */
+  baseUrl: string
+  credentials: Credentials
+}
 
 /** Adds the token to requests. Unless it is given, it is obtained first, and again when it has expired. */
 export class Session {

@@ -46,6 +46,7 @@ export {
   int8,
   join,
   list,
+  lockOf,
   name,
   now,
   render,

@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { clientNetwork } from '@domains-and-files/http'
 import {
-  dialect,
   join,
   list,
+  lockOf,
   name,
   now,
   type Sql,
@@ -151,7 +151,7 @@ export class LoginLimit {
   // Checking and counting must be one step for all replicas. Logins are few: each costs a password hash.
   #exclusively<T>(work: (transaction: SqlTransaction) => Promise<T>): Promise<T> {
     return this.#database.transaction(async (transaction) => {
-      await transaction.get(lockLogins)
+      await transaction.get(lockOf('login_attempts'))
       return work(transaction)
     })
   }
@@ -179,9 +179,3 @@ export class LoginLimit {
 }
 
 const digestOf = (key: string) => createHash('sha256').update(key).digest('base64url').slice(0, 22)
-
-// SQLite has one writer at a time.
-const lockLogins = sql`select ${dialect({
-  postgres: sql`pg_advisory_xact_lock('${table}'::regclass::oid::bigint)`,
-  sqlite: sql`1`,
-})}`

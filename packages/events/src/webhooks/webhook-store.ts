@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { HttpError } from '@domains-and-files/http'
 import {
-  dialect,
   forUpdate,
   forUpdateSkipLocked,
+  lockOf,
   name,
   now,
   type Sql,
@@ -98,7 +98,8 @@ export class WebhookStore {
   ): Promise<Webhook> {
     const secret = `whsec_${randomBytes(32).toString('base64')}`
     return this.#sql.transaction(async (transaction) => {
-      await transaction.get(lockWebhooks)
+      // Those that are created at the same time count each other.
+      await transaction.get(lockOf('webhooks'))
       const row = await transaction.get<WebhookRow>(sql`
         insert into ${webhooks} (id, definition, secret, created_at, created_by, position)
         values (${randomUUID()}, ${JSON.stringify(definition)}, ${secret}, ${now}, ${createdBy}, ${position})
@@ -204,12 +205,6 @@ export class WebhookStore {
     )
   }
 }
-
-// Those that are created at the same time count each other.
-const lockWebhooks = sql`select ${dialect({
-  postgres: sql`pg_advisory_xact_lock('${webhooks}'::regclass::oid::bigint)`,
-  sqlite: sql`1`,
-})} locked`
 
 async function store(
   transaction: SqlTransaction,

@@ -36,25 +36,23 @@ type Readings = Record<string, readonly [help: string, read: Read, label?: strin
 
 /** Gauges; `NaN` where reading one fails, so that one failure hides no other metric. */
 export function registerGauges(metrics: Metrics | undefined, readings: Readings) {
-  if (!metrics) return
-  for (const [name, [help, read, label]] of Object.entries(readings))
-    new metrics.client.Gauge({
-      ...{ name, help, labelNames: label ? [label] : [], registers: [metrics.registry] },
-      async collect() {
-        for (const [labels, value] of await readAll(read, label)) this.set(labels, value)
-      },
-    })
+  register('Gauge', metrics, readings)
 }
 
 /** Counters that are kept elsewhere. */
 export function registerCounters(metrics: Metrics | undefined, readings: Readings) {
+  register('Counter', metrics, readings)
+}
+
+function register(kind: 'Gauge' | 'Counter', metrics: Metrics | undefined, readings: Readings) {
   if (!metrics) return
   for (const [name, [help, read, label]] of Object.entries(readings))
-    new metrics.client.Counter({
+    new metrics.client[kind]({
       ...{ name, help, labelNames: label ? [label] : [], registers: [metrics.registry] },
       async collect() {
-        this.reset()
-        for (const [labels, value] of await readAll(read, label)) this.inc(labels, value)
+        const found = await readAll(read, label)
+        this.reset() // Not before: a scrape at the same time would add to it, too.
+        for (const [labels, value] of found) this.inc(labels, value)
       },
     })
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createMetrics, registerDatabaseMetrics } from '../../src/index.ts'
+import { createMetrics, registerCounters, registerDatabaseMetrics } from '../../src/index.ts'
 
 it('measures nothing without a token, so that there is no /metrics', async () => {
   expect(await createMetrics(undefined)).toBeUndefined()
@@ -22,4 +22,13 @@ it('shows the connections in use, idle and waited for, and whether the database 
     'database_connections{state="used"} 7',
     'database_connections_waiting 5',
   ])
+})
+
+it('shows each of two scrapes at the same time what a counter counts, once', async () => {
+  const metrics = await createMetrics('metrics-token-1234')
+  registerCounters(metrics, { calls_total: ['Calls', () => 5] })
+
+  const scrapes = await Promise.all([metrics?.registry.metrics(), metrics?.registry.metrics()])
+
+  for (const text of scrapes) expect(text).toContain('\ncalls_total 5\n')
 })

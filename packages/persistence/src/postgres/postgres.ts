@@ -3,7 +3,7 @@ import type { Pool, QueryResultRow } from 'pg'
 import type { Migrations, Sql } from '../sql/sql.ts'
 import { Connection, clientConfig, limited, serverLimits, withClient } from './connections.ts'
 import { Listener } from './listener.ts'
-import { openDatabase } from './open-database.ts'
+import { migratePostgres } from './migrate-postgres.ts'
 import { pruneStatement, recordProcess, removeProcess } from './own-tables.ts'
 import { Probe } from './probe.ts'
 import {
@@ -75,7 +75,7 @@ export class Postgres extends Connection implements Sql {
     const name = options.isRestore ? `${schema} maintenance` : schema
     const { default: pg } = await import('pg')
     const processId = options.isRestore ? undefined : randomUUID()
-    await openDatabase({ ...options, processId, limitMs: timeoutMs })
+    await migratePostgres({ ...options, processId, limitMs: timeoutMs })
     const config = await clientConfig({ url, timeoutMs, name })
     const limits = directUrl === undefined ? await serverLimits(config) : {}
     const pool = new pg.Pool({

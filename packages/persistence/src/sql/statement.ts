@@ -74,6 +74,12 @@ const nothing = sql``
 export const now: Statement = sql`${name('now_ms')}()`
 /** Locks the rows read, until the transaction ends. SQLite has one writer at a time. */
 export const forUpdate: Statement = dialect({ postgres: sql`for update`, sqlite: nothing })
+/** Query that excludes others who run it, until the transaction ends. SQLite has one writer at a time. */
+export const lockOf = (table: string): Statement =>
+  sql`select ${dialect({
+    postgres: sql`pg_advisory_xact_lock('${name(table)}'::regclass::oid::bigint)`,
+    sqlite: sql`1`,
+  })} as locked`
 export const forUpdateSkipLocked: Statement = dialect({
   postgres: sql`for update skip locked`,
   sqlite: nothing,
