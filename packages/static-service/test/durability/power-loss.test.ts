@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -8,6 +8,7 @@ import { pathsOf } from '../support/changes.ts'
 import { type Chance, DiskImage, type Flush } from '../support/disk-image.ts'
 import { type Program, run } from '../support/program.ts'
 import { ask, start } from '../support/start.ts'
+import { tus } from '../support/tus.ts'
 import {
   findLosses,
   makeWriters,
@@ -125,6 +126,31 @@ test('a compressed form is whole after a loss of power, or is not there', async 
   expect(unflushed).toEqual(Array(4).fill('a.txt')) // The content itself, and three forms.
 })
 
+// Calls of SQLite itself are in no journal of the disk.
+test('small contents and changes of files are committed with a flush, rows of resumable uploads without', async () => {
+  const disk = makeDisk()
+  const commits = `${disk.journal}.commits`
+  const program = await runPreloaded(disk, 'record-commits.ts', { COMMIT_JOURNAL: commits })
+  const authorization = `Bearer ${await program.logIn()}`
+  const { create } = tus({
+    call: (method, path, { headers, body } = {}) =>
+      program.ask({ method, path, body, headers: { authorization, ...headers } }),
+  })
+  await create('resumed', 3)
+  const headers = { authorization }
+  await program.ask({ method: 'PUT', path: '/api/files/small', headers, body: 'small' })
+  await program.ask({ method: 'DELETE', path: '/api/files/small', headers })
+  await program.kill()
+
+  const all = readFileSync(commits, 'utf8').match(
+    /^(?:uploads|contents|static-service)\.sqlite .*$/gm,
+  )
+
+  expect(new Set(all)).toEqual(
+    new Set(['uploads.sqlite 1', 'contents.sqlite 2', 'static-service.sqlite 2']),
+  )
+})
+
 interface Disk {
   root: string
   journal: string
@@ -140,13 +166,12 @@ function makeDisk(): Disk {
 }
 
 /** The service, with a journal of what it does to the disk. */
-async function runRecorded({ dataDir, journal }: Disk): Promise<Program> {
-  const here = join(import.meta.dirname, '../support')
-  const options = {
-    DISK_JOURNAL: journal,
-    NODE_OPTIONS: `--import ${join(here, 'record-disk.ts')}`,
-  }
-  const program = await run(dataDir, options)
+const runRecorded = (disk: Disk) =>
+  runPreloaded(disk, 'record-disk.ts', { DISK_JOURNAL: disk.journal })
+
+async function runPreloaded({ dataDir }: Disk, name: string, env: Record<string, string>) {
+  const preload = join(import.meta.dirname, '../support', name)
+  const program = await run(dataDir, { ...env, NODE_OPTIONS: `--import ${preload}` })
   onTestFinished(() => program.kill())
   return program
 }
