@@ -63,6 +63,8 @@ export async function openAuth(
       production,
     })
   }
+  // Read once: while a failing disk does not show them, users stay as they were.
+  if (!database) await users.find('')
   const file = database ?? openAuthFile(dataDir, migrations)
   const memory = database ?? openLoginMemory(() => Math.round(performance.now()))
   const accounts = openAccounts({

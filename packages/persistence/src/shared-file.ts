@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { readFile, realpath, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { createDirectory, fsyncDirectory, giveToOwner, writeNew } from './durable-files.ts'
@@ -16,18 +15,23 @@ export async function updateFile(
 ): Promise<void> {
   await createDirectory(dirname(path))
   // One lock for all links to a file.
-  const file = existsSync(path) ? await realpath(path) : path
+  const file = (await realpath(path).catch(ignoreMissing)) ?? path
   await withFileLock(`${file}.lock`, async () => {
-    const text = existsSync(file) ? await readFile(file, 'utf8') : undefined
-    await replaceFile(file, change(text))
+    const text = await readFile(file, 'utf8').catch(ignoreMissing)
+    await replaceFile(file, change(text), text === undefined ? undefined : file)
   })
 }
 
-async function replaceFile(file: string, text: string) {
+// A file that a failing disk does not find is not missing.
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}
+
+async function replaceFile(file: string, text: string, before: string | undefined) {
   const temporary = `${file}.${randomUUID()}.tmp`
   try {
     await writeNew(temporary, text)
-    giveToOwner(temporary, existsSync(file) ? file : undefined)
+    giveToOwner(temporary, before)
     await rename(temporary, file)
   } finally {
     await rm(temporary, { force: true })

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { describeIssue, StartRefusedError } from '@domains-and-files/http'
 import { updateFile } from '@domains-and-files/persistence'
 import { z } from 'zod'
@@ -50,7 +50,8 @@ export class FileUsers implements Users {
 
   /** A missing file has no users. @throws {InvalidUsersFile} for any fault. */
   async list() {
-    return existsSync(this.name) ? this.#parse(() => readFileSync(this.name, 'utf8')) : []
+    const isThere = statSync(this.name, { throwIfNoEntry: false }) !== undefined
+    return isThere ? this.#parse(() => readFileSync(this.name, 'utf8')) : []
   }
 
   /** Locks the file between processes. @throws {InvalidUsersFile} for any fault, instead of overwriting it. */
@@ -72,8 +73,9 @@ export class FileUsers implements Users {
     const version = versionOf(this.name)
     const before = this.#last
     if (before && version.id === this.#version?.id && !this.#version.isRecent) return before
-    this.#version = version // Taken before reading: the next look-up then sees a change in between.
     const { users, fault: error } = parseUsers(this.name, () => readFileSync(this.name, 'utf8'))
+    // Taken before reading: the next look-up then sees a change in between, and reads again what could not be read.
+    this.#version = users && version
     const fault = error?.message
     if (fault !== undefined && fault !== before?.fault) this.#report(new Error(fault))
     const byName = new Map(users?.filter(isActive).map((user) => [user.username, user]))

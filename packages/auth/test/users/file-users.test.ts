@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync } from 'node:fs'
+import fs, { existsSync, mkdirSync } from 'node:fs'
 import { readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { FileUsers } from '../../src/users/file-users.ts'
 import type { User } from '../../src/users/user.ts'
 import { makeFolder, makeUser, readUsers, writeUsers } from '../support/start.ts'
@@ -18,6 +19,11 @@ async function open(text = JSON.stringify({ users: [adam, vera] })) {
   const reports: string[] = []
   const users = new FileUsers(file, (error) => reports.push(error.message))
   return { folder, file, users, reports, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
+}
+
+function replaceRead(readFileSync: unknown) {
+  Object.assign(fs, { readFileSync })
+  syncBuiltinESMExports()
 }
 
 const updateUsers = (file: string, change: (users: User[]) => User[]) =>
@@ -165,6 +171,37 @@ test('while the file is missing its last users count, and one report is made', a
 
   expect(found).toEqual([adam, vera])
   expect(opened.reports).toEqual([expect.stringContaining('ENOENT')])
+})
+
+test('a file that the disk did not show is read again at the next look-up', async () => {
+  await using opened = await open()
+  const { readFileSync } = fs
+  onTestFinished(() => replaceRead(readFileSync))
+  await opened.users.find('adam')
+  await writeUsers(opened.file, [vera])
+  // Until then it is read again in any case.
+  const age = async () => Date.now() - (await stat(opened.file)).ctimeMs
+  await expect.poll(age).toBeGreaterThan(50)
+  replaceRead(() => {
+    throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' })
+  })
+
+  const during = await opened.users.find('adam')
+  replaceRead(readFileSync)
+
+  expect(during).toEqual(adam)
+  expect(await opened.users.find('adam')).toBeUndefined()
+  expect(opened.users.fault).toBeUndefined()
+})
+
+test('a file that the disk does not show is not taken for a missing one', async () => {
+  await using folder = await makeFolder()
+  const file = join(folder.path, 'users.json')
+  await symlink(file, file) // A link to itself fails, but not with ENOENT, as a broken disk does.
+  const users = new FileUsers(file, () => undefined)
+
+  await expect(users.list()).rejects.toThrow('ELOOP')
+  await expect(users.update(() => [adam])).rejects.toThrow('ELOOP')
 })
 
 test('a repaired file counts again, and a new fault is reported again', async () => {
