@@ -33,7 +33,7 @@ export class Connection implements SqlTransaction {
 
   constructor(options: SqliteOptions) {
     const { file, isReadOnly = false, migrations, busyTimeoutMs = defaultBusyTimeoutMs } = options
-    this.database = new Database(file, {
+    this.database = openFile(file, {
       readonly: isReadOnly,
       fileMustExist: isReadOnly || !migrations,
       timeout: busyTimeoutMs,
@@ -77,6 +77,15 @@ export class Connection implements SqlTransaction {
     if (this.#prepared.size >= maxPrepared && oldest) this.#prepared.delete(oldest)
     this.#prepared.set(text, prepared)
     return prepared
+  }
+}
+
+function openFile(file: string, options: Database.Options) {
+  try {
+    return new Database(file, options)
+  } catch (error) {
+    // Of the directory, for which better-sqlite3 looks itself.
+    throw error instanceof TypeError ? Object.assign(error, { code: 'ENOENT' }) : error
   }
 }
 

@@ -77,6 +77,8 @@ export class SqliteSql implements Sql {
       migrateSqlite(database, options.migrations)
       emptyLog(database)
     }
+    // What SQLite cannot open for writing, it opens for reading.
+    if (!options.isReadOnly) database.exec('delete from migrations where 0')
     // From now on locks of other processes are waited for between attempts, while other requests go on.
     database.pragma('busy_timeout = 0')
     database.exec('select 1 from sqlite_schema')
@@ -157,10 +159,11 @@ export class SqliteSql implements Sql {
   }
 
   async snapshot<T>(work: (snapshot: SqlTransaction) => Promise<T>): Promise<T> {
-    const connection = this.#idle ?? this.#openReader() // Its own: a transaction stays open across calls.
-    this.#idle = undefined
+    let connection: Connection | undefined
     let isUsable = false
     try {
+      connection = this.#idle ?? this.#openReader() // Its own: a transaction stays open across calls.
+      this.#idle = undefined
       connection.prepare({ text: 'begin' }).run()
       const value = await inTransaction(connection, work)
       isUsable = true
@@ -170,7 +173,7 @@ export class SqliteSql implements Sql {
     } finally {
       // Its page cache and its statements serve the next snapshot.
       if (isUsable && !this.#idle && !this.#isClosed) this.#idle = connection
-      else connection.database.close()
+      else connection?.database.close()
     }
   }
 

@@ -1,7 +1,7 @@
 import { copyFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { bytes, DatabaseUnavailableError, name, SqliteSql, sql } from '../../src/index.ts'
@@ -54,6 +54,16 @@ describe('files that are not those that were opened', () => {
     expect(before).toBe(true)
     await expect.poll(() => db.isAvailable).toBe(false)
   })
+})
+
+it('a database whose directory was removed is unavailable', async () => {
+  const { db, file } = await open()
+  renameSync(dirname(file), `${dirname(file)}-moved`)
+
+  const snapshot = db.snapshot(async () => undefined)
+
+  await expect(snapshot).rejects.toThrow(DatabaseUnavailableError)
+  renameSync(`${dirname(file)}-moved`, dirname(file))
 })
 
 it('files that the disk does not find are like replaced ones until it does', async () => {
