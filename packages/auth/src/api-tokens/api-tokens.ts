@@ -83,6 +83,7 @@ const columns = sql`owner_id, definition, expires_at, last_used_at`
 
 const maxTokensPerOwner = 200
 const touchIntervalMs = 60_000
+const maxTouched = 10_000
 const defaultLifetimeS = 90 * 86_400
 const keptExpiredMs = 30 * 86_400_000
 
@@ -224,6 +225,7 @@ export class ApiTokens {
     const at = clock()
     const last = Math.max(this.#touched.get(id) ?? 0, last_used_at ? Date.parse(last_used_at) : 0)
     if (at - last < touchIntervalMs) return
+    if (this.#touched.size >= maxTouched) this.#touched.clear() // The rows have the times.
     this.#touched.set(id, at)
     const isOlder = sql`last_used_at is null or last_used_at < ${at}`
     const touched: Promise<void> = database
