@@ -15,6 +15,7 @@ test.each([
   ['removing another record keeps MX without MX rows', 'MX', [www], [], 'MX'],
   ['a record other than MX keeps FWD', 'FWD', [], [www], 'FWD'],
   ['a record beside its own MX keeps OX', 'OX', [mx], [mx, www], 'OX'],
+  ['a first MX keeps GMAIL', 'GMAIL', [], [mx], 'GMAIL'],
   ['removing the last MX keeps GMAIL', 'GMAIL', [mx], [], 'GMAIL'],
   ['a record keeps a type outside the API', 'OTHER', [], [www], 'OTHER'],
 ])('%s', (_name, emailType, before, rows, expected) => {

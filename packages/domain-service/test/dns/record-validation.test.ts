@@ -10,6 +10,10 @@ const placeOf = (type: string) => (type === 'MXE' ? '@' : 'www')
 
 /** Of 255 characters. */
 const longestUrl = `https://example.net/${'a'.repeat(235)}`
+const longestCaa = `0 iodef "https://example.net/${'a'.repeat(225)}"`
+
+/** Of 253 characters. */
+const longestTarget = `${`${'a'.repeat(49)}.`.repeat(5)}net`
 
 test.each([
   ['A', '192.0.2.1', '192.0.2.1'],
@@ -32,6 +36,8 @@ test.each([
   ['CAA', '0 issue ca.example.net', '0 issue "ca.example.net"'],
   ['CAA', ' 128  ISSUEWILD ";" ', '128 issuewild ";"'],
   ['CAA', '0 iodef mailto:a@example.net', '0 iodef "mailto:a@example.net"'],
+  ['CAA', longestCaa, longestCaa],
+  ['MX', longestTarget, `${longestTarget}.`],
   ['TXT', '  v=spf1 "a" +all;\t\u00e9 ', '  v=spf1 "a" +all;\t\u00e9 '],
   ['TXT', 'x'.repeat(2500), 'x'.repeat(2500)],
   ['TXT', '\u{1f600}'.repeat(2500), '\u{1f600}'.repeat(2500)],
@@ -114,6 +120,10 @@ test.each([
   ['FRAME', 'https://example.net/\u0001'],
   ['URL', 'https://example.net/\ud800'],
   ['CAA', '0 iodef "https://example.net/&quot;"'],
+  ['CAA', longestCaa.replace('/a', '/aa')],
+  ['MX', `a${longestTarget}`],
+  ['MX', 'host.1'],
+  ['ALIAS', 'www.example.com'],
 ])('%s %j is refused at its address', (type, address) => {
   const { faults } = check({ name: placeOf(type), type, address })
 

@@ -45,6 +45,26 @@ test('the 151st record is refused', () => {
   })
 })
 
+test('a zone that has too many records, as other tools may leave it, can be changed, but not grow', () => {
+  const rows = Array.from({ length: 152 }, (_, n) => row(`h${n}`, 'A', '192.0.2.1'))
+  const [, ...rest] = rows
+  const id = toRecord(row('h0', 'A', '192.0.2.1'), 'example.com').id
+
+  const removed = applyEdit(zone(rows), { kind: 'batch', remove: [id] })
+  const patched = applyEdit(zone(rows), { kind: 'batch', update: [{ id, patch: { ttl: 60 } }] })
+
+  expect(removed.rows).toEqual(rest)
+  expect(patched.rows).toHaveLength(152)
+})
+
+test('an email type alone is an edit', () => {
+  const live = zone([www], 'FWD')
+
+  const after = applyEdit(live, { kind: 'batch', emailType: 'NONE' })
+
+  expect(after).toEqual({ ...live, emailType: 'NONE' })
+})
+
 test('a record is removed by its id', () => {
   const live = zone([www, row('a', 'A', '192.0.2.2')])
 
