@@ -236,12 +236,8 @@ export function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
  */
 export function revertChange(zone: Zone, edit: RevertEdit): Zone {
   const { domain } = zone
-  demandNone(subtract(edit.added, zone.rows, domain), domain, 'was changed or removed since')
+  demandUnchanged(edit.added, zone)
   const rest = subtract(zone.rows, edit.added, domain)
-  const keys = new Set(rest.map((row) => keyOf(row, domain)))
-  const present = edit.removed.filter((row) => keys.has(keyOf(row, domain)))
-  demandNone(present, domain, 'was added again since')
-
   const restored = edit.removed.map((row) => ({ ...untouched(row), isNew: true }))
   const { error } = findConflicts([...rest.map((row) => untouched(row)), ...restored], domain)
   if (error) throw revertConflict(error.message)
@@ -267,10 +263,10 @@ function revertedEmailType(zone: Zone, edit: RevertEdit, rows: Row[]): string | 
     : revertConflict(fallback.fault)
 }
 
-function demandNone(rows: Row[], domain: string, problem: string) {
-  const [first] = rows
+function demandUnchanged(rows: Row[], { rows: live, domain }: Zone) {
+  const [first, ...more] = subtract(rows, live, domain)
   if (!first) return
   const { name, type, address } = toRecord(first, domain)
-  const others = rows.length > 1 ? ` (and ${rows.length - 1} more)` : ''
-  throw revertConflict(`${name} ${type} ${address} ${problem}${others}`)
+  const others = more.length > 0 ? ` (and ${more.length} more)` : ''
+  throw revertConflict(`${name} ${type} ${address} was changed or removed since${others}`)
 }

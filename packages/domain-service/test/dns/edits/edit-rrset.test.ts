@@ -60,10 +60,14 @@ test('the TTL of an RRset is that of all its records', () => {
 })
 
 test.each([
-  ['takes the lowest TTL of values that stay', ['192.0.2.1', '192.0.2.9'], ['60', '60']],
-  ['is 1800 where none stays', ['192.0.2.9'], ['1800']],
-])('without ttl, a new value %s', (_name, values, ttls) => {
-  const live = zone([row('www', 'A', '192.0.2.1', { ttl: '60' })])
+  ['takes the lowest TTL of values that stay', ['.1', '.2', '.9'], ['60', '300', '60']],
+  ['is 1800 where none stays', ['.9'], ['1800']],
+])('without ttl, a new value %s', (_name, hosts, ttls) => {
+  const values = hosts.map((host) => `192.0.2${host}`)
+  const live = zone([
+    row('www', 'A', '192.0.2.1', { ttl: '60' }),
+    row('www', 'A', '192.0.2.2', { ttl: '300' }),
+  ])
 
   expect(set({ name: 'www', type: 'A', values }, live).rows.map(({ ttl }) => ttl)).toEqual(ttls)
 })

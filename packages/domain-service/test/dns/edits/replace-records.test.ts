@@ -29,6 +29,17 @@ test('an untouched row goes back as it came, whatever a caller makes of its spel
   expect(planned.rows).toEqual(rows)
 })
 
+test('a list of more than 150 records is taken back as GET returned it, and refused with a new one', () => {
+  const live = zone(Array.from({ length: 152 }, (_, n) => row(`h${n}`, 'A', '192.0.2.1')))
+  const [, ...others] = toRecords(live)
+  const added = { name: 'new', type: 'A', address: '192.0.2.1' }
+
+  expect(toRecords(replace(toRecords(live), live))).toEqual(toRecords(live))
+  expect(failureOf(() => replace([...others, added], live)).errors).toEqual([
+    { path: '/hosts', message: 'must have at most 150 records' },
+  ])
+})
+
 test('a changed TTL makes a new row', () => {
   const planned = replace([{ name: 'www', type: 'A', address: '192.0.2.1', ttl: 300 }], zone([www]))
 
