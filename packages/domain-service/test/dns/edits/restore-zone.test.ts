@@ -62,6 +62,17 @@ test.each([
   })
 })
 
+test('a revert is refused where the zone would have more than 150 records, unless it has them already', () => {
+  const others = Array.from({ length: 149 }, (_, n) => row(`h${n}`, 'A', '192.0.2.1'))
+  const bigger = { ...change, removed: [removed, row('older', 'A', '192.0.2.1')] }
+
+  const failure = failureOf(() => applyEdit(zone([...others, added]), bigger))
+  const swapped = applyEdit(zone([...others, www, www, added]), change)
+
+  expect(failure).toMatchObject({ status: 422, code: 'too_many_records' })
+  expect(swapped.rows).toHaveLength(152)
+})
+
 const mx = row('@', 'MX', 'mx.example.net.')
 const firstMx: RevertEdit = {
   kind: 'revert',
