@@ -14,6 +14,7 @@ test.each([
   ['a record beside an MX keeps MX', 'MX', [mx], [mx, www], 'MX'],
   ['removing another record keeps MX without MX rows', 'MX', [www], [], 'MX'],
   ['a record other than MX keeps FWD', 'FWD', [], [www], 'FWD'],
+  ['a record beside an MX that FWD has all the same keeps FWD', 'FWD', [mx], [mx, www], 'FWD'],
   ['a record beside its own MX keeps OX', 'OX', [mx], [mx, www], 'OX'],
   ['a first MX keeps GMAIL', 'GMAIL', [], [mx], 'GMAIL'],
   ['removing the last MX keeps GMAIL', 'GMAIL', [mx], [], 'GMAIL'],

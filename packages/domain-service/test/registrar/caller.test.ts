@@ -148,6 +148,27 @@ test('a failed probe opens it again; a probe that was not made leaves it to the 
   expect(breaker.state).toBe('open')
 })
 
+test('a probe that finds no call left is not made, and the next one is', async () => {
+  const clock = new FakeClock()
+  await using service = await startZone({ REGISTRAR_RATE: '10/minute' }, clock)
+  const read = () => driveClock(clock, service, service.call('GET', hosts))
+  service.sandbox.fault({ kind: 'status', status: 500, command: getHosts, times: 0 })
+  const failed = [await read(), await read()]
+  service.sandbox.clearFaults()
+  await clock.advance(5_000)
+
+  const unmade = await read()
+  await clock.advance(60_000)
+  const probed = await read()
+
+  expect([...failed, unmade].map(({ body }) => body.code)).toEqual([
+    'registrar_error',
+    'registrar_unavailable',
+    'registrar_busy',
+  ])
+  expect(probed.status).toBe(200)
+})
+
 test('a success resets the count of failures', () => {
   const breaker = new CircuitBreaker(new FakeClock())
   for (let failure = 0; failure < 4; failure++) breaker.failed()

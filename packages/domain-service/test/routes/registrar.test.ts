@@ -18,9 +18,11 @@ test('health and the registrar page say which registrar is called, and events wh
   const read = () => driveClock(clock, service, service.call('GET', '/api/domains'))
   for (let code: string | undefined; code !== 'registrar_unavailable'; )
     code = (await read()).body.code
+  const failing = await service.call('GET', '/health')
   service.sandbox.clearFaults()
   await clock.advance(5_000)
   await read()
+  const recovered = await service.call('GET', '/health')
   const types = async () => {
     const query = 'types=registrar.failing,registrar.recovered'
     const { text } = await service.call('GET', `/api/events?${query}`)
@@ -30,6 +32,7 @@ test('health and the registrar page say which registrar is called, and events wh
   await expect.poll(types).toEqual(['registrar.failing', 'registrar.recovered'])
   expect(health.body).toMatchObject({ checks: { registrar: { status: 'ok', registrar: named } } })
   expect(state.body).toMatchObject({ registrar: named })
+  expect([failing, recovered].map(({ body }) => body.status)).toEqual(['degraded', 'ok'])
 })
 
 test('a key and a metrics token that are replaced in their files count without a restart', async () => {
