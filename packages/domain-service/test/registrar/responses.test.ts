@@ -141,7 +141,7 @@ test('a list of domains', () => {
     getList.command,
     `<DomainGetListResult>
       <Domain ID="7" Name="Example.com" User="u" Created="09/03/2023" Expires="02/10/2027" IsExpired="false" IsLocked="true" AutoRenew="true" WhoisGuard="ENABLED" IsPremium="false" IsOurDNS="true" />
-      <Domain ID="8" Name="old.net" Created="01/02/2014" Expires="bad" />
+      <Domain ID="8" Name="old.net" Created="01/01/0001" Expires="bad" />
     </DomainGetListResult><Paging><TotalItems>12</TotalItems><CurrentPage>1</CurrentPage><PageSize>10</PageSize></Paging>`,
   )
 
@@ -164,7 +164,7 @@ test('a list of domains', () => {
       {
         name: 'old.net',
         id: '8',
-        created_on: '2014-01-02',
+        created_on: null,
         expires_on: null,
         is_expired: null,
         is_locked: null,
