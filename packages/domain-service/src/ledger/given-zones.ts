@@ -40,11 +40,19 @@ export interface GivenTo {
 }
 
 /** What to compare a submitted zone with. */
-interface Comparison {
+export interface Explanation {
   used: GivenZone
   base: KnownZone
+  /** No other zone explains it. Otherwise `used` stays: the process that was given it may still write. */
+  isCertain: boolean
   /** `used` is this list, which others came after: it may come again, whether its client gets an answer or not. */
   mayRepeat: boolean
+}
+
+export interface Submission extends Pick<Explanation, 'base' | 'mayRepeat'> {
+  id: number
+  /** The zone that it uses up. */
+  used?: GivenZone | undefined
 }
 
 interface ZoneRow {
@@ -111,13 +119,13 @@ export class GivenZones {
   /**
    * Puts a submitted zone in the place of the given one that it is compared with.
    * @param choose gets the given zones, oldest first.
-   * @returns undefined where `choose` does; otherwise the id of the submitted zone, for `confirm` or `giveBack`.
+   * @returns undefined where `choose` does; its id is for `confirm` or `giveBack`.
    */
   replace(
     to: GivenTo,
     submitted: KnownZone,
-    choose: (given: GivenZone[]) => Comparison | undefined,
-  ): Promise<(Comparison & { id: number }) | undefined> {
+    choose: (given: GivenZone[]) => Explanation | undefined,
+  ): Promise<Submission | undefined> {
     return this.#sql.transaction(async (transaction) => {
       // The next statement then sees what another request of this token has replaced.
       await transaction.all(sql`select id from ${zones} where ${isOf(to)} order by id ${forUpdate}`)
@@ -133,16 +141,19 @@ export class GivenZones {
       }
       const chosen = choose(given)
       if (!chosen) return undefined
-      const { used, base } = chosen
-      await transaction.run(sql`update ${zones} set copies = copies - 1 where id = ${used.id}`)
+      const { base, mayRepeat } = chosen
+      const used = chosen.isCertain ? chosen.used : undefined
+      if (used)
+        await transaction.run(sql`update ${zones} set copies = copies - 1 where id = ${used.id}`)
       const id = await insert(transaction, to, { kind: 'unfinished', zone: submitted, base })
-      return { id, ...chosen }
+      return { id, base, used, mayRepeat }
     })
   }
 
   /** Remembers a submitted zone that was compared with a zone that the client was not given. */
-  submit(to: GivenTo, submitted: KnownZone, base: KnownZone): Promise<number> {
-    return insert(this.#sql, to, { kind: 'unfinished', zone: submitted, base })
+  async submit(to: GivenTo, submitted: KnownZone, base: KnownZone): Promise<Submission> {
+    const id = await insert(this.#sql, to, { kind: 'unfinished', zone: submitted, base })
+    return { id, base, mayRepeat: false }
   }
 
   /** The write of a submitted zone is done; unless its client still waits for that, the same list is its repeat. */
