@@ -17,7 +17,7 @@ import { ChallengeStore } from './ledger/challenge-store.ts'
 import { GivenZones } from './ledger/given-zones.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { AwaitedChanges } from './ledger/replicas/awaited-changes.ts'
-import { changesChannel, type Lease, Leases, ZoneVersions } from './ledger/replicas/leases.ts'
+import { changesChannel, type Lease, Leases } from './ledger/replicas/leases.ts'
 import { migrations, schema } from './ledger/schema.ts'
 import type { Storage, Surroundings } from './storage.ts'
 import { WriteQueue } from './zones/write-queue.ts'
@@ -52,7 +52,6 @@ export async function openPostgresStorage(
   const leases = openLeases(postgres, { replica, log, ttlMs: timeoutMs + leaseMarginMs })
   registerDatabaseMetrics(metrics, postgres)
   registerLeaseMetrics(metrics, leases)
-  const versions = new ZoneVersions(postgres)
   const awaited = new AwaitedChanges(postgres)
   let queue: WriteQueue | undefined
   const wake = (domain: string) => queue?.wake(domain || undefined)
@@ -60,7 +59,7 @@ export async function openPostgresStorage(
   const tasks = new SharedTasks({ leases, isAvailable, log })
   return {
     ...{ database: postgres, postgres },
-    ledger: new Ledger({ sql: postgres, replicas: { leases, versions } }),
+    ledger: new Ledger({ sql: postgres, leases }),
     challenges: new ChallengeStore(postgres),
     givenZones: new GivenZones(postgres),
     quota,
@@ -68,7 +67,6 @@ export async function openPostgresStorage(
       store: new DomainListStore(postgres, accountName),
       turns: listTurns(leases, accountName),
     },
-    versions,
     openQueue: (options) => {
       queue = new WriteQueue({ ...options, replicas: { leases, awaited, timeoutMs, isListening } })
       return queue

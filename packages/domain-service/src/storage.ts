@@ -10,7 +10,6 @@ import { ChallengeStore } from './ledger/challenge-store.ts'
 import { GivenZones } from './ledger/given-zones.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { databaseName, migrations } from './ledger/schema.ts'
-import type { Versions } from './registrar/response-cache.ts'
 import type { WriteQueueOptions } from './zones/domain-writes.ts'
 import { WriteQueue } from './zones/write-queue.ts'
 
@@ -24,8 +23,6 @@ export interface Storage {
   givenZones: GivenZones
   quota: CallQuota
   domainList: { store: DomainListStore; turns?: ListTurns }
-  /** Only with several replicas. */
-  versions?: Versions
   openQueue(options: WriteQueueOptions): WriteQueue
   /** Whether this process runs the background tasks. */
   isActive(): boolean

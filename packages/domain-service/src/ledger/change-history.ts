@@ -17,6 +17,7 @@ import {
   type ChangeRow,
   conditionOf,
   isPending,
+  isUnsent,
   listedColumns,
   toStoredChange,
 } from './stored-change.ts'
@@ -24,10 +25,6 @@ import { decompress, getZones } from './zone-snapshots.ts'
 
 const changes = name('changes')
 const sendsTable = name('sends')
-
-/** Changes that a batch has taken and not sent. */
-export const isUnsent = sql`${isPending} and status = 'sending' and (send_id is null or exists
-  (select 1 from ${sendsTable} where sends.id = send_id and state in ('refused', 'unsent')))`
 
 /** Changes that `ready` gives at once. */
 export const maxReady = 1_000

@@ -76,8 +76,9 @@ export interface ChangeEffect {
   warnings: Warning[]
 }
 
-/** A change that is about to be sent. `id` is set once the ledger has it. */
+/** A change that is about to be sent. */
 export interface Intent extends ChangeEffect {
+  /** 0 or undefined until the ledger has it. */
   id: number | undefined
   request: ChangeRequest
 }
@@ -92,16 +93,26 @@ export interface SendIntent {
   repairs: number[]
 }
 
-/** How one change of a send ended. */
+/** How a change ended, or that it waits again. */
 export interface ChangeOutcome {
   id: number
   /** `queued`: an asynchronous change of which nothing happened, to be carried out. */
-  status: 'queued' | 'sending' | 'confirmed' | 'refused' | 'unconfirmed'
+  status: 'queued' | 'confirmed' | 'refused' | 'unconfirmed' | 'cancelled'
+  /** Default: true. */
+  verified?: boolean
+  /** Default: as they are. */
+  warnings?: Warning[]
+  problem?: StoredProblem | undefined
+  reason?: 'superseded'
+  /**
+   * Nothing of it was sent. It is not recorded where a send without an outcome carries the change; a queued one waits
+   * longer each time.
+   */
+  isUnsent?: boolean
+  /** What it did, where no send has carried it. */
+  effect?: ChangeEffect
   /** Replaces the zones of the intent where the zone came back otherwise. */
   zones?: { before: Zone; after: Zone } | undefined
-  warnings: Warning[]
-  verified: boolean
-  problem?: StoredProblem | undefined
   /** Forgets the idempotency key, so that a repeated request is carried out. */
   releaseKey?: boolean
 }

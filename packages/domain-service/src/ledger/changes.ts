@@ -15,11 +15,15 @@ import type {
   ChangeRequest,
   ChangeSummary,
   Snapshot,
-  StoredProblem,
 } from './change.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
 import { leaseNow, notify } from './replicas/leases.ts'
-import { appendChangeEvents, callerIdOf, statusesOf } from './stored-change.ts'
+import {
+  appendChangeEvents,
+  callerIdOf,
+  isUnsent as isUnsentChange,
+  statusesOf,
+} from './stored-change.ts'
 import { compress, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
 // The rows of changes, within the transactions of the ledger.
@@ -115,36 +119,6 @@ const requestValues = (request: ChangeRequest) =>
     JSON.stringify(request),
   ])
 
-/** How a change ended of which nothing was sent: it needed no write, it was refused, or it was withdrawn. */
-export type UnsentEnd =
-  | { effect: ChangeEffect }
-  | { problem: StoredProblem }
-  | { cancelled: 'superseded' }
-
-/** Ends a change that was not sent. @returns false where its status is none of these any more. */
-export async function endUnsent(
-  transaction: SqlTransaction,
-  id: number,
-  end: UnsentEnd,
-  from: readonly ('queued' | 'sending')[],
-): Promise<boolean> {
-  const set =
-    'cancelled' in end
-      ? sql`status = 'cancelled', reason = ${end.cancelled}, problem = null, warnings = '[]', idempotency_key = null`
-      : 'problem' in end
-        ? // Nothing was sent: a failure that may pass is not the answer to a repeated request.
-          sql`status = 'refused', problem = ${JSON.stringify(end.problem)}, warnings = '[]',
-          idempotency_key = case when ${end.problem.status} >= 500 then null else idempotency_key end`
-        : sql`status = 'confirmed', problem = null`
-  const ended =
-    await transaction.run(sql`update ${changes} set ${set}, ended_at = ${now}, verified = 1,
-      request = null, sent_at = null where id = ${id} and status in (${join(from)})`)
-  if (ended === 0) return false
-  if ('effect' in end) await storeEffects(transaction, [{ ...end.effect, id }])
-  await appendChangeEvents(transaction, [id])
-  return true
-}
-
 /** Stores what these changes do, with their zones and further ones; sets further columns of each. */
 export async function storeEffects(
   transaction: SqlTransaction,
@@ -176,23 +150,55 @@ export async function storeEffects(
     from (values ${join(rows)}) as effect where changes.id = effect.column1`)
 }
 
-export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOutcome[]) {
+/** How long an asynchronous change that has failed waits before a batch may take it again: 5 s, then twice as long each time. */
+const pauseMs = sql`case when attempts >= 6 then 300000 else 5000 * (1 << attempts) end`
+
+/**
+ * Ends changes, or queues them again. Without `isHeld` another process may carry them out: only those are ended that it has
+ * not taken.
+ */
+export async function endChanges(
+  transaction: SqlTransaction,
+  outcomes: ChangeOutcome[],
+  isHeld: boolean,
+) {
   if (outcomes.length === 0) return
   const ids = outcomes.map(({ id }) => id)
   const before = await statusesOf(transaction, ids)
   const rows = outcomes.map(
-    ({ id, status, verified, warnings, problem, releaseKey = false }) =>
-      sql`(cast(${id} as bigint), ${status}, cast(${verified} as integer), ${JSON.stringify(warnings)},
-        ${problem && JSON.stringify(problem)}, cast(${releaseKey} as integer))`,
+    ({
+      id,
+      status,
+      verified = true,
+      warnings,
+      problem,
+      reason,
+      releaseKey = false,
+      isUnsent = false,
+    }) =>
+      sql`(cast(${id} as bigint), ${status}, cast(${verified} as integer), ${warnings && JSON.stringify(warnings)},
+        ${problem && JSON.stringify(problem)}, ${reason}, cast(${releaseKey} as integer), cast(${isUnsent} as integer))`,
   )
-  await transaction.run(sql`update ${changes} set status = ended.column2, verified = ended.column3,
-      warnings = ended.column4, problem = ended.column5,
+  const mayEnd = isHeld
+    ? sql`(ended.column8 = 0 or status = 'queued' or ${isUnsentChange})`
+    : sql`ended.column8 = 1 and ended.column2 <> 'queued' and status = 'queued'`
+  const updated = await transaction.all<{ id: number }>(sql`
+    update ${changes} set status = ended.column2, verified = ended.column3,
+      warnings = coalesce(ended.column4, warnings), problem = ended.column5, reason = coalesce(ended.column6, reason),
+      idempotency_key = case when ended.column7 = 1 then null else idempotency_key end,
       ended_at = case when ended.column2 = 'queued' then null else ${now} end,
-      sent_at = case when ended.column2 = 'queued' then null else sent_at end,
-      request = case when ended.column2 in ('queued', 'sending') then request end,
-      idempotency_key = case when ended.column6 = 1 then null else idempotency_key end
-    from (values ${join(rows)}) as ended where changes.id = ended.column1`)
-  for (const { id, zones } of outcomes) if (zones) await replaceZones(transaction, id, zones)
+      sent_at = case when ended.column2 = 'queued' or ended.column8 = 1 then null else sent_at end,
+      request = case when ended.column2 = 'queued' then request end,
+      not_before = case when ended.column2 = 'queued' and ended.column8 = 1 then ${now} + ${pauseMs} else not_before end,
+      attempts = case when ended.column2 = 'queued' then attempts + ended.column8 else attempts end
+    from (values ${join(rows)}) as ended where changes.id = ended.column1 and ${mayEnd} returning id`)
+  const isUpdated = new Set(updated.map(({ id }) => id))
+  const ended = outcomes.filter(({ id }) => isUpdated.has(id))
+  await storeEffects(
+    transaction,
+    ended.flatMap(({ id, effect }) => (effect ? { ...effect, id } : [])),
+  )
+  for (const { id, zones } of ended) if (zones) await replaceZones(transaction, id, zones)
   await appendChangeEvents(transaction, ids, before)
 }
 

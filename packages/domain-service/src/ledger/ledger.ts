@@ -15,39 +15,31 @@ import type {
   ChangeEffect,
   ChangeOutcome,
   ChangeRequest,
-  QueuedChange,
   SendIntent,
   SendOutcome,
   StoredChange,
 } from './change.ts'
-import { ChangeHistory, isUnsent } from './change-history.ts'
-import { endChanges, endUnsent, insertChange, type UnsentEnd } from './changes.ts'
+import { ChangeHistory } from './change-history.ts'
+import { endChanges, insertChange } from './changes.ts'
 import { findKnown } from './known-zone-reads.ts'
 import { KnownZones, recordOwnSend } from './known-zones.ts'
 import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
-import {
-  increaseVersion,
-  type Leases,
-  leaseNow,
-  notify,
-  type ZoneVersions,
-} from './replicas/leases.ts'
+import { type Leases, leaseNow, notify } from './replicas/leases.ts'
 import * as sends from './sends.ts'
-import { isPending, isVisible, readChange } from './stored-change.ts'
+import { isPending, isUnsent, isVisible, readChange } from './stored-change.ts'
 
 export type * from './change.ts'
 export { changeStatuses, lateMs } from './change.ts'
 export { maxReady } from './change-history.ts'
 
 const changes = name('changes')
-/** How long an asynchronous change that has failed waits before a batch may take it again: 5 s, then twice as long each time. */
-const pauseMs = sql`case when attempts >= 6 then 300000 else 5000 * (1 << attempts) end`
+const versions = name('zone_versions')
 
 interface LedgerOptions {
   sql: Sql & { readonly isAvailable: boolean; readonly unsynced?: Sql; flush?(): Promise<void> }
   /** Where several processes share the database. */
-  replicas?: { leases: Leases; versions: ZoneVersions } | undefined
+  leases?: Leases | undefined
 }
 
 /**
@@ -56,7 +48,7 @@ interface LedgerOptions {
  * the one that holds the domain's lease.
  */
 export class Ledger extends ChangeHistory {
-  readonly #replicas: LedgerOptions['replicas']
+  readonly #leases: Leases | undefined
   /** For what a power cut may undo, since nothing was sent yet. */
   readonly #unsynced: Sql
   /** Makes what was committed before a power cut survive it: those who wait share one fsync, off the event loop. */
@@ -68,14 +60,14 @@ export class Ledger extends ChangeHistory {
   /** A change whose client does not wait any more. A replica that is late with its renewal still goes on. */
   readonly #isAbandoned: Statement
 
-  constructor({ sql: database, replicas }: LedgerOptions) {
-    super(database, replicas ? sql`(is_async = 1 or awaited_until > ${leaseNow})` : sql`1 = 1`)
-    this.#replicas = replicas
+  constructor({ sql: database, leases }: LedgerOptions) {
+    super(database, leases ? sql`(is_async = 1 or awaited_until > ${leaseNow})` : sql`1 = 1`)
+    this.#leases = leases
     this.#unsynced = database.unsynced ?? database
     this.#flush = async () => database.flush?.()
     this.proposals = new Proposals(database)
     this.knownZones = new KnownZones(database, database.unsynced)
-    this.#isAbandoned = replicas
+    this.#isAbandoned = leases
       ? sql`(is_async = 0 and awaited_until <= ${leaseNow} - ${abandonedMs})`
       : sql`is_async = 0` // Only what an earlier process has left is asked for.
   }
@@ -144,71 +136,66 @@ export class Ledger extends ChangeHistory {
     )
   }
 
-  /**
-   * Puts an asynchronous change back into the queue: its send did not happen. Does nothing where another replica carries
-   * out the writes of the domain, or this one is sending the change.
-   */
-  async requeue({ id, request: { domain } }: Omit<QueuedChange, 'isAsync'>): Promise<void> {
-    if (this.#replicas && !this.#replicas.leases.current(domain)) return
-    await this.sql.transaction(async (transaction) => {
-      await this.#lock(transaction, domain)
-      await transaction.run(sql`update ${changes} set status = 'queued', ended_at = null, sent_at = null,
-          problem = null, attempts = attempts + 1, not_before = ${now} + ${pauseMs}
-        where id = ${id} and (status = 'queued' or ${isUnsent})`)
-    })
-  }
-
-  /** Ends a change that was not sent; one that a batch has taken only for the holder of its domain's lease. */
-  async endUnsent(
-    { id, isAsync, request: { domain, idempotency } }: QueuedChange,
-    end: UnsentEnd,
-  ): Promise<void> {
-    const isForgettable = 'effect' in end && !isAsync && !idempotency
-    const database = isForgettable ? this.#unsynced : this.sql
-    await database.transaction(async (transaction) => {
-      const isHeld = !this.#replicas || this.#replicas.leases.current(domain) !== undefined
-      if (isHeld) await this.#lock(transaction, domain)
-      const from = isHeld ? (['queued', 'sending'] as const) : (['queued'] as const)
-      if (!(await endUnsent(transaction, id, end, from))) throw leaseLost(domain)
-      await notify(transaction, domain)
-    })
-  }
-
   /** Records the intent of one setHosts and of its changes, before anything is sent. */
-  async startSend(send: SendIntent): Promise<{ id: number; changeIds: number[] }> {
-    const started = await beforeSending(() =>
+  startSend(send: SendIntent): Promise<{ id: number; changeIds: number[] }> {
+    return beforeSending(() =>
       this.sql.transaction(async (transaction) => {
         await this.#lock(transaction, send.domain)
-        const version = this.#replicas ? await increaseVersion(transaction, send.domain) : 0
-        return { version, ...(await sends.startSend(transaction, send)) }
+        await this.#increaseVersion(transaction, send.domain)
+        return sends.startSend(transaction, send)
       }),
     )
-    this.#replicas?.versions.recordStart(send.domain, started.version)
-    return started
   }
 
-  async endSend(id: number, outcome: SendOutcome): Promise<void> {
-    const ended = await this.sql.transaction(async (transaction) => {
+  /** Records the outcome of a send and of changes that end with it. @returns the version of the domain's zone. */
+  endSend(id: number, outcome: SendOutcome): Promise<number> {
+    return this.sql.transaction(async (transaction) => {
       const send = await sends.readSend(transaction, id)
       const { domain } = send
       await this.#lock(transaction, domain)
-      const version = this.#replicas ? await increaseVersion(transaction, domain) : 0
+      const version = await this.#increaseVersion(transaction, domain)
       // Before anything else that a comparison with it locks, too.
       const known = await findKnown(transaction, domain)
       await sends.endSend(transaction, id, outcome)
       await recordOwnSend(transaction, { send, known }, outcome)
       await notify(transaction, domain)
-      return { domain, version }
+      return version
     })
-    this.#replicas?.versions.recordEnd(ended.domain, ended.version)
   }
 
-  async endChange(domain: string, outcome: ChangeOutcome): Promise<void> {
-    await this.sql.transaction(async (transaction) => {
-      await this.#lock(transaction, domain)
-      await endChanges(transaction, [outcome])
+  /**
+   * Ends changes of a domain that no send carries, or queues them again. `isForgettable`: a power cut may undo it. Where another
+   * replica holds the domain's lease, only those are ended that it has not taken.
+   */
+  async endChanges(
+    domain: string,
+    outcomes: ChangeOutcome[],
+    isForgettable = false,
+  ): Promise<void> {
+    const database = isForgettable ? this.#unsynced : this.sql
+    await database.transaction(async (transaction) => {
+      const isHeld = !this.#leases || this.#leases.current(domain) !== undefined
+      if (isHeld) await this.#lock(transaction, domain)
+      await endChanges(transaction, outcomes, isHeld)
       await notify(transaction, domain)
     })
+  }
+
+  /** Each send raises it before and after: a zone that was read at another version is outdated. */
+  async zoneVersion(domain: string): Promise<number> {
+    if (!this.#leases) return 0
+    const row = await this.sql.get<{ version: number }>(
+      sql`select version from ${versions} where domain = ${domain}`,
+    )
+    return row?.version ?? 0
+  }
+
+  async #increaseVersion(transaction: SqlTransaction, domain: string): Promise<number> {
+    if (!this.#leases) return 0
+    const row = await transaction.get<{ version: number }>(sql`
+      insert into ${versions} as known (domain, version) values (${domain}, 1)
+      on conflict (domain) do update set version = known.version + 1 returning version`)
+    return row?.version ?? 0
   }
 
   /**
@@ -218,7 +205,7 @@ export class Ledger extends ChangeHistory {
   async recover(): Promise<void> {
     const leases = name('leases')
     await this.sql.transaction(async (transaction) => {
-      if (this.#replicas) await this.#recoverClaimed(transaction)
+      if (this.#leases) await this.#recoverClaimed(transaction)
       // A process without leases, or a restored backup, has left these.
       await transaction.run(sql`update ${changes} set ${putBack(this.#isAbandoned)} where claim_fence is null and ${isUnsent}
         and not exists (select 1 from ${leases} where name = changes.domain)`)
@@ -243,8 +230,8 @@ export class Ledger extends ChangeHistory {
    * caller holds the lease, and runs no batch.
    */
   async takeOver(domain: string): Promise<void> {
-    const lease = this.#replicas?.leases.current(domain)
-    if (this.#replicas && !lease) throw leaseLost(domain)
+    const lease = this.#leases?.current(domain)
+    if (this.#leases && !lease) throw leaseLost(domain)
     const isEarlier = lease ? sql`coalesce(claim_fence, 0) < ${lease.fence}` : sql`1 = 1`
     const isLeft = sql`domain = ${domain} and ${isEarlier} and ${isUnsent}`
     // Mostly nothing is: then there is nothing to commit.
@@ -267,8 +254,8 @@ export class Ledger extends ChangeHistory {
 
   /** @returns the fence of the domain's lease; null where this is the only process. */
   async #lock(transaction: SqlTransaction, domain: string): Promise<number | null> {
-    if (!this.#replicas) return null
-    return (await this.#replicas.leases.lock(transaction, domain)).fence
+    if (!this.#leases) return null
+    return (await this.#leases.lock(transaction, domain)).fence
   }
 }
 

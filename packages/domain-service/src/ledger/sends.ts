@@ -42,7 +42,7 @@ export async function startSend(transaction: SqlTransaction, send: SendIntent) {
   const changeIds: number[] = []
   const own = { isAsync: false, isAwaited: false }
   for (const { id: known, request } of send.intents)
-    changeIds.push(known ?? (await insertChange(transaction, request, own)).id)
+    changeIds.push(known || (await insertChange(transaction, request, own)).id)
   const effects = send.intents.map((intent, at) => ({ ...intent, id: changeIds[at] ?? 0 }))
   await storeEffects(transaction, effects, {
     zones: [send.base, send.zone],
@@ -80,7 +80,7 @@ export async function endSend(transaction: SqlTransaction, id: number, outcome: 
   if (outcome.releaseRepairs)
     await transaction.run(sql`update ${sends} set unanswered = unanswered + 1, repaired_by = null
       where repaired_by = ${id}`)
-  await endChanges(transaction, outcome.changes)
+  await endChanges(transaction, outcome.changes, true)
 }
 
 /** The zones that sends would leave which the registrar may carry out, or may have carried out. */

@@ -24,6 +24,10 @@ import {
 /** In the words of the index: SQLite does not see that another condition implies them. */
 export const isPending = sql`status in ('queued', 'sending')`
 
+/** Changes that a batch has taken and not sent. */
+export const isUnsent = sql`${isPending} and status = 'sending' and (send_id is null or exists
+  (select 1 from ${name('sends')} where sends.id = send_id and state in ('refused', 'unsent')))`
+
 /** The columns that a list reads: none of them is large. */
 export const listedColumns = sql`id, domain, status, by, token, caller, request_id, reason, approved_by, seen_since, is_async, is_held,
   verified, created_at, sent_at, ended_at, email_type_before, email_type_after, warnings, problem, summary`

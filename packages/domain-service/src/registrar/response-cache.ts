@@ -3,6 +3,12 @@ import { steadyNow } from '@domains-and-files/http'
 interface Entry<Value> {
   value: Value
   at: number
+  version: number
+}
+
+interface Load<Value> {
+  loaded: Promise<Value>
+  version: number
 }
 
 export interface Cached<Value> {
@@ -13,15 +19,6 @@ export interface Cached<Value> {
   stale: boolean
 }
 
-/** What other processes have written, by key. */
-export interface Versions {
-  /** False once after each write of another process. @throws where that cannot be known. */
-  isCurrent(key: string): Promise<boolean>
-  /** This process has cached the value as its own write left it. */
-  recordPut(key: string): void
-  recordDrop(key: string): void
-}
-
 export interface CacheOptions {
   ttlMs: number
   /** The oldest value that a reader who wants a fresh one gets; 0 unless calls are scarce. */
@@ -30,8 +27,8 @@ export interface CacheOptions {
   maxStaleMs?: number
   maxEntries?: number
   now?: () => number
-  /** With these, a write of another process is seen by every later read. */
-  versions?: Versions | undefined
+  /** What grows with each write, of other processes too: an answer of another version is outdated. */
+  versionOf?: (key: string) => Promise<number>
 }
 
 /**
@@ -39,16 +36,16 @@ export interface CacheOptions {
  * began before `put` or `drop` neither overwrites what they did nor is joined after them.
  */
 export class ResponseCache<Value> {
-  readonly #options: Required<Omit<CacheOptions, 'versions'>>
-  readonly #versions: Versions | undefined
+  readonly #options: Required<Omit<CacheOptions, 'versionOf'>>
+  readonly #versionOf: CacheOptions['versionOf']
   readonly #entries = new Map<string, Entry<Value>>()
-  readonly #loads = new Map<string, Promise<Value>>()
+  readonly #loads = new Map<string, Load<Value>>()
   readonly counts = { hit: 0, miss: 0, stale: 0 }
 
-  constructor({ versions, ...options }: CacheOptions) {
+  constructor({ versionOf, ...options }: CacheOptions) {
     const defaults = { freshAgeMs: () => 0, maxStaleMs: 300_000, maxEntries: 2_000, now: steadyNow }
     this.#options = { ...defaults, ...options }
-    this.#versions = versions
+    this.#versionOf = versionOf
   }
 
   /**
@@ -60,9 +57,10 @@ export class ResponseCache<Value> {
     load: () => Promise<Value>,
     options: { fresh: boolean; mayBeStale: (error: unknown) => boolean },
   ): Promise<Cached<Value>> {
-    if (this.#versions && !(await this.#versions.isCurrent(key))) this.#remove(key)
     const { ttlMs, freshAgeMs, maxStaleMs, now } = this.#options
-    const entry = this.#entries.get(key)
+    const version = this.#versionOf ? await this.#versionOf(key) : 0
+    const known = this.#entries.get(key)
+    const entry = known?.version === version ? known : undefined
     const age = entry ? Math.max(0, now() - entry.at) : Number.POSITIVE_INFINITY
     const isYoung = (!options.fresh && age < ttlMs) || age < freshAgeMs()
     if (entry && isYoung) {
@@ -71,7 +69,7 @@ export class ResponseCache<Value> {
     }
     this.counts.miss++
     try {
-      return { value: await this.#load(key, load), age: 0, stale: false }
+      return { value: await this.#load(key, version, load), age: 0, stale: false }
     } catch (error) {
       if (!entry || age > maxStaleMs || options.fresh || !options.mayBeStale(error)) throw error
       this.counts.stale++
@@ -79,43 +77,35 @@ export class ResponseCache<Value> {
     }
   }
 
-  put(key: string, value: Value) {
-    this.#store(key, value)
-    this.#versions?.recordPut(key)
-  }
-
-  drop(key: string) {
-    this.#remove(key)
-    this.#versions?.recordDrop(key)
-  }
-
-  #store(key: string, value: Value) {
+  /** `version`: of `versionOf` when the value was current. */
+  put(key: string, value: Value, version = 0) {
     const { maxEntries, now } = this.#options
-    this.#remove(key)
-    this.#entries.set(key, { value, at: now() })
+    this.drop(key)
+    this.#entries.set(key, { value, at: now(), version })
     const [oldest] = this.#entries.keys()
     if (this.#entries.size > maxEntries && oldest !== undefined) this.#entries.delete(oldest)
   }
 
-  #remove(key: string) {
+  drop(key: string) {
     this.#loads.delete(key)
     this.#entries.delete(key)
   }
 
-  #load(key: string, load: () => Promise<Value>): Promise<Value> {
+  #load(key: string, version: number, load: () => Promise<Value>): Promise<Value> {
     const running = this.#loads.get(key)
-    if (running) return running
-    const started = load().then(
+    if (running?.version === version) return running.loaded
+    const isLatest = () => this.#loads.get(key)?.loaded === loaded
+    const loaded = load().then(
       (value) => {
-        if (this.#loads.get(key) === started) this.#store(key, value)
+        if (isLatest()) this.put(key, value, version)
         return value
       },
       (error) => {
-        if (this.#loads.get(key) === started) this.#loads.delete(key)
+        if (isLatest()) this.#loads.delete(key)
         throw error
       },
     )
-    this.#loads.set(key, started)
-    return started
+    this.#loads.set(key, { loaded, version })
+    return loaded
   }
 }

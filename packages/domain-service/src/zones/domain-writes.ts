@@ -5,10 +5,11 @@ import { type ChangeRequest, maxReady } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
 import type { Leases } from '../ledger/replicas/leases.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
+import { failedOutcome } from './batch/batch-recorder.ts'
 import { runBatch } from './batch/run-batch.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
 import { WaitingClients } from './waiting-clients.ts'
-import { type BatchEnd, type QueuedWrite, toStoredProblem, type WriteResult } from './zone-write.ts'
+import type { BatchEnd, QueuedWrite, WriteResult } from './zone-write.ts'
 
 export interface WriteQueueOptions {
   registrar: RegistrarClient
@@ -222,8 +223,8 @@ export class DomainWrites {
     for (const change of ready) {
       if (!this.#options.replicas && !change.isAsync && !this.#clients.ends.has(change.id)) {
         // Its client got an error while the ledger could not be written.
-        const problem = toStoredProblem(ledgerUnavailable(undefined))
-        if (!isAccepting) await ledger.endUnsent(change, { problem }).catch(() => undefined)
+        const end = failedOutcome(change, ledgerUnavailable(undefined))
+        if (!isAccepting) await ledger.endChanges(this.#domain.name, [end]).catch(() => undefined)
       } else {
         const write = this.#clients.pull(change)
         if (write) writes.push(write)

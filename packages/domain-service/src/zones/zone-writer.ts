@@ -3,7 +3,7 @@ import type { Domain } from '../dns/domain-name.ts'
 import type { Zone } from '../dns/record.ts'
 import type { ChangeRequest } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
-import { type Cached, ResponseCache, type Versions } from '../registrar/response-cache.ts'
+import { type Cached, ResponseCache } from '../registrar/response-cache.ts'
 import { Approvals } from './approvals.ts'
 import { readCurrent } from './batch/current-zone.ts'
 import { evaluateWrite, resultOf } from './batch/evaluate-write.ts'
@@ -22,8 +22,6 @@ interface Options extends Omit<BatchDependencies, 'cache' | 'onLateWrite'> {
   /** Records whose changes outside are of no interest. */
   driftIgnore: RecordPattern[]
   openQueue: (options: WriteQueueOptions) => WriteQueue
-  /** What other processes have written, where there are any. */
-  versions?: Versions | undefined
   /** Whether this process is the one that carries out asynchronous changes. */
   isActive: () => boolean
 }
@@ -43,12 +41,12 @@ export class ZoneWriter {
   lateWrites = 0
 
   constructor(options: Options) {
-    const { registrar, ledger, clock, log, timeoutMs, cacheTtlMs } = options
-    const { versions, isActive } = options
+    const { registrar, ledger, clock, log, timeoutMs, cacheTtlMs, isActive } = options
     this.#options = options
     this.#outside = new OutsideChanges({ ledger, clock, log, ignore: options.driftIgnore })
     registrar.onZone = (zone, readAt) => this.#outside.observe(zone, readAt)
-    this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versions })
+    const versionOf = (domain: string) => ledger.zoneVersion(domain)
+    this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versionOf })
     const onLateWrite = () => this.lateWrites++
     this.#queue = options.openQueue({
       registrar,

@@ -168,9 +168,11 @@ describe.each(ledgers)('%s', (_name, open) => {
     const problem = { status: 422, code: 'registrar_rejected', detail: 'no' }
 
     await ledger.cancel(cancelled)
-    await ledger.endUnsent({ id: refused, isAsync: false, request }, { problem })
-    await ledger.endChange(request.domain, { ...end, id: unconfirmed, status: 'unconfirmed' })
-    await ledger.endChange(request.domain, { ...end, id: queued, status: 'queued' })
+    await ledger.endChanges(domain, [
+      { id: refused, status: 'refused', isUnsent: true, problem },
+      { ...end, id: unconfirmed, status: 'unconfirmed' },
+      { ...end, id: queued, status: 'queued' },
+    ])
     await confirm(ledger, zoneOf(a), zoneOf(b))
 
     const kept = await database.all(

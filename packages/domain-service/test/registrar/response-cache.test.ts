@@ -51,6 +51,28 @@ test('a load that began before a write neither overwrites it nor is joined after
   expect((await cache.read('a', async () => 'newer', fresh)).value).toBe('new')
 })
 
+test('a value of another version is neither served nor joined while it is loaded', async () => {
+  let version = 1
+  const cache = new ResponseCache<string>({
+    ttlMs: 1_000,
+    now: () => 0,
+    versionOf: async () => version,
+  })
+  const slow = Promise.withResolvers<string>()
+  cache.put('a', 'first', 1)
+  const cached = await cache.read('a', async () => 'second', fresh)
+
+  version = 2
+  const before = cache.read('a', () => slow.promise, fresh)
+  await Promise.resolve()
+  version = 3
+  const after = await cache.read('a', async () => 'third', fresh)
+  slow.resolve('second')
+
+  expect([cached.value, after.value, (await before).value]).toEqual(['first', 'third', 'second'])
+  expect((await cache.read('a', async () => 'fourth', fresh)).value).toBe('third')
+})
+
 test('the entries are bounded', async () => {
   const cache = new ResponseCache<number>({ ttlMs: 1_000, maxEntries: 2, now: () => 0 })
   for (const key of ['a', 'b', 'c']) cache.put(key, 0)

@@ -1,7 +1,7 @@
 import { name, type Postgres, type Sql, sql } from '@domains-and-files/persistence'
 import { onTestFinished } from 'vitest'
 import { Ledger } from '../../src/ledger/ledger.ts'
-import { Leases, ZoneVersions } from '../../src/ledger/replicas/leases.ts'
+import { Leases } from '../../src/ledger/replicas/leases.ts'
 import { connect, serviceDatabase, setDatabaseTime } from './databases.ts'
 import { openLedger } from './ledger.ts'
 
@@ -50,10 +50,7 @@ async function openPostgres(): Promise<TestLedger> {
     await drop()
   })
   return {
-    ledger: new Ledger({
-      sql: postgres,
-      replicas: { leases, versions: new ZoneVersions(postgres) },
-    }),
+    ledger: new Ledger({ sql: postgres, leases }),
     sql: postgres,
     setTime: async (offsetMs) => {
       await setDatabaseTime(postgres, offsetMs)
@@ -65,8 +62,7 @@ async function openPostgres(): Promise<TestLedger> {
 /** A ledger that only reads. */
 export function readerOf(postgres: Postgres): Ledger {
   const options = { sql: postgres, holder: 'nobody', ttlMs: 60_000, onError: () => undefined }
-  const replicas = { leases: new Leases(options), versions: new ZoneVersions(postgres) }
-  return new Ledger({ sql: postgres, replicas })
+  return new Ledger({ sql: postgres, leases: new Leases(options) })
 }
 
 /** How many zones are stored. */

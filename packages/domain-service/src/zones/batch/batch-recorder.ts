@@ -2,7 +2,7 @@ import type { HttpError, Logger } from '@domains-and-files/http'
 import { slices } from '../../clock.ts'
 import type { Zone } from '../../dns/record.ts'
 import { changeSuperseded, zoneKeepsChanging } from '../../errors.ts'
-import type { ChangeOutcome, Ledger, SendOutcome, Warning } from '../../ledger/ledger.ts'
+import type { ChangeOutcome, Ledger, QueuedChange, SendOutcome } from '../../ledger/ledger.ts'
 import {
   isDatabaseAway,
   type QueuedWrite,
@@ -10,7 +10,6 @@ import {
   type WriteResult,
 } from '../zone-write.ts'
 import { type EvaluatedWrite, isChange, resultOf } from './evaluate-write.ts'
-import type { Refusal } from './separate.ts'
 import type { WriteOutcome } from './verified-write.ts'
 
 interface Options {
@@ -18,6 +17,26 @@ interface Options {
   log: Logger
 }
 
+/** How a write ends: what the ledger records, and what its client gets. */
+export interface WriteEnd {
+  write: QueuedWrite
+  outcome: ChangeOutcome
+  answer: { error: unknown } | { result: (warnings: string[]) => WriteResult }
+}
+
+/** One setHosts that has ended: what it was based on, and the writes of its batch. */
+export interface EndedSend {
+  id: number
+  /** The zone as it was read before. */
+  base: Zone
+  /** The change by which the service repairs a late write. */
+  repair: EvaluatedWrite | undefined
+  evaluated: EvaluatedWrite[]
+  outcome: WriteOutcome
+}
+
+/** The warning of a write that is done, but not read back yet. */
+export const notVerified = 'the registrar reported success, but the zone could not be read back yet'
 const notRecorded = 'the change is made, but its outcome could not be recorded in the history'
 
 /** How long a database that was away is not tried again: one attempt may take its whole time limit. */
@@ -39,160 +58,181 @@ export class BatchRecorder {
     this.#log = log
   }
 
-  /** A write that needed no send: it changes nothing, or it failed by itself. */
-  async endUnsent(each: EvaluatedWrite, zone?: Zone): Promise<void> {
-    const { write, error, before, after, warnings } = each
-    if (error !== undefined) return this.fail(write, error)
-    await this.#record(write, () =>
-      this.#ledger.endUnsent(write, { effect: { before, after, warnings } }),
+  /** Ends writes that no send carries. */
+  async end(ends: WriteEnd[]): Promise<void> {
+    const [first] = ends
+    if (!first) return
+    const { domain } = first.write.request
+    if (ends.some(isAway)) this.#awayAt = performance.now()
+    const isForgettable = ends.every(
+      ({ write, outcome }) => outcome.effect && !write.isAsync && !write.request.idempotency,
     )
-    write.resolve(resultOf(each, { zone }))
+    const outcomes = ends.map(({ outcome }) => outcome)
+    await this.#record(domain, () => this.#ledger.endChanges(domain, outcomes, isForgettable))
+    await this.answer(ends)
   }
 
-  /** A write of which nothing was done. An asynchronous one waits again if the failure may pass. */
-  async fail(write: QueuedWrite, error: unknown): Promise<void> {
-    this.undone.add(write)
-    if (isDatabaseAway(error)) this.#awayAt = performance.now()
-    const problem = toStoredProblem(error)
-    await this.#record(write, () =>
-      write.isAsync && problem.status >= 500
-        ? this.#ledger.requeue(write)
-        : this.#ledger.endUnsent(write, { problem }),
-    )
-    write.reject(error)
-  }
-
-  /** A later write has made this one pointless. */
-  async supersede(write: QueuedWrite): Promise<void> {
-    await this.#record(write, () => this.#ledger.endUnsent(write, { cancelled: 'superseded' }))
-    write.reject(changeSuperseded(write.id))
-  }
-
-  /** The registrar refused what this write contains. */
-  async refuse(
-    write: QueuedWrite,
-    { error, zone }: Pick<Refusal, 'error' | 'zone'>,
-  ): Promise<void> {
-    if (write.isAsync && error.status >= 500) return this.fail(write, error)
-    this.undone.add(write)
-    await this.#record(write, () =>
-      this.#ledger.endChange(zone.domain, refusedChange(write.id, error, zone)),
-    )
-    write.reject(error)
-  }
-
-  /** Ends a send and answers the writes of its batch. `done` are those that it carried out. */
-  async end(send: EndedSend, outcome: WriteOutcome, done: EvaluatedWrite[]): Promise<void> {
-    const isRecorded = await this.recordEnd(send, outcome, done)
-    const unverified = outcome.kind === 'written' && !outcome.verified
-    const zone = 'zone' in outcome ? outcome.zone : undefined
-    const warnings = [...(unverified ? [notVerified] : []), ...(isRecorded ? [] : [notRecorded])]
-    if (outcome.kind === 'differs' || outcome.kind === 'unknown')
-      this.#logDoubt(send, outcome.error)
-    const isDone = new Set(done)
-    const nextSlice = slices()
-    for (const each of send.evaluated) {
-      await nextSlice() // Each answer may have 400 KB.
-      if (isDone.has(each)) {
-        const result = resultOf(each, { zone, verified: !unverified, warnings })
-        this.#log.info(factsOf(each, result), 'zone written')
-        each.write.resolve(result)
-      } else if (outcome.kind === 'written') await this.endUnsent(each, zone)
-      else if (outcome.kind === 'refused' && isChange(each)) {
-        await this.refuse(each.write, { error: outcome.error, zone: send.base })
-      } else if (outcome.kind === 'unsent' || !isChange(each)) {
-        await this.fail(each.write, 'error' in outcome ? outcome.error : undefined)
-      } else each.write.reject('error' in outcome ? outcome.error : undefined)
+  /**
+   * Ends a send together with its repair and these writes, which are not answered yet.
+   * @returns the version of the zone; undefined where the ledger failed: the send stays open, and is resolved by reading
+   * the zone later.
+   */
+  async endSend(send: EndedSend, ends: WriteEnd[]): Promise<number | undefined> {
+    const { id, outcome, evaluated } = send
+    const { domain } = send.base
+    if (outcome.kind === 'differs' || outcome.kind === 'unknown') {
+      const changes = evaluated.filter(isChange).map((each) => factsOf(each.write, resultOf(each)))
+      this.#log.error({ domain, detail: outcome.error.message, changes }, 'write not confirmed')
     }
+    // A next batch carries out what failed because the database was away.
+    const recorded = sendOutcome(
+      send,
+      ends.filter((each) => !isAway(each)),
+    )
+    return this.#record(domain, () => this.#ledger.endSend(id, recorded))
   }
 
-  /** @returns false where the ledger failed: the send stays open, and is resolved by reading the zone later. */
-  async recordEnd(
-    send: EndedSend,
-    outcome: WriteOutcome,
-    done: EvaluatedWrite[],
-  ): Promise<boolean> {
-    const [first] = send.evaluated
-    return this.#record(first?.write, () =>
-      this.#ledger.endSend(send.id, sendOutcome(send, outcome, done)),
-    )
+  async answer(ends: WriteEnd[], isRecorded = true): Promise<void> {
+    const nextSlice = slices()
+    for (const { write, outcome, answer } of ends) {
+      await nextSlice() // Each answer may have 400 KB.
+      if (outcome.status === 'queued' || outcome.status === 'refused') this.undone.add(write)
+      if ('error' in answer) {
+        write.reject(answer.error)
+        continue
+      }
+      const result = answer.result(isRecorded || outcome.isUnsent ? [] : [notRecorded])
+      if (!outcome.isUnsent) this.#log.info(factsOf(write, result), 'zone written')
+      write.resolve(result)
+    }
   }
 
   // The registrar's zone is as it is: a failing ledger must not turn a done write into a failed one.
-  async #record(write: QueuedWrite | undefined, run: () => Promise<unknown>): Promise<boolean> {
-    if (performance.now() - this.#awayAt < awayMs) return false
+  async #record<Result>(domain: string, run: () => Promise<Result>): Promise<Result | undefined> {
+    if (performance.now() - this.#awayAt < awayMs) return undefined
     try {
-      await run()
-      return true
+      return await run()
     } catch (error) {
       if (isDatabaseAway(error)) this.#awayAt = performance.now()
-      this.#log.error({ err: error, domain: write?.request.domain }, 'outcome not recorded')
-      return false
+      this.#log.error({ err: error, domain }, 'outcome not recorded')
+      return undefined
     }
   }
-
-  #logDoubt({ base, evaluated }: EndedSend, error: HttpError) {
-    const changes = evaluated.filter(isChange).map((each) => factsOf(each, resultOf(each)))
-    const { message: detail } = error
-    this.#log.error({ domain: base.domain, detail, changes }, 'write not confirmed')
-  }
 }
 
-function factsOf({ write: { request, id } }: EvaluatedWrite, { added, removed }: WriteResult) {
+const isAway = ({ answer }: WriteEnd) => 'error' in answer && isDatabaseAway(answer.error)
+
+const factsOf = ({ request, id }: QueuedWrite, { added, removed }: WriteResult) => ({
+  domain: request.domain,
+  change: id,
+  by: request.by,
+  request_id: request.requestId,
+  added: added.length,
+  removed: removed.length,
+})
+
+/** The end of a write of which nothing was done. */
+export const failed = (write: QueuedWrite, error: unknown): WriteEnd => ({
+  write,
+  outcome: failedOutcome(write, error),
+  answer: { error },
+})
+
+/** An asynchronous change waits again if the failure may pass. Such a failure is not the answer to a repeated request. */
+export function failedOutcome(
+  { id, isAsync }: Pick<QueuedChange, 'id' | 'isAsync'>,
+  error: unknown,
+): ChangeOutcome {
+  const problem = toStoredProblem(error)
+  const releaseKey = problem.status >= 500
+  if (isAsync && releaseKey) return { id, status: 'queued', verified: false, isUnsent: true }
+  return { id, status: 'refused', isUnsent: true, warnings: [], problem, releaseKey }
+}
+
+/** The end of a write that a later one has made pointless. */
+export const superseded = (write: QueuedWrite): WriteEnd => ({
+  write,
+  outcome: {
+    id: write.id,
+    status: 'cancelled',
+    reason: 'superseded',
+    isUnsent: true,
+    warnings: [],
+    releaseKey: true,
+  },
+  answer: { error: changeSuperseded(write.id) },
+})
+
+/** The end of a write that needs no send: it changes nothing, or it failed by itself. */
+export function unsent(each: EvaluatedWrite, zone?: Zone): WriteEnd {
+  const { write, error, before, after, warnings } = each
+  if (error !== undefined) return failed(write, error)
+  const effect = { before, after, warnings }
   return {
-    domain: request.domain,
-    change: id,
-    by: request.by,
-    request_id: request.requestId,
-    added: added.length,
-    removed: removed.length,
+    write,
+    outcome: { id: write.id, status: 'confirmed', isUnsent: true, effect },
+    answer: { result: () => resultOf(each, zone) },
   }
 }
 
-/** The warning of a write that is done, but not read back yet. */
-export const notVerified = 'the registrar reported success, but the zone could not be read back yet'
-
-/** One setHosts that has ended: what it was based on, and the writes of its batch. */
-export interface EndedSend {
-  id: number
-  /** The zone as it was read before. */
-  base: Zone
-  /** The change by which the service repaired a late write. */
-  repairId: number | undefined
-  evaluated: EvaluatedWrite[]
+/** The end of a write whose content the registrar refused: the zone stayed as it was. */
+export function refused(write: QueuedWrite, error: HttpError, zone: Zone): WriteEnd {
+  if (write.isAsync && error.status >= 500) return failed(write, error)
+  const problem = toStoredProblem(error)
+  const zones = { before: zone, after: zone }
+  return {
+    write,
+    outcome: { id: write.id, status: 'refused', warnings: [], problem, zones },
+    answer: { error },
+  }
 }
 
-/** What the ledger records of a send. `done` are the writes that it carried out. */
-export function sendOutcome(
-  send: EndedSend,
-  outcome: WriteOutcome,
-  done: EvaluatedWrite[],
-): SendOutcome {
-  const changes = send.evaluated.filter(isChange).flatMap((each) => {
-    const { write, warnings } = each
-    return changeOutcome({ id: write.id, warnings, isDone: done.includes(each) }, send, outcome)
-  })
-  const found = 'zone' in outcome && outcome.kind !== 'refused' ? outcome.zone : undefined
-  const state = stateOf(outcome, done.length > 0)
+/** The end of a write that depends on a send. */
+export function endWith(send: EndedSend, each: EvaluatedWrite, isDone: boolean): WriteEnd {
+  const { outcome, base } = send
+  const { write } = each
+  const { id } = write
+  // The zones of the intent hold where the batch came out as intended; else those that really were.
+  const zones = outcome.kind === 'differs' ? { before: base, after: outcome.zone } : undefined
+  if (isDone) {
+    const verified = outcome.kind !== 'written' || outcome.verified
+    const warnings = verified ? each.warnings : [...each.warnings, notVerified]
+    const zone = 'zone' in outcome ? outcome.zone : undefined
+    return {
+      write,
+      outcome: { id, status: 'confirmed', verified, warnings, zones },
+      answer: {
+        result: (more) => resultOf({ ...each, warnings: [...warnings, ...more] }, zone, verified),
+      },
+    }
+  }
+  if (outcome.kind === 'written') return unsent(each, outcome.zone)
+  if (outcome.kind === 'stale') return failed(write, zoneKeepsChanging())
+  const { error, kind } = outcome
+  if (kind === 'unsent' || !isChange(each)) return failed(write, error)
+  if (kind === 'refused') return refused(write, error, base)
+  const problem = toStoredProblem(error)
+  const { warnings } = each
+  return {
+    write,
+    outcome: { id, status: 'unconfirmed', verified: false, warnings, zones, problem },
+    answer: { error },
+  }
+}
+
+function sendOutcome(send: EndedSend, ends: WriteEnd[]): SendOutcome {
+  const { outcome, repair } = send
+  const repaired = repair ? [endWith(send, repair, outcome.kind === 'written')] : []
+  const hasDone = ends.some((end) => !end.outcome.isUnsent && end.outcome.status === 'confirmed')
+  const state = stateOf(outcome, hasDone)
   return {
     state,
     // A repair that was not seen to work is tried again: only the outdated zone itself triggers it.
     releaseRepairs: state === 'unsent' || state === 'unknown' || state === 'refused',
-    found,
+    found: 'zone' in outcome && outcome.kind !== 'refused' ? outcome.zone : undefined,
     unanswered: outcome.unanswered,
-    changes: [...repairOutcome(send, outcome), ...changes],
+    changes: [...repaired, ...ends].map((end) => end.outcome),
   }
-}
-
-// A repair that was not sent or not accepted is refused until another send of the batch carries it.
-function repairOutcome(send: EndedSend, outcome: WriteOutcome): ChangeOutcome[] {
-  const id = send.repairId
-  if (id === undefined) return []
-  const isDone = outcome.kind === 'written'
-  const [known] = changeOutcome({ id, warnings: [], isDone }, send, outcome)
-  if (known) return [known]
-  const problem = toStoredProblem('error' in outcome ? outcome.error : zoneKeepsChanging())
-  return [{ id, status: 'refused', verified: true, warnings: [], problem }]
 }
 
 function stateOf(outcome: WriteOutcome, hasDone: boolean): SendOutcome['state'] {
@@ -201,30 +241,3 @@ function stateOf(outcome: WriteOutcome, hasDone: boolean): SendOutcome['state'] 
   if (outcome.kind === 'refused' || outcome.kind === 'unknown') return outcome.kind
   return 'unsent'
 }
-
-function changeOutcome(
-  { id, warnings, isDone }: { id: number; warnings: Warning[]; isDone: boolean },
-  { base }: EndedSend,
-  outcome: WriteOutcome,
-): ChangeOutcome[] {
-  // The zones of the intent hold where the batch came out as intended; else those that really were.
-  const zones = outcome.kind === 'differs' ? { before: base, after: outcome.zone } : undefined
-  if (isDone) {
-    const verified = outcome.kind !== 'written' || outcome.verified
-    const added = verified ? [] : [notVerified]
-    return [{ id, status: 'confirmed', verified, warnings: [...warnings, ...added], zones }]
-  }
-  if (outcome.kind !== 'differs' && outcome.kind !== 'unknown') return []
-  const problem = toStoredProblem(outcome.error)
-  return [{ id, status: 'unconfirmed', verified: false, warnings, zones, problem }]
-}
-
-/** A change that the registrar refused: the zone stayed as it was. */
-export const refusedChange = (id: number, error: HttpError, zone: Zone): ChangeOutcome => ({
-  id,
-  status: 'refused',
-  verified: true,
-  warnings: [],
-  problem: toStoredProblem(error),
-  zones: { before: zone, after: zone },
-})

@@ -9,7 +9,7 @@ import {
   toRecord,
   type Zone,
 } from '../../dns/record.ts'
-import type { Intent, LateSend, Ledger, RecentSend, Snapshot } from '../../ledger/ledger.ts'
+import type { ChangeRequest, LateSend, Ledger, RecentSend, Snapshot } from '../../ledger/ledger.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 
 // The zone at the registrar as a batch reads, compares and replaces it.
@@ -213,22 +213,12 @@ export async function findLateWrite(ledger: Ledger, zone: Zone): Promise<LateSen
   return sends.find((send) => isSame(zone, send.zone) && !isSame(zone, send.confirmed))
 }
 
-/** The change by which the service itself puts the confirmed zone back. */
-export const repairIntent = (
-  zone: Zone,
-  { confirmed }: LateSend,
-  id: number | undefined,
-): Intent => ({
-  id,
-  request: {
-    domain: zone.domain,
-    by: 'domain-service',
-    requestId: 'late-write',
-    reason: 'late_write',
-    edit: { kind: 'restore', rows: confirmed.rows, emailType: confirmed.emailType },
-    force: false,
-  },
-  before: zone,
-  after: { ...zone, ...confirmed },
-  warnings: [],
+/** The request by which the service itself puts the confirmed zone back. */
+export const repairRequest = (domain: string, { confirmed }: LateSend): ChangeRequest => ({
+  domain,
+  by: 'domain-service',
+  requestId: 'late-write',
+  reason: 'late_write',
+  edit: { kind: 'restore', ...confirmed },
+  force: false,
 })

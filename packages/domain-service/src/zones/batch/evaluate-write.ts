@@ -213,17 +213,12 @@ function warningsOf(before: Zone, after: Zone): Warning[] {
 /** The result of a write whose batch ended with this zone. */
 export function resultOf(
   { before, after, warnings }: ChangeEffect,
-  end: { zone?: Zone | undefined; verified?: boolean; warnings?: Warning[] } = {},
+  zone = after,
+  verified = true,
 ): WriteResult {
   const records = recordsOf(toDelta({ before, after }), before.domain)
-  return {
-    before,
-    zone: end.zone ?? after,
-    ...records,
-    kept: after.rows.length - records.added.length,
-    warnings: [...warnings, ...(end.warnings ?? [])],
-    verified: end.verified ?? true,
-  }
+  const kept = after.rows.length - records.added.length
+  return { before, zone, ...records, kept, warnings, verified }
 }
 
 /**

@@ -50,8 +50,11 @@ async function outcomeOf(
     const isYoung = !send.nextBase && clock.now() - send.startedAt.getTime() < lateMs
     // The registrar may still carry it out, or show it later.
     if (isYoung && send.state !== 'open') return undefined
-    const changes = send.changes.map((change) =>
-      send.state === 'open' && change.isAsync ? requeued(change) : notConfirmed(change, send, zone),
+    const changes = send.changes.map(
+      (change): ChangeOutcome =>
+        send.state === 'open' && change.isAsync
+          ? { id: change.id, status: 'queued', verified: false }
+          : notConfirmed(change, send, zone),
     )
     const state = isYoung ? 'unknown' : 'closed'
     return { state, unanswered, releaseRepairs: send.state === 'open', changes }
@@ -78,15 +81,7 @@ async function isIn(zone: Zone, id: number, ledger: Ledger): Promise<boolean> {
 const confirmed = ({ id, warnings }: StoredChange): ChangeOutcome => ({
   id,
   status: 'confirmed',
-  verified: true,
   warnings: warnings.filter((warning) => warning !== notVerified),
-})
-
-const requeued = ({ id, warnings }: StoredChange): ChangeOutcome => ({
-  id,
-  status: 'queued',
-  verified: false,
-  warnings,
 })
 
 function notConfirmed(change: StoredChange, send: OpenSend, zone: Zone): ChangeOutcome {
@@ -94,7 +89,6 @@ function notConfirmed(change: StoredChange, send: OpenSend, zone: Zone): ChangeO
     id: change.id,
     status: 'unconfirmed',
     verified: false,
-    warnings: change.warnings,
     // What the client was answered, or what is known now.
     problem: change.problem ?? toStoredProblem(writeNotConfirmed(detailOf(send, zone))),
     // Nobody got an answer, so that a repeated request is carried out.

@@ -5,7 +5,7 @@ import type { Domain } from '../../dns/domain-name.ts'
 import { changeNotQueued, rightsEnded } from '../../errors.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 import { isDatabaseAway, type QueuedWrite } from '../zone-write.ts'
-import { BatchRecorder } from './batch-recorder.ts'
+import { BatchRecorder, failed } from './batch-recorder.ts'
 import { BatchCalls } from './current-zone.ts'
 import { type BatchDependencies, WriteBatch } from './write-batch.ts'
 
@@ -61,7 +61,7 @@ export async function runBatch(
     // A fault of ours must not end the process, nor leave anyone waiting.
     if (!(error instanceof HttpError || isDatabaseAway(error)))
       dependencies.log.error({ err: error, domain: domain.name }, 'batch failed')
-    for (const write of writes.splice(0)) await recorder.fail(write, error)
+    await recorder.end(writes.splice(0).map((write) => failed(write, error)))
     throw error
   }
 }
@@ -81,7 +81,7 @@ async function reserve(
     return new BatchCalls({ registrar, clock, domain, queue }, reservation)
   } catch (error) {
     if (awaited.length === 0) await delay(clock, maxBackgroundWaitMs / 4)
-    for (const write of awaited) await recorder.fail(write, error)
+    await recorder.end(awaited.map((write) => failed(write, error)))
     return undefined
   }
 }
@@ -138,7 +138,7 @@ async function recheck(
     if (!mayWrite || !isApproved) throw rightsEnded()
     return [{ ...write, request: { ...request, recordLimits: caller.records } }]
   } catch (error) {
-    await recorder.fail(write, error)
+    await recorder.end([failed(write, error)])
     return []
   }
 }

@@ -5,13 +5,21 @@ import { emailTypeUnknown, zoneKeepsChanging } from '../../errors.ts'
 import type { LateSend, Ledger, RecentSend } from '../../ledger/ledger.ts'
 import type { ResponseCache } from '../../registrar/response-cache.ts'
 import { isDatabaseAway, type QueuedWrite } from '../zone-write.ts'
-import type { BatchRecorder, EndedSend } from './batch-recorder.ts'
+import {
+  type BatchRecorder,
+  type EndedSend,
+  endWith,
+  failed,
+  refused,
+  superseded,
+  unsent,
+} from './batch-recorder.ts'
 import {
   type BatchCalls,
   findLateWrite,
   isSame,
   readCurrent,
-  repairIntent,
+  repairRequest,
 } from './current-zone.ts'
 import {
   type EvaluatedWrite,
@@ -38,11 +46,13 @@ export interface BatchDependencies {
   onLateWrite: () => void
 }
 
-/** A late write to undo, and the change that records it once it is recorded. */
+/** A late write to undo, by a change of the service itself; its id is 0 until the ledger has it. */
 interface LateRepair {
   send: LateSend
-  changeId: number | undefined
+  write: QueuedWrite
 }
+
+const ignore = () => undefined
 
 const maxAttempts = 3
 
@@ -56,6 +66,8 @@ export class WriteBatch {
   readonly #domain: string
   readonly #recorder: BatchRecorder
   #zone: Zone | undefined
+  /** Of the zone, as caches count them. */
+  #version = 0
   #recent: RecentSend[] = []
   #emailType: Promise<string | undefined> | undefined
   #late: LateRepair | undefined
@@ -84,6 +96,7 @@ export class WriteBatch {
    */
   async read(): Promise<void> {
     const { ledger, log } = this.#dependencies
+    this.#version = await ledger.zoneVersion(this.#domain)
     const zone = await this.#readBase()
     this.#zone = zone
     try {
@@ -101,7 +114,7 @@ export class WriteBatch {
     if (typeof first === 'object')
       await separate(first, {
         attempt: (group) => this.#tryAttempt(group),
-        refuse: (write, reason) => this.#recorder.refuse(write, reason),
+        refuse: (write, { error, zone }) => this.#recorder.end([refused(write, error, zone)]),
       })
     // The repair was refused together with a write: alone it may pass.
     if (this.#late) await this.#tryAttempt([])
@@ -110,10 +123,12 @@ export class WriteBatch {
 
   // One whose later writes all failed waits for the next batch.
   async #settleSuperseded(): Promise<void> {
+    const { undone } = this.#recorder
     for (const [write, later] of this.#superseded) {
-      const isPointless = later.some((each) => !this.#recorder.undone.has(each))
-      if (isPointless) await this.#recorder.supersede(write)
-      else await this.#recorder.fail(write, zoneKeepsChanging())
+      const isPointless = later.some((each) => !undone.has(each))
+      await this.#recorder.end([
+        isPointless ? superseded(write) : failed(write, zoneKeepsChanging()),
+      ])
     }
   }
 
@@ -123,8 +138,8 @@ export class WriteBatch {
       if (this.#unsent) throw this.#unsent
       return await this.#attempt(writes)
     } catch (error) {
-      for (const write of writes)
-        if (!this.#superseded.has(write)) await this.#recorder.fail(write, error)
+      const left = writes.filter((write) => !this.#superseded.has(write))
+      await this.#recorder.end(left.map((write) => failed(write, error)))
       return 'failed'
     }
   }
@@ -138,15 +153,17 @@ export class WriteBatch {
       writes = await takeSuperseded(writes, intended, this.#superseded)
       const { evaluated, zone: after } = await evaluateWrites(writes, intended)
       if (after === zone) {
-        this.#dependencies.cache.put(this.#domain, zone)
-        for (const each of evaluated) await this.#recorder.endUnsent(each)
+        this.#dependencies.cache.put(this.#domain, zone, this.#version)
+        await this.#recorder.end(evaluated.map((each) => unsent(each)))
         return 'done'
       }
-      const send = await this.#startSend(zone, after, evaluated)
-      const outcome = await this.#send(zone, after)
-      if (outcome.kind !== 'stale') return this.#endSend(send, outcome)
-      await this.#recorder.recordEnd(send, outcome, [])
-      this.#zone = outcome.zone
+      const repair = this.#late && { ...this.#late, before: zone, after: intended, warnings: [] }
+      const changing = [...(repair ? [repair] : []), ...evaluated.filter(isChange)]
+      const id = await this.#startSend(zone, after, changing)
+      const send = { id, base: zone, repair, evaluated, outcome: await this.#send(zone, after) }
+      if (send.outcome.kind !== 'stale') return this.#endSend(send)
+      await this.#recorder.endSend(send, [])
+      this.#zone = send.outcome.zone
     }
     throw zoneKeepsChanging()
   }
@@ -179,43 +196,33 @@ export class WriteBatch {
     const known = this.#late
     if (known && isSame(zone, known.send.zone)) return
     const send = await findLateWrite(this.#dependencies.ledger, zone)
-    this.#late = send && { send, changeId: known?.changeId }
+    const request = send && repairRequest(this.#domain, send)
+    const id = known?.write.id ?? 0
+    this.#late = request && {
+      send,
+      write: { id, request, isAsync: false, resolve: ignore, reject: ignore },
+    }
   }
 
   /** The intent, durable before anything is sent. @throws 503 or 507 where the ledger cannot be written. */
-  async #startSend(base: Zone, zone: Zone, evaluated: EvaluatedWrite[]): Promise<EndedSend> {
+  async #startSend(base: Zone, zone: Zone, changing: EvaluatedWrite[]): Promise<number> {
     if (zone.emailType === undefined) throw emailTypeUnknown()
-    const changing = evaluated.filter(isChange)
+    const { ledger, log, onLateWrite } = this.#dependencies
+    const domain = this.#domain
     const late = this.#late
-    const repairs = late ? [repairIntent(base, late.send, late.changeId)] : []
-    const { id, changeIds } = await this.#dependencies.ledger.startSend({
-      domain: this.#domain,
-      base,
-      zone,
-      intents: [
-        ...repairs,
-        ...changing.map(({ write, before, after, warnings }) => ({
-          id: write.id,
-          request: write.request,
-          before,
-          after,
-          warnings,
-        })),
-      ],
-      repairs: late ? [late.send.id] : [],
-    })
-    const [repairId] = changeIds.slice(0, repairs.length)
-    if (late) this.#reportLateWrite(late, repairId)
-    return { id, base, repairId, evaluated }
-  }
-
-  #reportLateWrite(late: LateRepair, changeId: number | undefined) {
-    if (late.changeId === undefined) {
-      this.#dependencies.onLateWrite()
-      const facts = { domain: this.#domain, send: late.send.id, change: changeId }
-      this.#dependencies.log.error(facts, 'late write overwrote newer changes, restoring')
+    const intents = changing.map(({ write: { id, request }, before, after, warnings }) => ({
+      ...{ id, request, before, after, warnings },
+    }))
+    const repairs = late ? [late.send.id] : []
+    const { id, changeIds } = await ledger.startSend({ domain, base, zone, intents, repairs })
+    const [change = 0] = changeIds
+    if (late?.write.id === 0) {
+      late.write.id = change
+      onLateWrite()
+      const facts = { domain, send: late.send.id, change }
+      log.error(facts, 'late write overwrote newer changes, restoring')
     }
-    late.changeId = changeId
+    return id
   }
 
   async #send(before: Zone, after: Zone): Promise<WriteOutcome> {
@@ -233,44 +240,42 @@ export class WriteBatch {
     })
   }
 
-  async #endSend(send: EndedSend, outcome: WriteOutcome): Promise<Attempt> {
+  async #endSend(send: EndedSend): Promise<Attempt> {
+    const { outcome, evaluated, repair } = send
     const isUnverified = outcome.kind === 'written' && !outcome.verified
     this.isOpen ||= outcome.unanswered > 0 || isUnverified || outcome.kind === 'unknown'
-    if (outcome.kind === 'written') {
-      this.#dependencies.cache.put(this.#domain, outcome.zone)
-      // A read-back serves the next part of a divided batch.
-      if (!isUnverified && this.#calls.isFresh) this.#zone = outcome.zone
-    }
+    // What was evaluated before the first change does not depend on the send.
+    const first = repair ? 0 : evaluated.findIndex(isChange)
+    const [independent, dependent] = [evaluated.slice(0, first), evaluated.slice(first)]
+    const isDivided =
+      outcome.kind === 'refused' && dependent.length > 0 && isAboutContent(outcome.error)
+    const done = new Set(await this.#findDone(send))
+    const ends = [
+      ...independent.map((each) => unsent(each)),
+      ...(isDivided ? [] : dependent.map((each) => endWith(send, each, done.has(each)))),
+    ]
     // A batch tries a repair once; a refusal is no attempt.
     if (outcome.kind !== 'refused') this.#late = undefined
     if (outcome.kind === 'unsent') this.#unsent = outcome.error
-    const dependent = await this.#settleIndependent(send)
-    if (outcome.kind === 'refused' && dependent.length > 0 && isAboutContent(outcome.error)) {
-      this.#zone = outcome.zone
-      await this.#recorder.recordEnd(send, outcome, [])
-      return {
-        writes: dependent.map(({ write }) => write),
-        named: findOwners(dependent, outcome.rows).map(({ write }) => write),
-        error: outcome.error,
-        zone: send.base,
-      }
+    const version = await this.#recorder.endSend(send, ends)
+    this.#version = version ?? 0
+    if (outcome.kind === 'written') {
+      this.#dependencies.cache.put(this.#domain, outcome.zone, version)
+      // A read-back serves the next part of a divided batch.
+      if (!isUnverified && this.#calls.isFresh) this.#zone = outcome.zone
     }
-    await this.#recorder.end(
-      { ...send, evaluated: dependent },
-      outcome,
-      await this.#done(send, outcome),
-    )
-    return outcome.kind === 'written' ? 'done' : 'failed'
+    await this.#recorder.answer(ends, version !== undefined)
+    if (!isDivided) return outcome.kind === 'written' ? 'done' : 'failed'
+    this.#zone = outcome.zone
+    return {
+      writes: dependent.map(({ write }) => write),
+      named: findOwners(dependent, outcome.rows).map(({ write }) => write),
+      error: outcome.error,
+      zone: send.base,
+    }
   }
 
-  // What was evaluated before the first change does not depend on the send.
-  async #settleIndependent({ evaluated, repairId }: EndedSend): Promise<EvaluatedWrite[]> {
-    const first = repairId === undefined ? evaluated.findIndex(isChange) : 0
-    for (const each of evaluated.slice(0, first)) await this.#recorder.endUnsent(each)
-    return evaluated.slice(first)
-  }
-
-  async #done({ evaluated }: EndedSend, outcome: WriteOutcome): Promise<EvaluatedWrite[]> {
+  async #findDone({ evaluated, outcome }: EndedSend): Promise<EvaluatedWrite[]> {
     if (outcome.kind !== 'differs') return findDone(evaluated, outcome)
     // A zone that a late write left proves nothing about this one.
     const isLate = await findLateWrite(this.#dependencies.ledger, outcome.zone)

@@ -2,7 +2,7 @@ import { DatabaseUnavailableError, type Postgres } from '@domains-and-files/pers
 import { expect, test } from 'vitest'
 import { Ledger } from '../../../src/ledger/ledger.ts'
 import { AwaitedChanges } from '../../../src/ledger/replicas/awaited-changes.ts'
-import { Leases, ZoneVersions } from '../../../src/ledger/replicas/leases.ts'
+import { Leases } from '../../../src/ledger/replicas/leases.ts'
 import { makeDatabase, setDatabaseTime } from '../../support/databases.ts'
 import { domain, enqueue, requestBy } from '../../support/ledger.ts'
 
@@ -14,8 +14,7 @@ async function openReplica(request = requestBy('admin')) {
   const leases = new Leases({ sql: postgres, holder: 'this replica', ttlMs: 3_600_000, onError })
   stack.defer(() => leases.close())
   await leases.tryAcquire(domain)
-  const versions = new ZoneVersions(postgres)
-  const ledger = new Ledger({ sql: postgres, replicas: { leases, versions } })
+  const ledger = new Ledger({ sql: postgres, leases })
   const id = await ledger.acceptAwaited(request)
   const renew = (connection: Pick<Postgres, 'get'>, onExpired = () => {}) => {
     const awaited = new AwaitedChanges(connection)

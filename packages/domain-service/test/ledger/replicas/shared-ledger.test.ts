@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Ledger } from '../../../src/ledger/ledger.ts'
-import { Leases, ZoneVersions } from '../../../src/ledger/replicas/leases.ts'
+import { Leases } from '../../../src/ledger/replicas/leases.ts'
 import { makeDatabase } from '../../support/databases.ts'
 import { confirm, domain, enqueue, requestBy, row, zoneOf } from '../../support/ledger.ts'
 
@@ -14,12 +14,7 @@ async function openReplicas() {
   const open = (holder: string) => {
     const leases = new Leases({ sql: postgres, holder, ttlMs: 60_000, onError: () => undefined })
     stack.defer(() => leases.close())
-    const versions = new ZoneVersions(postgres)
-    return {
-      leases,
-      versions,
-      ledger: new Ledger({ sql: postgres, replicas: { leases, versions } }),
-    }
+    return { leases, ledger: new Ledger({ sql: postgres, leases }) }
   }
   const [first, second] = [open('first'), open('second')]
   await first.leases.tryAcquire(domain)
@@ -73,10 +68,11 @@ test('a change that is being sent is not put back into the queue', async () => {
   const intent = { id, request, before: send.base, after: send.zone, warnings: [] }
   const started = await ledger.startSend({ ...send, intents: [intent] })
 
-  await ledger.requeue({ id, request })
+  const again = { id, status: 'queued' as const, isUnsent: true }
+  await ledger.endChanges(domain, [again])
   const during = await ledger.find(id)
   await ledger.endSend(started.id, { state: 'unsent', unanswered: 0, changes: [] })
-  await ledger.requeue({ id, request })
+  await ledger.endChanges(domain, [again])
 
   expect([during?.status, (await ledger.find(id))?.status]).toEqual(['sending', 'queued'])
 })
@@ -96,22 +92,18 @@ test('what a restored backup was about to send is queued again, or cancelled if 
   expect(statuses).toEqual(['queued', 'cancelled'])
 })
 
-test('a send outdates what other replicas have cached, and not what its own replica has put since', async () => {
+test('a send outdates what replicas have cached, before and after it', async () => {
   await using set = await openReplicas()
   const { first, second } = set
-  const before = await Promise.all(
-    [first, second].map(({ versions }) => versions.isCurrent(domain)),
-  )
-  first.versions.recordDrop(domain)
+  const before = await second.ledger.zoneVersion(domain)
 
   const { id } = await first.ledger.startSend(send)
-  const during = await second.versions.isCurrent(domain)
-  first.versions.recordPut(domain)
-  await first.ledger.endSend(id, { state: 'settled', unanswered: 0, changes: [] })
-  const after = await Promise.all([first, second].map(({ versions }) => versions.isCurrent(domain)))
+  const during = await second.ledger.zoneVersion(domain)
+  const outcome = { state: 'settled' as const, unanswered: 0, changes: [] }
+  const after = await first.ledger.endSend(id, outcome)
 
-  expect([before, during, after]).toEqual([[true, true], false, [true, false]])
-  expect(await second.versions.isCurrent(domain)).toBe(true)
+  expect([before, during, after]).toEqual([0, 1, 2])
+  expect(await second.ledger.zoneVersion(domain)).toBe(after)
 })
 
 test('a pruned history leaves the zones that a replica has just used', async () => {

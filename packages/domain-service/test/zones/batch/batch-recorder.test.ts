@@ -1,7 +1,7 @@
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { expect, test, vi } from 'vitest'
 import type { Ledger } from '../../../src/ledger/ledger.ts'
-import { BatchRecorder } from '../../../src/zones/batch/batch-recorder.ts'
+import { BatchRecorder, failed } from '../../../src/zones/batch/batch-recorder.ts'
 import { WriteBatch } from '../../../src/zones/batch/write-batch.ts'
 import type { QueuedWrite } from '../../../src/zones/zone-write.ts'
 import { usesPostgres } from '../../support/databases.ts'
@@ -68,7 +68,7 @@ test('a write that the registrar refuses is answered, though its outcome cannot 
 /** A ledger whose database is away; only these two methods are called. */
 const ledgerAway = () => {
   const fail = () => Promise.reject(new DatabaseUnavailableError('silent'))
-  return { endUnsent: vi.fn(fail), openSends: fail } as Partial<Ledger> as Ledger
+  return { endChanges: vi.fn(fail), openSends: fail } as Partial<Ledger> as Ledger
 }
 // The recorder reads these fields only.
 const awaited = (id: number, reject: () => void) =>
@@ -80,9 +80,9 @@ test('while the database is away one write of a batch tries to record its failur
   const recorder = new BatchRecorder({ ledger, log })
   const reject = vi.fn()
 
-  for (const id of [1, 2, 3]) await recorder.fail(awaited(id, reject), new Error('failed'))
+  for (const id of [1, 2, 3]) await recorder.end([failed(awaited(id, reject), new Error('failed'))])
 
-  expect(ledger.endUnsent).toHaveBeenCalledTimes(1)
+  expect(ledger.endChanges).toHaveBeenCalledTimes(1)
   expect(reject).toHaveBeenCalledTimes(3)
 })
 
@@ -91,14 +91,14 @@ test('a write that failed because the database is away does not wait for it agai
   const reject = vi.fn()
   const recorder = new BatchRecorder({ ledger, log })
 
-  await recorder.fail(awaited(1, reject), new DatabaseUnavailableError('silent'))
+  await recorder.end([failed(awaited(1, reject), new DatabaseUnavailableError('silent'))])
 
-  expect(ledger.endUnsent).not.toHaveBeenCalled()
+  expect(ledger.endChanges).not.toHaveBeenCalled()
   expect(reject).toHaveBeenCalledTimes(1)
 })
 
 test('a batch does not go on while the database that has its open sends is away', async () => {
-  const ledger = { ...ledgerAway(), recentSends: async () => [] }
+  const ledger = { ...ledgerAway(), recentSends: async () => [], zoneVersion: async () => 0 }
   const calls = { read: async () => zone([]) } // The only method that reading the zone calls.
   const options = { calls, domain: 'example.com' } as never
   const batch = new WriteBatch({ ledger, log } as never, options)
