@@ -40,7 +40,7 @@ export function registerMetrics(sources: MetricSources) {
   const queued =
     'Asynchronous changes that wait for their turn (queued), or for an admin after a restore (held)'
   registerGauges(metrics, {
-    zone_writes_waiting: ['Zone writes queued for a batch', () => zones.waiting],
+    zone_writes_waiting: ['Zone writes queued for a batch', () => zones.queue.waiting],
     changes_queued: [queued, async () => ({ ...(await ledger.countQueued()) }), 'state'],
     auth_hashes_waiting: ['Logins queued for password hashing', () => hashes.pendingCount],
   })

@@ -10,8 +10,7 @@ import { ChallengeStore } from './ledger/challenge-store.ts'
 import { GivenZones } from './ledger/given-zones.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { databaseName, migrations } from './ledger/schema.ts'
-import type { WriteQueueOptions } from './zones/domain-writes.ts'
-import { WriteQueue } from './zones/write-queue.ts'
+import { WriteQueue, type WriteQueueOptions } from './zones/write-queue.ts'
 
 /** Where the service keeps its state, alone or together with other replicas. */
 export interface Storage {

@@ -120,7 +120,7 @@ export class RetryingWriter {
   async #queue(domain: Domain, write: ZoneWrite): Promise<number> {
     const known = await this.#findQueued(domain, write)
     if (known !== undefined) return known
-    const { id } = await this.#options.zones.changes.add(domain, write)
+    const { id } = await this.#options.zones.queue.add(domain, write)
     if (this.#queued.size >= maxDomains) this.#queued.clear()
     const others = this.#queued.get(domain.name) ?? []
     this.#queued.set(domain.name, [{ id, write }, ...others.slice(0, maxOfDomain - 1)])

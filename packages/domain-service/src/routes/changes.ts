@@ -138,12 +138,12 @@ export function registerChangeRoutes(app: App, dependencies: Dependencies) {
     const change = await findVisible(ledger, request.params.id, caller)
     requireOwn(change, caller)
     if (change.status === 'proposed' && change.by !== caller.username) throw ownProposal()
-    return describeChange(await zones.changes.cancel(change.id), { caller })
+    return describeChange(await zones.queue.cancel(change.id), { caller })
   })
   const [held, admin] = [`${path}/held`, { access: 'admin' }] as const
   app.post(`${held}/release`, { config: admin, schema: releaseHeldSchema }, async (request) => {
     const count = await ledger.endHold({ cancel: false, domains: callerOf(request).domains })
-    zones.changes.wake()
+    zones.queue.startQueued()
     return { count }
   })
   app.delete(held, { config: admin, schema: cancelHeldSchema }, async (request) => ({

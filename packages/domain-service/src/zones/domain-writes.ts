@@ -11,7 +11,7 @@ import type { BatchDependencies } from './batch/write-batch.ts'
 import { WaitingClients } from './waiting-clients.ts'
 import type { BatchEnd, QueuedWrite, WriteResult } from './zone-write.ts'
 
-export interface WriteQueueOptions {
+export interface DomainWritesOptions {
   registrar: RegistrarClient
   batch: BatchDependencies
   onBatch: (domain: Domain, end: BatchEnd) => void
@@ -26,7 +26,7 @@ export interface WriteQueueOptions {
   }
 }
 
-type Options = WriteQueueOptions & { onIdle: () => void }
+type Options = DomainWritesOptions & { onIdle: () => void }
 
 /** How often the ledger is asked what other replicas have done. */
 const pollMs = 100

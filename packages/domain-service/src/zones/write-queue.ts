@@ -1,8 +1,19 @@
-import type { Domain } from '../dns/domain-name.ts'
-import { serviceStopping, tooManyWaiting } from '../errors.ts'
-import type { ChangeRequest } from '../ledger/ledger.ts'
-import { DomainWrites, type WriteQueueOptions } from './domain-writes.ts'
-import type { WriteResult } from './zone-write.ts'
+import { HttpError, type Timer } from '@domains-and-files/http'
+import { type Domain, readDomain } from '../dns/domain-name.ts'
+import { applyEdit } from '../dns/edits/apply-edit.ts'
+import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
+import type { Zone } from '../dns/record.ts'
+import { changeNotFound, changeNotQueued, serviceStopping, tooManyWaiting } from '../errors.ts'
+import type { ChangeRequest, StoredChange } from '../ledger/ledger.ts'
+import { DomainWrites, type DomainWritesOptions } from './domain-writes.ts'
+import { toChangeRequest, type WriteResult, type ZoneWrite } from './zone-write.ts'
+
+export interface WriteQueueOptions extends DomainWritesOptions {
+  /** The zone as a write would find it now. */
+  readCurrent: (domain: Domain) => Promise<Zone>
+  /** False while another process carries out the asynchronous changes. */
+  isActive: () => boolean
+}
 
 /** Maximum queued writes per domain; further requests get 503. */
 export const maxQueued = 1_000
@@ -10,12 +21,26 @@ export const maxQueued = 1_000
 const maxQueuedLength = 96 * 1024 * 1024
 const maxTotalLength = 128 * 1024 * 1024
 
-/** The writes of all domains: one batch at a time for each; different domains run side by side. */
+/** Maximum domains whose asynchronous changes are carried out at once. */
+const maxActive = 8
+/** Asynchronous changes that arrive within this time share a batch: registrar quota is scarcer than latency. */
+const debounceMs = 500
+/** How often changes are looked at that have failed and wait: the ledger knows until when. */
+const retryMs = 5_000
+
+/**
+ * The writes of all domains: one batch at a time for each; different domains run side by side. Asynchronous changes are
+ * carried out at the registrar's pace, however long that takes.
+ */
 export class WriteQueue {
   readonly #options: WriteQueueOptions
   readonly #domains = new Map<string, DomainWrites>()
   /** Characters of JSON of the writes that wait, over all domains. */
   #length = 0
+  /** Domains whose asynchronous changes are carried out. */
+  readonly #active = new Set<string>()
+  #debounce: Timer | undefined
+  #retry: Timer | undefined
   #isClosing = false
 
   constructor(options: WriteQueueOptions) {
@@ -40,9 +65,83 @@ export class WriteQueue {
     }
   }
 
-  /** Carries out the asynchronous changes of a domain; resolves when none is left that a batch can take now. */
-  carryOut(domain: Domain): Promise<void> {
-    return this.#writesOf(domain).carryOut()
+  /**
+   * Accepts an asynchronous change; resolves once it is stored.
+   * @throws {HttpError} validation_failed for a list or an RRset that is faulty and that no live record excuses.
+   */
+  async add(domain: Domain, write: ZoneWrite): Promise<StoredChange> {
+    const { clock, ledger } = this.#options.batch
+    const request = toChangeRequest(domain, write, 'async')
+    await this.#demandValid(domain, request)
+    const { change } = await ledger.accept(request)
+    this.#debounce ??= clock.setTimer(() => {
+      this.#debounce = undefined
+      this.startQueued()
+    }, debounceMs)
+    return change
+  }
+
+  // Only a faulty request costs a read. A repeated one is answered as it was; without a zone the outcome says what is wrong.
+  async #demandValid(domain: Domain, request: ChangeRequest) {
+    const { readCurrent, batch } = this.#options
+    const empty = { domain: domain.name, usesRegistrarDns: true, emailType: undefined, rows: [] }
+    if (!findFaults(empty, request.edit)) return
+    if ((await batch.ledger.proposals.find(request)) !== undefined) return
+    const live = await readCurrent(domain).catch(() => undefined)
+    const faults = live && findFaults(live, request.edit)
+    if (faults) throw faults
+  }
+
+  /** @throws 404 for an unknown change, 409 for one that is not queued any more. */
+  async cancel(id: number): Promise<StoredChange> {
+    const { ledger } = this.#options.batch
+    const cancelled = await ledger.cancel(id)
+    if (cancelled) return cancelled
+    const change = await ledger.find(id)
+    throw change ? changeNotQueued(id, change.status) : changeNotFound(id)
+  }
+
+  /** Begins to carry out the asynchronous changes that can be carried out now. */
+  startQueued() {
+    this.#startNext().catch((error: unknown) => {
+      this.#options.batch.log.error({ err: error }, 'queued changes not read')
+      this.#retryLater()
+    })
+  }
+
+  async #startNext(): Promise<void> {
+    const { isActive, batch } = this.#options
+    if (!isActive()) return
+    for (const name of await batch.ledger.queuedDomains()) {
+      if (this.#isClosing || this.#active.size >= maxActive) return
+      const domain = readDomain(name)
+      if (this.#active.has(name) || typeof domain === 'string') continue
+      this.#active.add(name)
+      void this.#carryOut(domain)
+    }
+    if ((await batch.ledger.countQueued()).queued > 0) this.#retryLater()
+  }
+
+  async #carryOut(domain: Domain): Promise<void> {
+    try {
+      await this.#writesOf(domain).carryOut()
+      this.#active.delete(domain.name)
+      if (!this.#isClosing) this.startQueued()
+    } catch (error) {
+      this.#active.delete(domain.name)
+      if (this.#isClosing) return
+      const facts = { err: error, domain: domain.name }
+      this.#options.batch.log.warn(facts, 'queued changes not carried out')
+      this.#retryLater()
+    }
+  }
+
+  #retryLater() {
+    if (this.#isClosing) return
+    this.#retry ??= this.#options.batch.clock.setTimer(() => {
+      this.#retry = undefined
+      this.startQueued()
+    }, retryMs)
   }
 
   /** Reads the zone, resolves its open sends and repairs a late write. Waits for calls however long. */
@@ -66,9 +165,11 @@ export class WriteQueue {
     return [...this.#domains.values()].reduce((sum, { waiting }) => sum + waiting, 0)
   }
 
-  /** Carries out the writes whose clients wait; resolves when no batch runs any more. */
+  /** Carries out the writes whose clients wait; resolves when no batch runs any more. Asynchronous changes stay queued. */
   async close(): Promise<void> {
     this.#isClosing = true
+    this.#debounce?.cancel()
+    this.#retry?.cancel()
     await Promise.all([...this.#domains.values()].map((domain) => domain.close()))
   }
 
@@ -81,4 +182,14 @@ export class WriteQueue {
     this.#domains.set(domain.name, writes)
     return writes
   }
+}
+
+function findFaults(zone: Zone, edit: ZoneEdit): HttpError | undefined {
+  if (!['replace', 'setRrset', 'removeRrset'].includes(edit.kind)) return undefined
+  try {
+    applyEdit(zone, edit)
+  } catch (error) {
+    if (error instanceof HttpError && error.code === 'validation_failed') return error
+  }
+  return undefined
 }

@@ -8,9 +8,7 @@ import { Approvals } from './approvals.ts'
 import { readCurrent } from './batch/current-zone.ts'
 import { evaluateWrite, resultOf } from './batch/evaluate-write.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
-import { ChangeQueue } from './change-queue.ts'
-import type { WriteQueueOptions } from './domain-writes.ts'
-import type { WriteQueue } from './write-queue.ts'
+import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
 import { OutsideChanges, type RecordPattern, ZoneChecks } from './zone-watch.ts'
 import { toChangeRequest, type WriteResult, type ZoneWrite } from './zone-write.ts'
 
@@ -30,10 +28,8 @@ interface Options extends Omit<BatchDependencies, 'cache' | 'onLateWrite'> {
 export class ZoneWriter {
   readonly #options: Options
   readonly #cache: ResponseCache<Zone>
-  readonly #queue: WriteQueue
+  readonly queue: WriteQueue
   readonly #checks: ZoneChecks
-  /** The asynchronous changes. */
-  readonly changes: ChangeQueue
   /** The changes that another person has to approve. */
   readonly approvals: Approvals
   readonly #outside: OutsideChanges
@@ -48,17 +44,19 @@ export class ZoneWriter {
     const versionOf = (domain: string) => ledger.zoneVersion(domain)
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versionOf })
     const onLateWrite = () => this.lateWrites++
-    this.#queue = options.openQueue({
-      registrar,
+    const readCurrent = (domain: Domain) => this.#readCurrent(domain)
+    this.queue = options.openQueue({
+      ...{ registrar, readCurrent, isActive },
       batch: { ...options, cache: this.#cache, onLateWrite },
       onBatch: (domain, end) => this.#checks.afterBatch(domain, end),
     })
-    const check = (domain: Domain) => this.#queue.check(domain)
+    const check = (domain: Domain) => this.queue.check(domain)
     this.#checks = new ZoneChecks({ ledger, clock, timeoutMs, log, check })
-    const carryOut = (domain: Domain) => this.#queue.carryOut(domain)
-    const readCurrent = (domain: Domain) => this.#readCurrent(domain)
-    this.changes = new ChangeQueue({ ledger, carryOut, readCurrent, clock, log, isActive })
-    this.approvals = new Approvals({ ledger, readCurrent, onQueued: () => this.changes.wake() })
+    this.approvals = new Approvals({
+      ledger,
+      readCurrent,
+      onQueued: () => this.queue.startQueued(),
+    })
   }
 
   /**
@@ -72,7 +70,7 @@ export class ZoneWriter {
       this.#options.log.error({ err: error }, 'interrupted changes not recovered')
     }
     await this.#checks.start()
-    this.changes.wake()
+    this.queue.startQueued()
   }
 
   /** A zone at most `cacheTtlMs` old, or read now where `fresh`. */
@@ -105,7 +103,7 @@ export class ZoneWriter {
   /** Changes a zone safely; resolves when the change is done, or evaluated as a dry run, which only reads. */
   write(domain: Domain, write: ZoneWrite): Promise<WriteResult> {
     const request = toChangeRequest(domain, write)
-    return write.dryRun ? this.#preview(domain, request) : this.#queue.write(domain, request)
+    return write.dryRun ? this.#preview(domain, request) : this.queue.write(domain, request)
   }
 
   async #preview(domain: Domain, request: ChangeRequest): Promise<WriteResult> {
@@ -129,12 +127,7 @@ export class ZoneWriter {
 
   /** Whether a write of this domain is queued or under way, so that a cached zone may be about to change. */
   async hasPending(domain: Domain): Promise<boolean> {
-    return this.#queue.isBusy(domain) || (await this.#options.ledger.hasPending(domain.name))
-  }
-
-  /** Writes that wait for a batch, over all domains. */
-  get waiting(): number {
-    return this.#queue.waiting
+    return this.queue.isBusy(domain) || (await this.#options.ledger.hasPending(domain.name))
   }
 
   /** Hits and misses of the zone cache. */
@@ -150,8 +143,7 @@ export class ZoneWriter {
   /** Resolves when no batch runs any more. Asynchronous changes stay in the ledger. */
   async settle(): Promise<void> {
     this.#checks.close()
-    this.changes.close()
-    await this.#queue.close()
+    await this.queue.close()
     await this.#outside.idle
   }
 }

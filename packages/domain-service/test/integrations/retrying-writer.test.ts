@@ -21,7 +21,7 @@ function setUp(outcome: () => Promise<unknown>) {
   const statuses = new Map<number, { status: string; problem?: object }>()
   const zones = {
     write: outcome,
-    changes: {
+    queue: {
       add: async (_domain: Domain, each: ZoneWrite) => {
         queued.push(each)
         statuses.set(queued.length, { status: 'queued' })

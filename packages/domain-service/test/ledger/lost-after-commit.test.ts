@@ -4,7 +4,7 @@ import { lossyDatabase } from '../../../../test/support/lossy-database.ts'
 import { readDomain } from '../../src/dns/domain-name.ts'
 import { Ledger } from '../../src/ledger/ledger.ts'
 import { Approvals } from '../../src/zones/approvals.ts'
-import { ChangeQueue } from '../../src/zones/change-queue.ts'
+import { WriteQueue } from '../../src/zones/write-queue.ts'
 import type { ZoneWrite } from '../../src/zones/zone-write.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { domain as name, openEmbedded, requestBy, row, zoneOf } from '../support/ledger.ts'
@@ -24,11 +24,7 @@ test('what is stored is answered as stored, though the database is lost right af
     readCurrent,
     onQueued: () => undefined,
   })
-  const changes = new ChangeQueue({
-    ...options,
-    readCurrent,
-    carryOut: async () => undefined,
-  })
+  const changes = new WriteQueue({ batch: options, readCurrent } as never)
 
   const proposed = await losing(() => approvals.propose(domain, write))
   const approved = await losing(() => approvals.approve(domain, proposed.change.id, 'other'))
@@ -36,7 +32,7 @@ test('what is stored is answered as stored, though the database is lost right af
   const rejected = await losing(() => approvals.reject(another.id, 'no'))
   const queued = await losing(() => changes.add(domain, write))
   const cancelled = await losing(() => changes.cancel(queued.id))
-  changes.close()
+  await changes.close()
 
   expect([proposed, approved, rejected].map(({ change }) => change.status)).toEqual([
     ...['proposed', 'queued', 'rejected'],

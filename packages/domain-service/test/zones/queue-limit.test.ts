@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Domain, readDomain } from '../../src/dns/domain-name.ts'
-import type { WriteQueueOptions } from '../../src/zones/domain-writes.ts'
-import { maxQueued, WriteQueue } from '../../src/zones/write-queue.ts'
+import { maxQueued, WriteQueue, type WriteQueueOptions } from '../../src/zones/write-queue.ts'
 import { requestBy } from '../support/ledger.ts'
 
 const domainOf = (name: string): Domain => {

@@ -193,7 +193,7 @@ export async function writeZone<Answer>(
     if (isAsync) {
       const known = isProposal
         ? await zones.approvals.propose(domain, write)
-        : { change: await zones.changes.add(domain, write), zones: undefined }
+        : { change: await zones.queue.add(domain, write), zones: undefined }
       const { change } = known
       setRetryAfter(reply, change)
       reply.code(202).header('location', `/api/changes/${change.id}`)
