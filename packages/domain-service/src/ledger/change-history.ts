@@ -6,7 +6,6 @@ import type {
   ChangeRequest,
   ChangeZones,
   LateSend,
-  OpenSend,
   QueuedChange,
   RecentSend,
   Snapshot,
@@ -19,6 +18,7 @@ import {
   isPending,
   isUnsent,
   listedColumns,
+  type StoredChange,
   toStoredChange,
 } from './stored-change.ts'
 import { decompress, getZones } from './zone-snapshots.ts'
@@ -28,6 +28,20 @@ const sendsTable = name('sends')
 
 /** Changes that `ready` gives at once. */
 export const maxReady = 1_000
+
+/** A send whose outcome is unknown or not verified. */
+export interface OpenSend {
+  id: number
+  domain: string
+  /** `open`: its outcome was never recorded, since the process ended or the disk failed. */
+  state: 'open' | 'unverified' | 'unknown'
+  startedAt: Date
+  base: Snapshot
+  zone: Snapshot
+  /** The zone as it was read before the next send that has settled, if there is one. */
+  nextBase?: Snapshot | undefined
+  changes: StoredChange[]
+}
 
 /** What the ledger knows: the history, the queue of changes, the sends without a final outcome. */
 export class ChangeHistory {

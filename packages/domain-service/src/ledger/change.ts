@@ -136,20 +136,6 @@ export interface SendOutcome {
   changes: ChangeOutcome[]
 }
 
-/** A send whose outcome is unknown or not verified. */
-export interface OpenSend {
-  id: number
-  domain: string
-  /** `open`: its outcome was never recorded, since the process ended or the disk failed. */
-  state: 'open' | 'unverified' | 'unknown'
-  startedAt: Date
-  base: Snapshot
-  zone: Snapshot
-  /** The zone as it was read before the next send that has settled, if there is one. */
-  nextBase?: Snapshot | undefined
-  changes: StoredChange[]
-}
-
 /** A send that the registrar may still carry out, and the zone that has to stand there since. */
 export interface LateSend {
   id: number
@@ -163,34 +149,6 @@ export interface RecentSend {
   zone: Snapshot
   /** The registrar reported success, or the zone was read afterwards. */
   isDone: boolean
-}
-
-export interface StoredChange {
-  id: number
-  domain: string
-  status: ChangeStatus
-  /** null: nobody who came through this service. */
-  by: string | null
-  token: string | undefined
-  /** Id of the user or of the token. */
-  callerId: string
-  requestId: string
-  reason: string | undefined
-  approvedBy: string | undefined
-  /** When the zone was last seen without a change that was made outside. */
-  seenSince: Date | undefined
-  createdAt: Date
-  sentAt: Date | undefined
-  endedAt: Date | undefined
-  isAsync: boolean
-  /** Queued in a backup that was restored: it waits for an admin. */
-  isHeld: boolean
-  verified: boolean
-  summary: ChangeSummary | undefined
-  emailTypeBefore: string | undefined
-  emailTypeAfter: string | undefined
-  warnings: Warning[]
-  problem: StoredProblem | undefined
 }
 
 /** The zones of a change. `added` and `removed` are the change's own rows. */

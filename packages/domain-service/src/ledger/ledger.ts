@@ -17,7 +17,6 @@ import type {
   ChangeRequest,
   SendIntent,
   SendOutcome,
-  StoredChange,
 } from './change.ts'
 import { ChangeHistory } from './change-history.ts'
 import { endChanges, insertChange } from './changes.ts'
@@ -27,11 +26,12 @@ import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
 import { type Leases, leaseNow, notify } from './replicas/leases.ts'
 import * as sends from './sends.ts'
-import { isPending, isUnsent, isVisible, readChange } from './stored-change.ts'
+import { isPending, isUnsent, isVisible, readChange, type StoredChange } from './stored-change.ts'
 
 export type * from './change.ts'
 export { changeStatuses, lateMs } from './change.ts'
-export { maxReady } from './change-history.ts'
+export { maxReady, type OpenSend } from './change-history.ts'
+export type { StoredChange } from './stored-change.ts'
 
 const changes = name('changes')
 const versions = name('zone_versions')

@@ -1,8 +1,8 @@
 import { name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
-import type { ChangeEffect, ChangeRequest, StoredChange } from './change.ts'
+import type { ChangeEffect, ChangeRequest } from './change.ts'
 import { findByKey, storeEffects } from './changes.ts'
 import { notify } from './replicas/leases.ts'
-import { readChange } from './stored-change.ts'
+import { readChange, type StoredChange } from './stored-change.ts'
 
 const changes = name('changes')
 

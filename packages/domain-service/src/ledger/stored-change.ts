@@ -16,7 +16,6 @@ import {
   type ChangeStatus,
   type ChangeSummary,
   outsideReason,
-  type StoredChange,
   type StoredProblem,
   type Warning,
 } from './change.ts'
@@ -56,22 +55,28 @@ export interface ChangeRow {
   summary: string | null
 }
 
+export type StoredChange = ReturnType<typeof toStoredChange>
+
 // The texts are JSON that this ledger wrote, so their shapes are known.
-export const toStoredChange = (row: ChangeRow): StoredChange => ({
+export const toStoredChange = (row: ChangeRow) => ({
   id: row.id,
   domain: row.domain,
   status: row.status,
+  /** null: nobody who came through this service. */
   by: row.by || null,
   token: row.token ?? undefined,
+  /** Id of the user or of the token. */
   callerId: row.caller,
   requestId: row.request_id,
   reason: row.reason ?? undefined,
   approvedBy: row.approved_by ?? undefined,
+  /** When the zone was last seen without a change that was made outside. */
   seenSince: dateOf(row.seen_since),
   createdAt: new Date(row.created_at),
   sentAt: dateOf(row.sent_at),
   endedAt: dateOf(row.ended_at),
   isAsync: row.is_async === 1,
+  /** Queued in a backup that was restored: it waits for an admin. */
   isHeld: row.is_held === 1,
   verified: row.verified === 1,
   summary: row.summary === null ? undefined : (JSON.parse(row.summary) as ChangeSummary),
