@@ -31,13 +31,6 @@ export interface BudgetChanges {
   waiting: ReadonlyMap<Priority, number>
 }
 
-export const noChanges = (): BudgetChanges => ({
-  calls: [],
-  holds: [],
-  used: [],
-  waiting: new Map(),
-})
-
 /** What a process knows: calls up to this id, those that a window may count. */
 export interface Since {
   id: number

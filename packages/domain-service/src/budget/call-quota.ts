@@ -1,7 +1,13 @@
 import { type Clock, databaseProblem, systemClock, type Timer } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { registrarUnavailable } from '../errors.ts'
-import { type BudgetState, type CallBudget, type Hold, holdMs, noChanges } from './call-budget.ts'
+import {
+  type BudgetChanges,
+  type BudgetState,
+  type CallBudget,
+  type Hold,
+  holdMs,
+} from './call-budget.ts'
 import {
   type CallLimit,
   CallWindows,
@@ -9,8 +15,7 @@ import {
   type Priority,
   type WindowState,
 } from './call-windows.ts'
-import { Reservation, type Slots } from './reservation.ts'
-import { type WaitingCall, WaitingCalls } from './waiting-calls.ts'
+import { Reservation, type Slots, type WaitingCall, WaitingCalls } from './waiting-calls.ts'
 
 interface ReserveOptions {
   priority?: Priority
@@ -39,6 +44,8 @@ const refreshMs = 1_000
 
 /** Places of callers who were sent away, at most; the oldest is given up for a further one. */
 const maxPlaces = 500
+
+const noChanges = (): BudgetChanges => ({ calls: [], holds: [], used: [], waiting: new Map() })
 
 /**
  * The calls that the registrar allows, in sliding windows, kept across restarts. Calls get slots by priority; callers take
