@@ -15,8 +15,9 @@ export function lossyDatabase<Database extends Sql>(database: Database) {
   const sql = new Proxy(database, {
     get(target, key) {
       const member = Reflect.get(target, key, target)
-      const isQuery = typeof key === 'string' && methods.includes(key)
-      return isQuery ? (...args: unknown[]) => call(member, key, args) : member
+      if (typeof key === 'string' && methods.includes(key))
+        return (...args: unknown[]) => call(member, key, args)
+      return typeof member === 'function' ? member.bind(target) : member
     },
   })
   return {
