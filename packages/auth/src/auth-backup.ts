@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   type DataPlaces,
@@ -41,7 +41,7 @@ export async function readAuthFolder<T>(
 ): Promise<T> {
   const files = await readPrivateFiles(places)
   const file = join(places.dataDir, authFileName)
-  if (!existsSync(file)) return work({ tables: [], files })
+  if (!statSync(file, { throwIfNoEntry: false })) return work({ tables: [], files })
   await using stack = new AsyncDisposableStack()
   const database = new SqliteSql({ file, isReadOnly: true })
   stack.defer(() => database.close())
