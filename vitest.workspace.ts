@@ -91,7 +91,7 @@ export default defineConfig({
           include: isWhole
             ? ['test/{routes,integrations,zones}/**/*.test.ts', 'test/metrics.test.ts']
             : [
-                'test/routes/records/*.test.ts',
+                'test/routes/{add-record,get-zone,patch-record,patch-zone,remove-record,replace-zone}.test.ts',
                 'test/routes/{history,changes,approvals,rrsets,record-limits,search-records,zone-file}.test.ts',
                 'test/zones/{idempotent-writes,outside-changes}.test.ts',
                 'test/zones/batch/{write-batch,verified-write}.test.ts',

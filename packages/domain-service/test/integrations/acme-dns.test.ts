@@ -23,6 +23,7 @@ async function registered(service: Service, body: object = {}): Promise<Registra
     user: 'editor',
   })
   expect(answer.status).toBe(201)
+  expect(answer.headers.get('cache-control')).toBe('no-store')
   return Registration.parse(answer.body)
 }
 
@@ -101,7 +102,7 @@ test('the two newest values stay, and records of others too', async () => {
   ).toEqual([txt(3), txt(4), 'of'])
 })
 
-test.each([{ txt: 'short' }, { txt: `${'x'.repeat(42)}=` }, {}])(
+test.each([{ txt: 'x'.repeat(42) }, { txt: 'x'.repeat(44) }, { txt: `${'x'.repeat(42)}=` }, {}])(
   'the update %j is bad_txt',
   async (body) => {
     await using service = await start()

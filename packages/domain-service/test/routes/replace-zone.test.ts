@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { recordTypes } from '../../src/dns/record-types.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { start, www } from '../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
@@ -286,4 +287,31 @@ test.each([
   expect(answer.status).toBe(400)
   expect(answer.body.errors?.map(({ path }) => path).sort()).toEqual([...paths].sort())
   expect(service.commands()).toEqual([])
+})
+
+test('an emptied zone is written although the registrar puts its parking records there, which are no change made outside', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  const fresh = { headers: { 'cache-control': 'no-cache' } }
+  service.sandbox.fault({
+    kind: 'other_tool',
+    command: 'namecheap.domains.dns.getHosts',
+    after: 1,
+    when: 'before',
+    add: [
+      { name: 'www', type: 'CNAME', address: 'parkingpage.namecheap.com.' },
+      { name: '@', type: 'URL', address: 'http://www.example.com/?from=@' },
+    ],
+  })
+
+  const emptied = await service.call('PUT', hosts, { body: { hosts: [] } })
+  for (let read = 0; read < 2; read++) {
+    await clock.advance(61_000)
+    await service.call('GET', hosts, fresh)
+  }
+
+  expect(emptied.status).toBe(200)
+  expect(service.live()).toHaveLength(2)
+  const { body } = await service.call('GET', '/api/domains/example.com/dns/history')
+  expect(body.history?.map(({ reason }) => reason)).toEqual([undefined])
 })
