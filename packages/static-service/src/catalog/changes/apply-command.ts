@@ -33,7 +33,7 @@ function put(target: Target, { files, conditions }: PutCommand): Done {
   const { table, quota } = target
   const before = files.map(({ path }) => table.find(path))
   const unmet = files.flatMap(({ path }, at) => (meets(conditions, before[at]) ? [] : path))
-  const { rows } = exchange(target, [], files)
+  const rows = exchange(target, [], files)
   if (unmet.length > 0) throw errors.preconditionFailed(...unmet)
   if (quota !== undefined && table.storedSize > quota) throw errors.quotaExceeded(quota)
   const wasNew = before.every((row) => row === undefined)
@@ -68,14 +68,15 @@ export function exchange(target: Target, ended: StoredFile[], files: StoringFile
     else if (!table.add(row)) throw errors.pathConflict(row.path)
     return row
   })
-  return { rows, bytesFreed: table.bytesFreed }
+  return rows
 }
 
 function removeAll(target: Target, paths: string[], conditions: Conditions): Done {
   const rows = findAll(target, paths)
   const unmet = rows.find((row) => !meets(conditions, row))
   if (unmet) throw errors.preconditionFailed(unmet.path)
-  const { bytesFreed } = exchange(target, rows)
+  exchange(target, rows)
+  const { bytesFreed } = target.table
   return { value: { files: paths.length, bytesFreed }, changed: paths }
 }
 
@@ -92,7 +93,7 @@ export function replaceFiles(target: Target, { before, files }: Replacement) {
   const ended = before.filter(({ path }) => !wanted.has(path))
   const differing = files.filter(({ path, digest }) => table.find(path)?.digest !== digest)
   const replaced = differing.filter(({ path }) => table.find(path) !== undefined).length
-  const { rows } = exchange(target, ended, differing)
+  const rows = exchange(target, ended, differing)
   if (quota !== undefined && table.storedSize > Math.max(quota, storedSize))
     throw errors.quotaExceeded(quota)
   const changed = [...ended, ...rows].map(({ path }) => path)

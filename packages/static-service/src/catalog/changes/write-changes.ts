@@ -23,6 +23,7 @@ import type { TrackedRows } from './tracked-rows.ts'
 /** Writes what commands have left in memory: every row that is made, replaced or ended is written here. */
 export async function writeChanges(group: Group, { table, dates }: Target): Promise<void> {
   const { transaction, references, quota, keeps } = group
+  const { storedSize, pastSize } = table
   await writeFiles(transaction, table.files)
   await runTogether(transaction, async (writer) => {
     await writeDirectories(writer, table.directories, (row) => ({
@@ -32,7 +33,7 @@ export async function writeChanges(group: Group, { table, dates }: Target): Prom
     await writeCategories(writer, table.categories)
     await recordChanges(writer, table.changes)
     await writer.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
-      last_changed_at = ${dates.latest}, stored_size = ${table.storedSize}, past_size = ${table.pastSize}`)
+      last_changed_at = ${dates.latest}, stored_size = ${storedSize}, past_size = ${pastSize}`)
   })
   for (const digest of table.freed) group.freed.push(digest)
   for (const { key, before, after } of table.blobs.changes()) {
@@ -46,8 +47,8 @@ export async function writeChanges(group: Group, { table, dates }: Target): Prom
   if (lost.length > 0) await loseFiles(transaction, lost)
   if (!table.isSlice) await appendFileEvents(transaction, table.changes)
   // Only the past makes them too many: files alone are refused before.
-  const excess = quota === undefined ? 0 : table.storedSize + table.pastSize - quota
-  if (excess > 0 && table.pastSize > 0) await dropOldest(group, excess)
+  const excess = quota === undefined ? 0 : storedSize + pastSize - quota
+  if (excess > 0 && pastSize > 0) await dropOldest(group, excess)
 }
 
 // Rows that ended and are not kept were there from the oldest of them on.
