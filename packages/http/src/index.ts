@@ -23,6 +23,7 @@ export {
   Next,
   nextOf,
   Pagination,
+  pageOf,
   pageQuery,
   paginate,
 } from './pagination.ts'

@@ -98,6 +98,13 @@ export function nextOf(request: FastifyRequest, reply: FastifyReply, position: u
   return next
 }
 
+/** The `pagination` and `next` of a list response that `afterQuery` goes through. */
+export const pageOf = (
+  request: FastifyRequest<{ Querystring: { page: number; page_size: number } }>,
+  reply: FastifyReply,
+  { total, next }: { total: number; next?: unknown },
+) => ({ pagination: paginate(request.query, total), next: nextOf(request, reply, next) })
+
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -136,9 +136,6 @@ export const uploadErrors = [
 
 const pagination = paginate({ page: 1, page_size: 50 }, 1)
 
-/** The example of a list: one page. */
-export const onePage = (members: object) => ({ examples: [{ ...members, pagination }] })
-
 /** The example of a list that `next` follows: one page. */
 export const lastPage = (members: object) => ({
   examples: [{ ...members, pagination, next: null }],

@@ -3,11 +3,9 @@ import {
   type App,
   afterQuery,
   answers,
-  Next,
-  nextOf,
-  Pagination,
+  longListSchema,
+  pageOf,
   pageQuery,
-  paginate,
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
@@ -109,13 +107,7 @@ const listChangesSchema = {
       .meta({ description: 'only changes at this time or later' }),
   }),
   errors: [errors.invalidPath('a segment is empty')],
-  ...answers(
-    200,
-    'One page of the list',
-    z
-      .object({ changes: z.array(Change), pagination: Pagination, next: Next })
-      .meta(lastPage({ changes: [change] })),
-  ),
+  ...answers(200, 'One page of the list', longListSchema('changes', Change)),
 }
 
 function listChanges(app: App, slash: string, catalog: Catalog) {
@@ -128,8 +120,7 @@ function listChanges(app: App, slash: string, catalog: Catalog) {
       const found = await catalog.reads.changes({ ...query, within, pageSize, before: after })
       return {
         changes: found.changes.map(describeChange),
-        pagination: paginate(request.query, found.total),
-        next: nextOf(request, reply, found.next),
+        ...pageOf(request, reply, found),
       }
     },
   )
@@ -148,7 +139,7 @@ const getChangeSchema = {
   ...answers(
     200,
     'The change and a page of its files',
-    Change.extend({ files: z.array(ChangedFile), pagination: Pagination, next: Next }).meta(
+    Change.extend(longListSchema('files', ChangedFile).shape).meta(
       lastPage({ ...change, files: [changedFile] }),
     ),
   ),
@@ -172,8 +163,7 @@ function getChange(app: App, catalog: Catalog) {
           after: describeState(after),
           ...forgottenIf(!before && !after),
         })),
-        pagination: paginate(request.query, found.total),
-        next: nextOf(request, reply, found.next),
+        ...pageOf(request, reply, found),
       }
     },
   )

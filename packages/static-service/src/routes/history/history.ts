@@ -4,11 +4,9 @@ import {
   type App,
   afterQuery,
   answers,
-  Next,
-  nextOf,
-  Pagination,
+  longListSchema,
+  pageOf,
   pageQuery,
-  paginate,
 } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -24,7 +22,7 @@ import { contentTag } from '../../rfc9110/content-negotiation.ts'
 import type { ContentCache } from '../../serving/content-cache.ts'
 import { ContentStream, joinPieces } from '../../serving/content-stream.ts'
 import { requireWrittenPath } from '../callers.ts'
-import { file, lastPage, pathState } from '../openapi-examples.ts'
+import { file, pathState } from '../openapi-examples.ts'
 import { ChangeId, Forgotten, forgottenIf } from './changes.ts'
 
 interface Dependencies {
@@ -69,13 +67,7 @@ const getHistorySchema = {
     ...afterQuery(z.int().positive()),
   }),
   errors: [errors.invalidPath('a segment is empty'), errors.neverStored(file.path)],
-  ...answers(
-    200,
-    'One page of the states',
-    z
-      .object({ history: z.array(State), pagination: Pagination, next: Next })
-      .meta(lastPage({ history: [pathState] })),
-  ),
+  ...answers(200, 'One page of the states', longListSchema('history', State)),
 }
 
 function getHistory(app: App, slash: string, { catalog }: Dependencies) {
@@ -85,12 +77,11 @@ function getHistory(app: App, slash: string, { catalog }: Dependencies) {
     async (request, reply) => {
       const path = pathOf(request)
       const { page, page_size: pageSize, after: before } = request.query
-      const { states, total, next } = await catalog.reads.states({ path, page, pageSize, before })
-      if (total === 0) throw errors.neverStored(path)
+      const found = await catalog.reads.states({ path, page, pageSize, before })
+      if (found.total === 0) throw errors.neverStored(path)
       return {
-        history: states.map(describePathState),
-        pagination: paginate(request.query, total),
-        next: nextOf(request, reply, next),
+        history: found.states.map(describePathState),
+        ...pageOf(request, reply, found),
       }
     },
   )

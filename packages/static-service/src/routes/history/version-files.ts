@@ -3,10 +3,9 @@ import {
   afterQuery,
   answers,
   Next,
-  nextOf,
   Pagination,
+  pageOf,
   pageQuery,
-  paginate,
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
@@ -64,10 +63,13 @@ function listFiles(app: App, slash: string, { catalog, describe }: Dependencies)
       const limit = pageSize + 1
       const rows = await catalog.reads.filesAt({ directory, change, after, skip, limit })
       const shown = rows.slice(0, pageSize)
+      const next = rows.length > pageSize ? shown.at(-1)?.path : undefined
       return {
         files: (await describe(shown)).map(({ record }) => record),
-        pagination: paginate(request.query, await catalog.reads.countAt({ directory, change })),
-        next: nextOf(request, reply, rows.length > pageSize ? shown.at(-1)?.path : undefined),
+        ...pageOf(request, reply, {
+          total: await catalog.reads.countAt({ directory, change }),
+          next,
+        }),
       }
     },
   )
@@ -111,13 +113,12 @@ function compare(app: App, slash: string, { catalog }: Dependencies) {
       const from = await momentOf(catalog, { name: request.params.version, directory })
       const to = name === 'current' ? latest : await momentOf(catalog, { name, directory })
       const query = { directory, from, to, page, pageSize, after }
-      const { files, total, next } = await catalog.reads.diff(query)
+      const { files, ...found } = await catalog.reads.diff(query)
       return {
         added: files.filter(({ before }) => !before).map(describeDiff),
         removed: files.filter((file) => !file.after).map(describeDiff),
         changed: files.filter((file) => file.before && file.after).map(describeDiff),
-        pagination: paginate(request.query, total),
-        next: nextOf(request, reply, next),
+        ...pageOf(request, reply, found),
       }
     },
   )

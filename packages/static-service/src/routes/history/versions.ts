@@ -3,7 +3,7 @@ import {
   type App,
   answers,
   isCurrent,
-  Pagination,
+  listSchema,
   pageQuery,
   paginate,
 } from '@domains-and-files/http'
@@ -14,7 +14,7 @@ import type { VersionRow } from '../../files/file-record.ts'
 import { etagOf } from '../../rfc9110/entity-tags.ts'
 import { prefixFaults, UsageQuery } from '../files/browse.ts'
 import { CategoryCount, describeCategory } from '../files/file-schema.ts'
-import { ifNoneMatchHeader, onePage, recordTag, stats, version } from '../openapi-examples.ts'
+import { ifNoneMatchHeader, recordTag, stats, version } from '../openapi-examples.ts'
 
 /** Routes of /api/versions, each with and without a trailing slash. */
 export function registerVersionRoutes(app: App, catalog: Catalog) {
@@ -203,13 +203,8 @@ const listVersionsSchema = {
   summary: 'List the versions, newest first',
   description: 'Changelogs are cut to 1 KiB.',
   tags,
-  responses: { 200: { description: 'One page of the list' } },
   querystring: z.strictObject(pageQuery(50, 200)),
-  response: {
-    200: z
-      .object({ versions: z.array(ListedVersion), pagination: Pagination })
-      .meta(onePage({ versions: [version] })),
-  },
+  ...answers(200, 'One page of the list', listSchema(undefined, 'versions', ListedVersion)),
 }
 
 const versionSchema = {
