@@ -5,6 +5,8 @@ import type { Row, Table } from './archive.ts'
 /** A table of both databases, with the same columns in each. */
 export interface SqlTable {
   name: string
+  /** What of a row a backup has; by default all columns. */
+  columns?: Statement
   /** The columns of a unique key, in order. */
   key: string[]
   /** The identity column, if there is one: numbers of rows that were deleted are not given again. */
@@ -53,21 +55,24 @@ export async function insertRows(
   }
 }
 
-async function* readRows(snapshot: SqlTransaction, { name: table, key }: SqlTable) {
-  const columns = columnList(key)
+async function* readRows(
+  snapshot: SqlTransaction,
+  { name: table, key, columns = sql`*` }: SqlTable,
+): AsyncGenerator<Row[]> {
+  const order = columnList(key)
   let after: Statement = sql``
   for (;;) {
     const rows: Row[] = await snapshot.all(
-      sql`select * from ${name(table)} ${after} order by ${columns} limit ${batchRows}`,
+      sql`select ${columns} from ${name(table)} ${after} order by ${order} limit ${batchRows}`,
     )
     const last = rows.at(-1)
     if (!last) return
     yield rows
-    after = sql`where (${columns}) > (${join(key.map((column) => last[column]))})`
+    after = sql`where (${order}) > (${join(key.map((column) => last[column]))})`
   }
 }
 
-const batchRows = 200
+const batchRows = 500
 
 async function* readIdentity(snapshot: SqlTransaction, table: string, column: string) {
   const sequence = `${table}_${column}_seq`

@@ -6,7 +6,6 @@ import {
   readTables,
   type SqlTable,
   type SqlTransaction,
-  type Statement,
   sql,
   type Table,
 } from '@domains-and-files/persistence'
@@ -18,8 +17,13 @@ import { addPast } from './history/past-rows.ts'
 import { insertInto, selected, toRow } from './records.ts'
 import { fileColumns, pastColumns, versionColumns } from './tables.ts'
 
-/** Tables that a backup holds as they are, in the order of a restore. */
-const historyTables: SqlTable[] = [
+const eachFile = selected({ ...fileColumns, changeId: 'bigint' })
+
+/** What a backup holds of the catalog, in the order of a restore. */
+const tables: SqlTable[] = [
+  { name: 'files', key: ['path'], columns: eachFile },
+  { name: 'versions', key: ['id'], columns: selected(versionColumns) },
+  { name: 'blobs', key: ['digest'], columns: sql`digest, size` },
   { name: 'past_files', key: ['path', 'change_id'] },
   { name: 'changes', key: ['id'] },
   { name: 'changed_files', key: ['change_id', 'path'] },
@@ -28,62 +32,11 @@ const historyTables: SqlTable[] = [
   ...eventTables,
 ]
 
-/** Those of the catalog's tables in which a restore expects no row. */
-export const restoredTables = [
-  'files',
-  'blobs',
-  'versions',
-  ...historyTables.map((table) => table.name).filter((each) => each !== 'catalog'),
-]
+/** Those of these tables in which a restore expects no row. */
+export const restoredTables = tables.map((table) => table.name).filter((each) => each !== 'catalog')
 
 /** All that the catalog holds, as a transaction of one state sees it. */
-export const readCatalog = (transaction: SqlTransaction): Table[] => [
-  { name: 'files', rows: () => readFiles(transaction) },
-  { name: 'versions', rows: () => readVersions(transaction) },
-  { name: 'blobs', rows: () => readContents(transaction) },
-  ...readTables(transaction, historyTables),
-]
-
-const readFiles = (transaction: SqlTransaction) =>
-  readBatches(transaction, {
-    key: 'path',
-    first: '',
-    after: (
-      path,
-    ) => sql`select ${selected({ ...fileColumns, changeId: 'bigint' })} from ${name('files')}
-      where path > ${path} order by path`,
-  })
-
-const readVersions = (transaction: SqlTransaction) =>
-  readBatches(transaction, {
-    key: 'id',
-    first: 0,
-    after: (id) =>
-      sql`select ${selected(versionColumns)} from ${name('versions')} where id > ${id} order by id`,
-  })
-
-const readContents = (transaction: SqlTransaction) =>
-  readBatches(transaction, {
-    key: 'digest',
-    first: '',
-    after: (digest) =>
-      sql`select digest, size from ${name('blobs')} where digest > ${digest} order by digest`,
-  })
-
-const batchRows = 1000
-
-async function* readBatches(
-  transaction: SqlTransaction,
-  { key, first, after }: { key: string; first: unknown; after: (last: unknown) => Statement },
-): AsyncGenerator<Row[]> {
-  for (let from = first; ; ) {
-    const rows = await transaction.all<Row>(sql`${after(from)} limit ${batchRows}`)
-    const last = rows.at(-1)
-    if (!last) return
-    yield rows
-    from = last[key]
-  }
-}
+export const readCatalog = (transaction: SqlTransaction): Table[] => readTables(transaction, tables)
 
 /** Adds rows that `readCatalog` has read, with what counts them; leaves those that exist. */
 export async function importRows(
