@@ -113,6 +113,9 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     expect(await store.due(await log.end())).toEqual([])
     await store.retry(id, last?.event ?? '')
     await receiver.count(12)
+    await expect
+      .poll(async () => (await store.deliveries(id)).find(({ event }) => event === last?.event))
+      .toMatchObject({ status: 'pending', tries: 1 })
   })
 
   it('are recorded once they are answered: what one process had begun another sends again', async () => {

@@ -127,6 +127,7 @@ test.each([[{}], [basic('wrong')], [basic('ds_wrong')]])(
 test.each([
   ['a domain that the token may not see', { domains: ['example.net'] }, 'nohost'],
   ['a family that it may not write', { records: [{ name: 'home', types: ['A'] }] }, '!yours'],
+  ['a token that may only read', { role: 'viewer' }, '!yours'],
 ])('%s: nothing is written', async (_name, limited, text) => {
   await using service = await start({ domains })
   const token = await createToken(service, { role: 'editor', ...limited })

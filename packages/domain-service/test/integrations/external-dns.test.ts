@@ -277,6 +277,17 @@ test('a registrar that fails is 5xx, while other domains are done', async () => 
   expect(service.live('example.net')).toEqual(['b A 192.0.2.9 1800 10'])
 })
 
+test('a plan with a part that can never succeed is 5xx as long as another part may', async () => {
+  await using service = await start({ domains })
+  const token = await createToken(service, { role: 'editor' })
+  service.sandbox.fault({ kind: 'error', number: 3050900, domain: 'example.com', times: 0 })
+  const create = [endpoint('b.example.net', 'A', ['b']), endpoint('b.example.com', 'AAAA', ['::1'])]
+
+  const answer = await call(service, 'POST', '/records', { token, body: { create } })
+
+  expect(answer.status).toBe(502)
+})
+
 test('a viewer reads, and may not write', async () => {
   await using service = await start({ domains })
   const token = await createToken(service)

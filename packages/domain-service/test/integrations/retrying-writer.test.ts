@@ -2,7 +2,13 @@ import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
 import type { Domain } from '../../src/dns/domain-name.ts'
 import type { EnsureEdit } from '../../src/dns/edits/zone-edit.ts'
-import { registrarBusy, writeNotConfirmed } from '../../src/errors.ts'
+import {
+  registrarBusy,
+  registrarTimeout,
+  registrarUnavailable,
+  registrarUnreachable,
+  writeNotConfirmed,
+} from '../../src/errors.ts'
 import { RetryingWriter } from '../../src/integrations/retrying-writer.ts'
 import type { ZoneWrite } from '../../src/zones/zone-write.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -105,6 +111,18 @@ test.each([
 
   expect(await written).toBe(code)
 })
+
+test.each([registrarUnavailable(5), registrarUnreachable('reset'), registrarTimeout(15_000)])(
+  'a write that was not sent is queued: %s',
+  async (error) => {
+    const { writer, clock, queued } = setUp(() => Promise.reject(error))
+
+    const written = codeOf(writer.write(domain, edit('v'), context))
+    await clock.advance(25_000)
+
+    expect([await written, queued.length]).toEqual(['registrar_busy', 1])
+  },
+)
 
 test('a write that may have been sent is not queued', async () => {
   const { writer, queued } = setUp(() => Promise.reject(writeNotConfirmed('differs')))
