@@ -53,12 +53,12 @@ export class Connection implements SqlTransaction {
 
   async all<Row extends object>(statement: Statement): Promise<Row[]> {
     const rendered = render(statement, target)
-    return this.prepare(rendered).all(...rendered.values) as Row[] // As the caller's columns say.
+    return readAll<Row>(this.prepare(rendered), rendered.values)
   }
 
   async get<Row extends object>(statement: Statement): Promise<Row | undefined> {
     const rendered = render(statement, target)
-    return this.prepare(rendered).get(...rendered.values) as Row | undefined // As above.
+    return readFirst<Row>(this.prepare(rendered), rendered.values)
   }
 
   async run(statement: Statement): Promise<number> {
@@ -79,6 +79,14 @@ export class Connection implements SqlTransaction {
     return prepared
   }
 }
+
+type Prepared = Database.Statement<unknown[]>
+
+export const readAll = <Row>(prepared: Prepared, values: unknown[]) =>
+  prepared.all(...values) as Row[] // As the caller's columns say.
+
+export const readFirst = <Row>(prepared: Prepared, values: unknown[]) =>
+  prepared.get(...values) as Row | undefined // As above.
 
 function openFile(file: string, options: Database.Options) {
   try {

@@ -12,6 +12,8 @@ import {
   defaultBusyTimeoutMs,
   emptyLog,
   isFailedFlush,
+  readAll,
+  readFirst,
   type SqliteOptions,
   target,
   WriteAheadLog,
@@ -27,12 +29,6 @@ const maxUnsynced = 500
 const logPages = 1000
 
 type Synchronous = 'FULL' | 'NORMAL'
-
-const readAll = <Row>(prepared: Prepared<unknown[]>, values: unknown[]) =>
-  prepared.all(...values) as Row[] // As the caller's columns say.
-
-const readFirst = <Row>(prepared: Prepared<unknown[]>, values: unknown[]) =>
-  prepared.get(...values) as Row | undefined // As above.
 
 /**
  * A database in a file. Transactions and single writes run one after another on one connection; reads outside of them see
