@@ -40,6 +40,7 @@ test.each([
   [`${longest}x`, 'invalid_path'],
   ['a\ud800b', 'invalid_path'],
   ['x'.repeat(256), 'invalid_path'],
+  [Array(32).fill('a').join('/'), Array(32).fill('a').join('/')],
   [Array(33).fill('a').join('/'), 'invalid_path'],
   ['tree/a', 'reserved_path'],
   ['upload', 'reserved_path'],

@@ -174,6 +174,7 @@ describe('PUT /api/trees/{prefix}', () => {
     ['./assets/', '', { type: 'directory' }],
     ['./assets/a.js', 'a()'],
     ['./assets/._a.js', 'resource fork'],
+    ['./assets/.DS_Store', 'finder'],
     ['./.DS_Store', 'finder'],
     ['__MACOSX/index.html', 'finder'],
     [`${'d'.repeat(120)}/${'n'.repeat(120)}.css`, 'a{}'],
@@ -318,10 +319,10 @@ describe('PUT /api/trees/{prefix}', () => {
       created_by: 'admin',
       change: body.change?.id,
     })
-    expect(await put('version/', await tar(['a', '2']), { query })).toMatchObject({
-      status: 409,
-      body: { code: 'version_exists' },
-    })
+    for (const suffix of ['', '&dry_run=true']) {
+      const again = await put('version/', await tar(['a', '2']), { query: query + suffix })
+      expect([again.status, again.body.code]).toEqual([409, 'version_exists'])
+    }
     expect((await service.call('GET', '/static/version/a')).bytes.toString()).toBe('1')
   })
 
@@ -352,7 +353,9 @@ describe('PUT /api/trees/{prefix}', () => {
       const two = await put('past/', await tar(['a', '2'], ['c', '1']))
       await put('past/', await tar(['e', '3']))
 
-      for (const at of [change?.id, 'past-1', change?.at]) {
+      const inParis = new Date(Date.parse(String(change?.at)) + 7_200_000)
+      const withOffset = inParis.toISOString().replace('Z', '%2B02:00')
+      for (const at of [change?.id, 'past-1', change?.at, withOffset]) {
         const past = await get(`past/?at=${at}`)
         expect(await untar(past.bytes)).toEqual({ a: '1', b: '1', 'c/d': '1' })
         expect(past.headers.etag).toBe(one.headers.etag)

@@ -374,6 +374,18 @@ test('a form that its length proves to be too large is refused before it is sent
   socket.destroy()
 })
 
+test('a form with an unknown part is refused before all of a large file has arrived', async () => {
+  await using service = await emptyService()
+  const parts = [{ name: 'paht', content: 'a' }, file('x'.repeat(2_000_000))]
+  const whole = writeForm(parts).toString()
+  const socket = await service.begin(whole.slice(0, 1_500_000), whole.length)
+
+  const [answer] = await once(socket, 'data')
+
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 400 .*\/paht/s)
+  socket.destroy()
+})
+
 test.each([
   ['a', 'if-none-match: *\r\n', 'precondition_failed'],
   ['a', 'if-match: "other"\r\n', 'precondition_failed'],

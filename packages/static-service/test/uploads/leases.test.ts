@@ -108,6 +108,22 @@ test('an upload expires after its last request, is known for a day, and is then 
   await expect(uploads.find(id, alice)).rejects.toMatchObject({ code: 'upload_not_found' })
 })
 
+test('uploads that ended or have expired do not count as unfinished', async () => {
+  const { clock, replicas, id } = await openReplicas()
+  const [uploads] = replicas
+  const create = () => uploads.create(upload)
+  const isRefused = { code: 'too_many_uploads' }
+  for (let count = 1; count < 100; count += 1) await create()
+  await expect(create()).rejects.toMatchObject(isRefused)
+
+  await uploads.write(id, alice, (writer) => writer.end({}))
+  await create()
+  await expect(create()).rejects.toMatchObject(isRefused)
+  clock.now += hourMs
+
+  expect(await create()).toMatchObject({ size: 0 })
+})
+
 test('an upload does not expire while its writer is heard of', async () => {
   const { clock, discarded, replicas, id } = await openReplicas()
   const [uploads] = replicas

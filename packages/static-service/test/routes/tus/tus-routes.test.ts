@@ -1,4 +1,5 @@
 import { createHash, hash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { emptyService } from '../../support/empty-service.ts'
 import type { Call, Service } from '../../support/start.ts'
@@ -135,6 +136,46 @@ test('the bytes may come with the creation, and the length with a later request'
   expect([changed.status, changed.body.code]).toEqual([400, 'malformed_request'])
 })
 
+test('bytes of a creation that are refused leave no upload', async () => {
+  await using service = await emptyService()
+  const { create } = tus(service)
+  const [user, body] = ['editor', 'abc']
+  const wrong = { 'upload-checksum': `sha1 ${digest('sha1', 'x')}` }
+  const createTen = () =>
+    Promise.all(Array.from({ length: 10 }, () => create('a', 3, { user, body, headers: wrong })))
+
+  const refused = []
+  for (let round = 0; round < 10; round += 1) refused.push(...(await createTen()))
+  const typed = await create('a', 3, { user, body, headers: { 'content-type': 'text/plain' } })
+  const accepted = await create('a', 3, { user, body })
+
+  expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([460]))
+  expect([typed.status, accepted.status]).toEqual([415, 201])
+})
+
+test('the length of an upload is no less than what was sent', async () => {
+  await using service = await emptyService()
+  const { create, patch } = tus(service)
+  const url = urlOf(await create('a'))
+  await patch(url, 0, 'abc')
+
+  const less = await patch(url, 3, '', { headers: { 'upload-length': '2' } })
+  const done = await patch(url, 3, '', { headers: { 'upload-length': '3' } })
+
+  expect([less.status, less.body.code, done.status]).toEqual([400, 'malformed_request', 204])
+})
+
+test('a PATCH that its length proves to be too long is refused before it is sent', async () => {
+  await using service = await emptyService()
+  const url = urlOf(await tus(service).create('a', 10))
+  const socket = await beginPatch(service, url, 11)
+
+  const [answer] = await once(socket, 'data')
+
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 413 .*upload_length_exceeded/s)
+  socket.destroy()
+})
+
 test('the last PATCH can be repeated, whole or empty, with the same response', async () => {
   await using service = await emptyService()
   const { create, patch } = tus(service)
@@ -255,6 +296,7 @@ test.each<[string, Call['headers'], number, string]>([
   ],
   ['too many bytes', { ...named, 'upload-length': '1001' }, 413, 'file_too_large'],
   ['more than the quota', { ...named, 'upload-length': '900' }, 507, 'quota_exceeded'],
+  ['more than is left of it', { ...named, 'upload-length': '500' }, 507, 'quota_exceeded'],
 ])('a creation with %s is refused', async (_what, headers, status, code) => {
   await using service = await emptyService({ MAX_UPLOAD_BYTES: '1000', QUOTA_BYTES: '500' })
   await service.put('there', 'x')
