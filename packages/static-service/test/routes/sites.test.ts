@@ -61,11 +61,13 @@ test.each([
 })
 
 test('a page for missing paths is never cached, and is not the answer to an invalid path', async () => {
-  const missing = await get(site, 'docs/missing')
+  const page = digestOf(files['docs/404.html'])
+  const missing = await get(site, `docs/missing?v=${page}&download`)
   const invalid = await get(site, 'docs/../x')
   const encoded = await get(site, 'docs%2Fguide')
 
   expect(missing.headers['cache-control']).toBe('no-store')
+  expect(missing.headers['content-disposition']).toBeUndefined()
   expect([invalid.status, invalid.body.code]).toEqual([400, 'invalid_path'])
   expect([encoded.status, encoded.body.code]).toEqual([404, 'file_not_found'])
 })
@@ -190,6 +192,25 @@ describe('a page that was loaded before a deploy', () => {
     expect((await get(service, 'app/a.1.js')).bytes.toString()).toBe('b()')
     await service.call('DELETE', '/api/files/app/a.1.js')
     expect((await get(service, 'app/a.1.js')).status).toBe(404)
+  })
+
+  test.each(['revert', 'restore'])('gets what a %s removed, without a date', async (how) => {
+    await using service = await startDeployed()
+    await service.put('next/c.3.js', 'c()')
+    const deploy = (json: object) => service.call('PUT', '/api/trees/app/', { json })
+    const { bytes } = await deploy({ from: 'next/' })
+    const { id } = JSON.parse(bytes.toString()).change
+
+    if (how === 'revert') await service.call('POST', `/api/changes/${id}/revert`)
+    else await deploy({ from: 'app/', at: id - 1 })
+    await service.put('app/later.txt', 'later')
+    const readDate = async () => (await get(service, 'app/later.txt')).headers['last-modified']
+    // Then a date of what is older would be reliable, too.
+    await expect.poll(readDate).toBeDefined()
+
+    const asset = await get(service, 'app/c.3.js')
+    expect([asset.status, asset.bytes.toString()]).toEqual([200, 'c()'])
+    expect(asset.headers['last-modified']).toBeUndefined()
   })
 
   test('gets none that was beside the sites', async () => {
