@@ -120,7 +120,8 @@ describe('GET /api/events', () => {
     expect(parse(await latest.block())).toEqual(first)
     expect(parse(await latest.block())).toEqual(second)
     latest.close()
-    const resumed = await openStream(service, '/api/events', {
+    // As a browser reconnects, with the URL that it began with.
+    const resumed = await openStream(service, '/api/events?after=latest', {
       'last-event-id': events[0]?.id ?? '',
     })
     expect(await resumed.block()).toMatch(/^:/)
