@@ -211,3 +211,20 @@ export async function beginImmediate(connection: Connection, deadline: number): 
     }
   }
 }
+
+/** Does work in the transaction that was begun, and ends it. `check` runs before the commit. */
+export async function inTransaction<T>(
+  connection: Connection,
+  work: (transaction: SqlTransaction) => Promise<T>,
+  check?: () => void,
+): Promise<T> {
+  try {
+    const value = await work(connection)
+    check?.()
+    connection.prepare({ text: 'commit' }).run()
+    return value
+  } catch (error) {
+    if (connection.database.inTransaction) connection.prepare({ text: 'rollback' }).run()
+    throw error
+  }
+}

@@ -11,6 +11,7 @@ import {
   Connection,
   defaultBusyTimeoutMs,
   emptyLog,
+  inTransaction,
   isFailedFlush,
   readAll,
   readFirst,
@@ -244,23 +245,6 @@ export class SqliteSql implements Sql {
     if (error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError)
       this.#known = { at: performance.now(), isAvailable: false }
     return error
-  }
-}
-
-/** `check` runs before the commit. */
-async function inTransaction<T>(
-  connection: Connection,
-  work: (transaction: SqlTransaction) => Promise<T>,
-  check?: () => void,
-): Promise<T> {
-  try {
-    const value = await work(connection)
-    check?.()
-    connection.prepare({ text: 'commit' }).run()
-    return value
-  } catch (error) {
-    if (connection.database.inTransaction) connection.prepare({ text: 'rollback' }).run()
-    throw error
   }
 }
 
