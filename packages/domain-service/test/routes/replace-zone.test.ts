@@ -315,3 +315,22 @@ test('an emptied zone is written although the registrar puts its parking records
   const { body } = await service.call('GET', '/api/domains/example.com/dns/history')
   expect(body.history?.map(({ reason }) => reason)).toEqual([undefined])
 })
+
+test('a full zone fits into a body, also where its client escapes every character', async () => {
+  await using service = await start()
+  const address = '\u{1f600}'.repeat(2500)
+  const list = Array.from({ length: 150 }, (_, n) => ({ name: `h${n}`, type: 'TXT', address }))
+  const body = JSON.stringify({ hosts: list }).replaceAll('\u{1f600}', '\\ud83d\\ude00')
+
+  const answer = await fetch(`${service.url}${hosts}?dry_run=true`, {
+    method: 'PUT',
+    headers: {
+      authorization: `Bearer ${await service.sessionOf('admin')}`,
+      'content-type': 'application/json',
+    },
+    body,
+  })
+
+  expect(answer.status).toBe(200)
+  expect(await answer.json()).toMatchObject({ changes: { kept: 0 } })
+})

@@ -126,8 +126,8 @@ const flag = (description: string) =>
     .default(false)
     .meta({ type: 'boolean', description })
 
-/** Maximum bytes of a body with many records: 150 of 2500 characters, each escaped in JSON. */
-export const zoneBodyLimit = 4 * 1024 * 1024
+/** Maximum bytes of a body with many records: 150 of 2500 characters, each escaped in JSON as two surrogates. */
+export const zoneBodyLimit = 5 * 1024 * 1024
 
 export const writeQuery = {
   dry_run: flag('answers what would change, and writes nothing'),
