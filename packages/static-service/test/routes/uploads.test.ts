@@ -374,6 +374,18 @@ test('a form that its length proves to be too large is refused before it is sent
   socket.destroy()
 })
 
+test('a form is refused while its file arrives when the quota has no room', async () => {
+  await using service = await emptyService({ QUOTA_BYTES: '4000000' })
+  await service.put('a', 'a'.repeat(2_000_000))
+  const whole = writeForm([path('b'), file('x'.repeat(4_000_000))]).toString()
+  const socket = await service.begin(whole.slice(0, 3_500_000), whole.length)
+
+  const [answer] = await once(socket, 'data')
+
+  expect(String(answer)).toContain('"code":"quota_exceeded"')
+  socket.destroy()
+})
+
 test('a form with an unknown part is refused before all of a large file has arrived', async () => {
   await using service = await emptyService()
   const parts = [{ name: 'paht', content: 'a' }, file('x'.repeat(2_000_000))]

@@ -68,6 +68,18 @@ describe.each(databases)('%s', (database) => {
     expect(await findMiscounts(catalog.database)).toEqual([])
   })
 
+  test('a directory of as many files as one transaction changes is deleted as a whole', async () => {
+    const catalog = await open(...numbered(20, 'd'))
+    let changes = 0
+    catalog.onChange(() => {
+      changes += 1
+    })
+
+    const removed = await catalog.removeBelow('d')
+
+    expect([removed.files, changes]).toEqual([20, 1])
+  })
+
   test('a large directory moves in slices, over other files too', async () => {
     const catalog = await open(...numbered(50, 'd'), 'to/d/007', 'to/other')
 

@@ -63,6 +63,7 @@ describe.each(databases)('%s', (database) => {
     await put('two')
     await put('three')
     await beside.run(sql`update ${name('past_files')} set ended_at = ${longAgo}`)
+    await beside.run(sql`update ${name('changes')} set at = ${longAgo}`)
     await record(catalog, '2')
     await expect.poll(sizes).toEqual([4, 4])
     expect([await at(1), await at(2), await at(3)]).toEqual(['one', '', 'three'])
@@ -76,6 +77,7 @@ describe.each(databases)('%s', (database) => {
     expect(
       freed.map((digest) => Buffer.from(digest, 'hex').toString().replaceAll('\0', '')),
     ).toEqual(['two', 'one'])
+    // Without HISTORY_DAYS its entries stay.
     expect((await catalog.reads.states({ path: 'a', page: 1, pageSize: 9 })).total).toBe(3)
   })
 
