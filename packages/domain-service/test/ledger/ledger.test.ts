@@ -1,6 +1,6 @@
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import { describe, expect, test } from 'vitest'
-import { confirm, domain, enqueue, requestBy, row, zoneOf } from '../support/ledger.ts'
+import { confirm, domain, enqueue, openLedger, requestBy, row, zoneOf } from '../support/ledger.ts'
 import { countZones, ledgers } from '../support/ledgers.ts'
 
 const page = { page: 1, page_size: 100 }
@@ -257,4 +257,22 @@ describe.each(ledgers)('%s', (_name, open) => {
     expect(cancelled).toBe(1)
     expect(await Promise.all(statuses)).toEqual(['cancelled', 'queued'])
   })
+})
+
+test('the only process goes on with what a failed batch of it had taken, and cancels what an earlier process left waiting', async () => {
+  const { ledger } = openLedger()
+  const awaited = await ledger.acceptAwaited(requestBy('admin'))
+  const queued = await enqueue(ledger, requestBy('admin'))
+  const take = async () => ledger.claim(domain, [awaited, queued])
+  const ready = async () => (await ledger.ready(domain)).map(({ id }) => id)
+
+  const taken = [await take(), await ready()]
+  await ledger.takeOver(domain)
+  const takenOver = await ready()
+  await take()
+  await ledger.recover()
+
+  expect([...taken, takenOver]).toEqual([[awaited, queued], [], [awaited, queued]])
+  expect(await ready()).toEqual([queued])
+  expect((await ledger.find(awaited))?.status).toBe('cancelled')
 })
