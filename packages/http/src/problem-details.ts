@@ -102,7 +102,12 @@ export const requestProblem = (error: FastifyError | HttpError, request: Fastify
   toProblem(translate(error, request) ?? error, request.log)
 
 /** What the client gets for an error. Logs what needs attention: a bug becomes a bare 500, logged with its stack. */
-export function toProblem(error: unknown, log: Pick<FastifyBaseLogger, 'error' | 'warn'>) {
+export function toProblem(
+  error: unknown,
+  log: Pick<FastifyBaseLogger, 'error' | 'warn'>,
+): HttpError {
+  // What was thrown first: then something could not be closed, such as on the same failing disk.
+  if (error instanceof SuppressedError) return toProblem(error.suppressed, log)
   const problem = error instanceof HttpError ? error : databaseProblem(error)
   if (!problem) {
     log.error({ err: error }, 'request failed')

@@ -23,6 +23,15 @@ it.each([
   ],
   [Object.assign(new Error('no such folder'), { code: 'ENOENT' }), 503, 'unavailable', '2'],
   [
+    new SuppressedError(
+      new Error('not closed'),
+      Object.assign(new Error('write failed'), { code: 'EIO' }),
+    ),
+    503,
+    'unavailable',
+    '2',
+  ],
+  [
     Object.assign(new Error('disk full'), { code: 'ENOSPC' }),
     507,
     'insufficient_storage',

@@ -142,14 +142,15 @@ export class StagedBlob implements AsyncDisposable {
     this.#isReferenced = true
   }
 
+  // What a failing disk keeps is removed by the next start: an error here would hide that of the request, or its success.
   async [Symbol.asyncDispose](): Promise<void> {
     this.#options.onEnd()
-    await this.#file.close()
+    await this.#file.close().catch(() => undefined)
     // Another content of the request may have failed while this one was stored.
     const release = await this.#storing?.catch(() => undefined)
     release?.(this.#isReferenced)
     if (this.#isPublished) this.#file.release()
-    else await this.#file.remove()
+    else await this.#file.remove().catch(() => undefined)
   }
 }
 

@@ -28,7 +28,7 @@ async function startFailing(env: Record<string, string> = {}) {
     program,
     token,
     /** Lets the disk's n-th call from now on fail so. */
-    failAt: (code: string, nth: number, about = '') => {
+    failAt: (code: string, nth: number | `${number}+`, about = '') => {
       rmSync(`${plan}.done`, { force: true })
       writeFileSync(plan, `${code} ${nth} ${about}`)
     },
@@ -119,6 +119,20 @@ test('wherever the disk fails, a change is answered as it happened, and the serv
   expect(readdirSync(join(failing.dataDir, 'tmp'))).toEqual([])
   const report = await check({ DATA_DIR: failing.dataDir })
   expect(report).toMatchObject({ files: 2, damages: [], orphans: [] })
+})
+
+test('wherever a disk begins to fail for good, changes are 503 until it works again', async () => {
+  const failing = await startFailing()
+  const statuses = new Set<number>()
+
+  for (let nth = 1, isOver = false; !isOver; nth += 1) {
+    failing.failAt('EIO', `${nth}+`)
+    statuses.add((await putTwo(failing, `${nth}`)).status)
+    isOver = failing.heal() === undefined
+    expect((await put(failing, 'one', `again ${nth}`)).status).toBeLessThan(202)
+  }
+
+  expect(statuses).toEqual(new Set([503, 201]))
 })
 
 test('after a failed flush of the rows of uploads nothing of them is acknowledged until a restart, and all of before is there', async () => {
