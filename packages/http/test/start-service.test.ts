@@ -29,10 +29,14 @@ async function run(body: string, env: Record<string, string> = {}, command = [pr
   return { stderr, status }
 }
 
-const createApp = `return createApp({
+const appWith = (routes: string) => `return createApp({
   about: { title: 'Things', version: '1', description: '' }, log, ...config,
   metrics: undefined, health: () => ({ checks: {} }),
-}, async () => {})`
+}, async (app) => { ${routes} })`
+const createApp = appWith('')
+// Waits of at most so many milliseconds take a hundredth of their time.
+const hurry = (maxMs: number) => `const wait = setTimeout
+  globalThis.setTimeout = (run, ms) => wait(run, ms > ${maxMs} ? ms : ms / 100)`
 
 test('a port in use is named in one sentence, with the setting to change', async () => {
   const server = createServer().listen(0, '127.0.0.1')
@@ -58,6 +62,43 @@ test.each(['SIGTERM', 'SIGINT'])(
     expect(status).toBe(0)
   },
 )
+
+test('a second signal, while a store does not close, exits at once', async () => {
+  const { status } = await run(`
+    const app = await (async () => { ${createApp} })()
+    const stop = () => process.kill(process.pid, 'SIGTERM')
+    app.addHook('onListen', async () => stop())
+    app.addHook('onClose', async () => { stop(); await new Promise(() => {}) })
+    return app`)
+
+  // One signal exits with 0, after 10 s.
+  expect(status).toBe(1)
+})
+
+test('a store that does not close is left after 10 s', async () => {
+  const { status } = await run(`${hurry(15_000)}
+    const app = await (async () => { ${createApp} })()
+    app.addHook('onListen', async () => process.kill(process.pid, 'SIGTERM'))
+    app.addHook('onClose', () => new Promise(() => setTimeout(() => process.exit(3), 15_000)))
+    return app`)
+
+  expect(status).toBe(0)
+})
+
+test('stores are closed although a request does not end', async () => {
+  const routes = `app.get('/endless', { config: {}, schema: { operationId: 'wait' } }, () =>
+    new Promise(() => process.kill(process.pid, 'SIGTERM')))`
+  const { status, stderr } = await run(`${hurry(9000)}
+    const app = await (async () => { ${appWith(routes)} })()
+    app.addHook('onListen', async () => {
+      const { get } = await import('node:http')
+      get({ port: app.server.address().port, path: '/endless' }).on('error', () => {})
+    })
+    app.addHook('onClose', async () => console.error('closed'))
+    return app`)
+
+  expect([status, stderr]).toEqual([0, 'closed\n'])
+})
 
 test('an address of another machine is named', async () => {
   const { status, stderr } = await run(createApp, { HOST: '192.0.2.1' })
