@@ -64,8 +64,8 @@ describe.each(limitFactories)('login limits in %s', async (_name, open) => {
     expect(await wait('adam', second)).toBe(seconds)
   })
 
-  test('running attempts count as failures until they end', async () => {
-    const { limit, wait } = await limits.make({ perPair: 1 })
+  test('running attempts count as failures until they end, or for good after a minute', async () => {
+    const { advance, limit, wait } = await limits.make({ perPair: 1, windowMs: 120_000 })
     const gate = Promise.withResolvers<boolean>()
     const attempt = { username: 'adam', isUser: true, address: '192.0.2.1' }
 
@@ -76,10 +76,12 @@ describe.each(limitFactories)('login limits in %s', async (_name, open) => {
     })
     await begun.promise
     const meanwhile = await wait('adam', '192.0.2.1')
+    await advance(60_000)
+    const afterMinute = await wait('adam', '192.0.2.1')
     gate.resolve(true)
     await running
 
-    expect([meanwhile, await wait('adam', '192.0.2.1')]).toEqual([1, 0])
+    expect([meanwhile, afterMinute, await wait('adam', '192.0.2.1')]).toEqual([1, 60, 0])
   })
 
   test('failures expire with the window', async () => {
