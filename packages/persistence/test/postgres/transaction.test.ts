@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { PostgresProxy } from '../../../../test/support/postgres/postgres-proxy.ts'
 import {
@@ -6,6 +7,7 @@ import {
   testDatabase,
 } from '../../../../test/support/postgres/test-database.ts'
 import { DatabaseUnavailableError, OutcomeUnknownError, type Postgres } from '../../src/index.ts'
+import { runTransaction } from '../../src/postgres/transaction.ts'
 import { addItem, type Outcome, openPostgres, outcomeOf, schema } from '../support/postgres.ts'
 
 describe('a connection that is cut', () => {
@@ -174,5 +176,18 @@ describe('a server that does not answer', () => {
 
     await abandoned.close()
     await other.close()
+  })
+
+  it('has its time limit on the server, also where a pooler refuses it for connections', async () => {
+    await using database = await testDatabase()
+    await using _tables = await openPostgres(database.url)
+    const pool = new pg.Pool({ connectionString: database.url })
+    await using _pool = { [Symbol.asyncDispose]: () => pool.end() }
+
+    const limit = await runTransaction({ pool, schema, limitMs: 12_345 }, (transaction) =>
+      transaction.query('show statement_timeout'),
+    )
+
+    expect(limit).toEqual([{ statement_timeout: '12345ms' }])
   })
 })
