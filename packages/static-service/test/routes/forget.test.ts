@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -153,4 +154,18 @@ test('a content that another file has, now or in the past, stays', async () => {
   const revert = await service.call('POST', `/api/changes/${deletion}/revert`)
   expect(revert.status).toBe(200)
   expect((await service.call('GET', '/static/b.txt')).bytes.toString()).toBe(secret)
+})
+
+test('a content that waits for a manifest goes with the forgotten file that has it', async () => {
+  await using service = await start({ env: { KEEP_HISTORY_DAYS: '30' } })
+  const digest = hash('sha256', secret)
+  await service.call('PUT', `/api/contents/${digest}`, { body: secret })
+  await service.put('a.txt', secret)
+
+  await forget(service, ['a.txt'])
+
+  const json = { files: { 'b.txt': { sha256: digest } } }
+  const manifest = await service.call('PUT', '/api/trees/b/', { json })
+  expect(manifest.body.code).toBe('contents_missing')
+  await expect.poll(() => service.storedContents()).toEqual([])
 })
