@@ -28,7 +28,11 @@ export function chooseGiven(
   const doubtful = rivals
     .filter((one) => isRead && one.isRead && one.removed.every(({ key }) => live.has(key)))
     .flatMap((one) => removed.map(({ key }) => key).filter((key) => !one.zone.keys.has(key)))
-  const left = new Set([...doubtful, ...(isRepeat ? goneOf(zones, list, live) : [])])
+  // A process that has read them, and goes back to the same list, does not want them again.
+  const gone = (isRepeat ? goneOf(zones, list, live) : []).filter(
+    (key) => !rivals.some((one) => one.isRead && one.zone.keys.has(key)),
+  )
+  const left = new Set([...doubtful, ...gone])
   const base = [...certainPart(zone, list, zones).values()].filter(({ key }) => !left.has(key))
   return {
     used: zone.used,

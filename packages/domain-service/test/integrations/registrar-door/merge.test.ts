@@ -81,6 +81,7 @@ test.each([
   ['a repeat that brings back only its own', ['zb', 'zab~z', 'z'], 'zab', 1, 'zb'],
   ['a repeat that brings back no record of others', ['zab~zb', 'za!zab', 'za'], 'zab', 0, 'zab'],
   ['a list sent three times, and taken back since', ['za~z', 'za~za', 'z!za', 'z'], 'za', 1, 'z'],
+  ['unless another process may go back to it', ['za~z', 'zab', 'z!za', 'z'], 'za', 0, 'za'],
   ['what others have added stays, without a read', ['z', 'za!z', 'zax'], 'z', 1, 'za'],
   ['nor does a further record remove it', ['z', 'za!z', 'zax'], 'zab', 1, 'za'],
   ['it goes where no list explains without it', ['z', 'za!z', 'zax'], 'za', 2, 'zax'],
