@@ -41,7 +41,7 @@ export function requireLogin(caller: Caller): Caller {
   return caller
 }
 
-/** What credentials are read from. */
+/** The parts of a request that authentication reads: credentials and the client address. */
 type Sender = Pick<FastifyRequest, 'headers' | 'ip'>
 
 /** The caller that a request's credentials identify. @throws {HttpError} 401 */
@@ -54,8 +54,8 @@ declare module 'fastify' {
   }
   interface FastifyInstance {
     /**
-     * For requests that this app does not route, and for long responses: the caller that their credentials identify, if it may use routes of
-     * `viewer`; undefined without valid credentials.
+     * The caller of a request outside this app's routes, or of a long response, if it has at least the role `viewer`. Undefined
+     * without valid credentials.
      */
     findReader(request: Sender): Promise<Caller | undefined>
   }

@@ -13,11 +13,11 @@ interface AccountsOptions {
   prefix: string
   /** Milliseconds since 1970. */
   now?: () => number
-  /** Receives failed writes of when something was last used: a full disk keeps nobody out. */
+  /** Receives failed writes of last-used times, which block no caller: logins work on a full disk. */
   report?: (error: unknown) => void
 }
 
-/** All that callers of a service can be: users, API tokens, and workloads by their trusts. */
+/** The stores that identify callers of a service: users, API tokens, and trusts for workloads. */
 export function openAccounts(options: AccountsOptions) {
   const { users, database, prefix, now = Date.now, report = () => undefined } = options
   const lastLogins = new LastLogins(database, now, report)
@@ -26,8 +26,8 @@ export function openAccounts(options: AccountsOptions) {
   const trusts = new Trusts(database)
   const apiTokens = new ApiTokens({ database, find, prefix, now, report })
   /**
-   * The caller of a stored `Caller.id`, with the rights that it has now. Undefined: its user was removed, or its API token
-   * revoked or expired.
+   * The caller of a stored `Caller.id`, with its present rights. Undefined if its user or trust was removed, or its API token
+   * was revoked or expired.
    */
   const findCaller = async (id: string): Promise<Caller | undefined> => {
     const [, kind, rest = ''] = /^(user|token|trust):(.*)$/s.exec(id) ?? []

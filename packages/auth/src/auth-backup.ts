@@ -53,7 +53,7 @@ export async function readAuthFolder<T>(
   })
 }
 
-/** Reads users, API tokens and sessions in PostgreSQL: the users as the file in which a data directory has them. */
+/** Reads users, API tokens and sessions from PostgreSQL. Users are returned in the format of the users file. */
 export async function readAuthSchema(
   snapshot: SqlTransaction,
   others: SqlTable[] = [],
@@ -67,7 +67,7 @@ export async function readAuthSchema(
   return { tables, files: { [usersFileName]: text } }
 }
 
-/** Restores rows that one of these has read, and returns true; false for rows of all other tables. */
+/** Restores rows of a table of this package, and returns true; false for any other table. */
 export async function writeAuthRows(
   database: Sql,
   { table, rows }: { table: string; rows: Row[] },
@@ -79,7 +79,7 @@ export async function writeAuthRows(
   return isOwn
 }
 
-/** Stores the users of such a file in PostgreSQL. */
+/** Stores the users of a users file in PostgreSQL. */
 export async function importUsers(
   transaction: SqlTransaction,
   { [usersFileName]: text = '{"users":[]}' }: PrivateFiles,

@@ -52,11 +52,11 @@ export interface Program<Opened> {
   name: string
   /** Lines such as `  users add <name> --role <role>` name the words and options of each command. */
   help: string
-  /** Of every command. */
+  /** Options that every command takes. */
   options?: (keyof Options)[]
-  /** What they do: they return what is printed. */
+  /** Implementations by name. Each returns the text to print. */
   commands: Record<string, (opened: Opened, call: Call) => Promise<string>>
-  /** Opens what its commands work with, and closes it after `run`. */
+  /** Opens the stores for a command, and closes them after `run`. */
   open: (call: Call, run: (opened: Opened) => Promise<string>) => Promise<string>
 }
 
@@ -102,7 +102,7 @@ async function runCommand<Opened>(program: Program<Opened>, args: string[], line
   return program.open(call, (opened) => command(opened, call))
 }
 
-/** The words and options of a command, by its line of the help and those that continue it. */
+/** The words and options of a command, parsed from its line of the help and the continuation lines. */
 function synopsisOf(command: string, help: string) {
   const text = new RegExp(`^  ${command}\\b.*(?:\n {8}.*)*`, 'm').exec(help)?.[0] ?? ''
   const options = [...text.matchAll(/--([a-z-]+)/g)].map(([, option = '']) => option)
@@ -140,13 +140,13 @@ export const limitsText = ({ domains, folders, writes }: Limits) => [
 
 const split = (list: string | undefined) => list?.split(',').map((entry) => entry.trim())
 
-/** What stands before and after the first such sign. */
+/** Splits at the first `sign`; without one, the second part is empty. */
 export function splitAt(word: string, sign: string): [string, string] {
   const [before = '', ...after] = word.split(sign)
   return [before, after.join(sign)]
 }
 
-/** A request that options describe, checked as the API does. @throws {UsageError} naming its first fault. */
+/** Builds a request from options, and validates it like the API. @throws {UsageError} naming the first fault. */
 export function readRequest<Request>(
   schema: z.ZodType<Request>,
   request: Record<string, unknown>,
@@ -183,7 +183,7 @@ export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
   return !env.DATA_DIR || existsSync(join(root, service)) ? join(root, service) : root
 }
 
-/** Opens what a service stores of this package: in DATABASE_URL, else in its data directory. */
+/** Opens users, API tokens and trusts of a service: in DATABASE_URL, else in its data directory. */
 export async function openStores(service: string, env: NodeJS.ProcessEnv) {
   const stored = await (usesDatabase(env) ? openDatabase(service, env) : openFiles(service, env))
   const close = () => stored.database.close()
@@ -216,7 +216,7 @@ async function openDatabase(service: string, env: NodeJS.ProcessEnv) {
     ...config,
     schema: service.replace('-', '_'),
     migrations: authMigrations,
-    onError: () => undefined, // A statement that fails is reported by itself.
+    onError: () => undefined, // A failed statement rejects by itself.
   })
   return { users: new SqlUsers(database), database }
 }

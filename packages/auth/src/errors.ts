@@ -86,7 +86,7 @@ export const passwordLoginOff = () =>
 /** The token of a workload is refused. The message says why, for the log. */
 export class TokenRefusedError extends Error {}
 
-/** Of single sign-on. */
+/** 403 of single sign-on: the provider knows the person, but the service does not admit it. */
 export const notAllowed = (detail: string) => new HttpError(403, 'not_allowed', detail)
 
 export const notBegun = () =>

@@ -4,11 +4,11 @@ import { z } from 'zod'
 export const isLoopback = ({ hostname }: URL) =>
   /^(?:127\.0\.0\.1|\[::1\]|localhost)$/.test(hostname)
 
-/** Whether nobody on the way can read or change what is sent to this URL. */
+/** Whether traffic to this URL is safe from others: https, or loopback. */
 export const isPrivateUrl = (url: URL) =>
   url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url))
 
-/** The issuer of an OpenID provider (OpenID Connect Discovery 1.0, 2): without a query and fragment. */
+/** The issuer of an OpenID provider: a URL without query and fragment (OpenID Connect Discovery 1.0, 2). */
 export const IssuerUrl = z
   .string()
   .max(500)

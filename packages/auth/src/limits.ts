@@ -2,14 +2,13 @@ import { BlockList, isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { z } from 'zod'
 
-// What users and tokens can be limited to: domains, folders, proposals, RRsets and networks. Pure: schemas, and what they
-// match.
+// Limits of users and tokens: domains, folders, proposals, RRsets and networks. Pure schemas and matching.
 
 export const Writes = z
   .enum(['propose'], 'must be propose')
   .meta({ description: 'propose: another person approves each write of a zone' })
 
-/** What an entry of each list allows: names, and narrower entries. */
+/** Whether an entry of each kind of list covers a name, or a narrower entry. */
 const covers = {
   // `*.uk` covers `*.co.uk`.
   domains: (pattern: string, name: string) =>
@@ -22,7 +21,7 @@ type Kind = keyof typeof covers
 /** The limits that are lists. */
 export const listLimits: Kind[] = ['domains', 'folders']
 
-/** What two lists both allow; an absent list allows all. */
+/** The intersection of two lists; an absent list allows all. */
 export function intersect(kind: Kind, one?: string[], other?: string[]): string[] | undefined {
   if (!one || !other) return one ?? other
   const within = (list: string[], wanted: string[]) =>
@@ -30,11 +29,11 @@ export function intersect(kind: Kind, one?: string[], other?: string[]): string[
   return [...new Set([...within(other, one), ...within(one, other)])]
 }
 
-/** The first entry that a list does not allow. */
+/** The first wanted entry that `list` does not cover. */
 export const findOutside = (kind: Kind, list: string[] | undefined, wanted: string[] = []) =>
   list && wanted.find((entry) => !list.some((each) => covers[kind](each, entry)))
 
-/** A list of what `read` returns; for a text that it does not understand, undefined, `message` is the fault. */
+/** Schema of a list whose entries `read` normalises; where `read` returns undefined, the fault is `message`. */
 const listOf = (kind: string, read: (text: string) => string | undefined, message: string) => {
   const entry = z.string('must be a string').transform((text, context) => {
     const found = read(text)
@@ -92,7 +91,7 @@ function canonicalFolder(text: string): string | undefined {
   return isFolder ? `${path}/` : undefined
 }
 
-// As paths of the static service: none of its segments is `.` or `..`, or has a control character.
+// Like paths of the static service: no segment is `.` or `..`, or contains a control character.
 const maxFolderBytes = 1024
 const folderSegment = /^(?!\.{1,2}$)[^\\\p{Cc}\u202a-\u202e\u2066-\u2069]+$/u
 
@@ -102,7 +101,7 @@ export interface Rrset {
   type: string
 }
 
-/** The types of records that the domain service can write; its own table has the same. */
+/** Record types that the domain service can write: the same as in its own table. */
 export const writableTypes = [
   ...['A', 'AAAA', 'ALIAS', 'CAA', 'CNAME', 'MX', 'MXE', 'NS', 'TXT', 'URL', 'URL301', 'FRAME'],
 ]

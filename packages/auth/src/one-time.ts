@@ -2,17 +2,16 @@ import { name, type Sql, sql } from '@domains-and-files/persistence'
 
 export const oneTimeTable = name('one_time')
 
-/** How long what has expired is kept: by the clock of another replica it may not have expired yet. */
+/** Retention after expiry: on another replica's clock the id may not have expired yet. */
 const clockMarginMs = 3_600_000
 
 /**
- * What counts once, on whichever replica and also after a restart: codes that are taken, tokens that are used, and sessions
- * that have ended.
+ * Ids that are valid once, across replicas and restarts: redeemable codes, exchanged workload tokens, and ended sessions.
  */
 export class OneTime {
   readonly #database: Sql
   readonly #now: () => number
-  /** When each id expires, where this process alone has the database: `has` is asked for each request. */
+  /** Cache of expiry times by id, only on SQLite, which one process owns: every request calls `has`. */
   readonly #known: Map<string, number> | undefined
 
   /** `now` is in milliseconds since 1970. */
@@ -30,7 +29,7 @@ export class OneTime {
     return new OneTime(database, now, new Map(rows.map((row) => [row.id, row.expires_at])))
   }
 
-  /** Stores a value under an id: the digest of what is secret. @returns false if there is one under it. */
+  /** Stores a value under an unused id (of a secret: its digest). @returns false if the id is taken. */
   async put(id: string, value: string, expiresAt: number): Promise<boolean> {
     const forgotten = this.#now() - clockMarginMs
     const added = await this.#database.transaction(async (transaction) => {
@@ -45,7 +44,7 @@ export class OneTime {
     return added === 1
   }
 
-  /** Whether there is a value under an id. */
+  /** Whether an id is stored. */
   async has(id: string): Promise<boolean> {
     if (this.#known) return this.#known.has(id)
     const found = await this.#database.get(
@@ -54,7 +53,7 @@ export class OneTime {
     return found !== undefined
   }
 
-  /** Removes the value under an id. @returns undefined if there is none, or no longer. */
+  /** Removes and returns the value of an id. @returns undefined if there is none, or it has expired. */
   async take(id: string): Promise<string | undefined> {
     this.#known?.delete(id)
     const row = await this.#database.transaction((transaction) =>

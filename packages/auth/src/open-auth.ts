@@ -63,7 +63,7 @@ export async function openAuth(
       production,
     })
   }
-  // Read once: while a failing disk does not show them, users stay as they were.
+  // Fill the cache: while a failing disk makes the file unreadable, the users read here stay in force.
   if (!database) await users.find('')
   const file = database ?? openAuthFile(dataDir, migrations)
   const memory = database ?? openLoginMemory(() => Math.round(performance.now()))
@@ -77,7 +77,7 @@ export async function openAuth(
     hashes: createHashQueue(),
     /** Counts failed logins. */
     loginDatabase: memory as Sql,
-    /** For /health: of the users file. */
+    /** State of the users file for /health; PostgreSQL has its own check. */
     checks: (): Record<string, Check> =>
       database ? {} : { users: { status: users.fault === undefined ? 'ok' : 'degraded' } },
     close: async () => {
@@ -89,15 +89,15 @@ export async function openAuth(
   }
 }
 
-/** What the plugin `auth` needs of a service, opened before the app is built. */
+/** Dependencies of the plugin `auth`, opened before the app is built. */
 export type Auth = Awaited<ReturnType<typeof openAuth>>
 
-/** What the routes of this package work with. */
+/** Dependencies of the routes of this package. */
 export interface AuthContext extends Auth {
   sessions: SessionTokens
   limit: LoginLimit
   oneTime: OneTime
-  /** Loads it. Undefined: not configured. */
+  /** Loads single sign-on. Undefined: not configured. */
   sso: (() => Promise<SingleSignOn>) | undefined
   authenticate: Authenticate
   /** Verifies a password against a PHC string. */

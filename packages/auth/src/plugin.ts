@@ -53,7 +53,7 @@ export const auth = fastifyPlugin(
       const { SingleSignOn } = await import('./oidc/single-sign-on.ts')
       return new SingleSignOn({ ...options, jwt: app.jwt, config, now, log: app.log, oneTime })
     }
-    // At the first login: its library takes 20 MB.
+    // Loaded at the first login: the library takes 20 MB.
     let opened: Promise<SingleSignOn> | undefined
     const sso = oidc && (() => (opened ??= openSingleSignOn(oidc)))
     const context: AuthContext = {

@@ -12,13 +12,13 @@ import {
   type Rrset,
 } from './limits.ts'
 
-// Every decision about who may do what. A caller has rights, however it authenticated; a route declares what it needs, and
-// its handler passes what the request names.
+// All authorisation decisions. A caller has rights, however it authenticated. A route declares the rights that it needs; its
+// handler passes the domain, path or RRset of the request.
 
 export const Role = z.enum(['viewer', 'editor', 'admin'])
 export type Role = z.infer<typeof Role>
 
-/** What users and tokens of both services can be limited to. An absent limit does not limit. */
+/** Limits of users and tokens in both services. An absent limit does not limit. */
 export interface Limits {
   /** The only domains that it sees: exact names and `*.` patterns. */
   domains?: string[] | undefined
@@ -28,7 +28,7 @@ export interface Limits {
   writes?: 'propose' | undefined
 }
 
-/** The limits that there are: of a user, a token or a request. */
+/** The limits of a user, a token or a request, without absent ones. */
 export const limitsOf = ({
   domains,
   folders,
@@ -58,8 +58,8 @@ export interface Rights extends ReturnType<typeof limitsOf> {
 /** An authenticated caller, with the rights that its user and its API token have now. */
 export interface Caller extends Rights {
   /**
-   * Identifies it in what is stored for it: `token:` of its API token, `trust:` of its trust, else `user:`. Another user of
-   * the same name has another one, unless users.json was written by hand, without ids.
+   * Identifies the caller in stored data: `token:` and its API token, `trust:` and its trust, else `user:`. A later user of the
+   * same name has another id, unless users.json was written by hand without ids.
    */
   id: string
   username: string
@@ -87,8 +87,8 @@ export const callerOfUser = (user: Account): Caller => ({
 })
 
 /**
- * The rights that an API token or a trust grants. `records` grant writing what they name, so with them the editor routes that
- * enforce them are open.
+ * The rights that an API token or a trust grants. `records` permit writes of the RRsets they name, so they imply the role
+ * editor.
  */
 export function rightsOfGrant({ role, records, ...limits }: Grant): Rights {
   const editor = role === 'admin' ? 'admin' : 'editor'
@@ -104,7 +104,7 @@ interface Grant extends Limits {
   records?: RecordLimit[] | undefined
 }
 
-/** The rights that are in both: those of a token are at most its owner's. */
+/** The intersection of both rights: a token never exceeds its owner. */
 export function intersectRights(owner: Account, token: Rights): Rights {
   return {
     role: hasRole(owner, token.role) ? token.role : owner.role,
@@ -126,7 +126,7 @@ export const hasRole = ({ role }: Pick<Rights, 'role'>, needed: Role) =>
 export const isAccess = (value: unknown): value is Access =>
   value === 'public' || Role.safeParse(value).success
 
-/** What a route declares. */
+/** The rights that a route declares. */
 interface RouteNeed {
   access: Exclude<Access, 'public'>
   /** Whether its handler checks `records`. Other routes reject callers with `records`, except for reading with `readsAll`. */
@@ -134,7 +134,7 @@ interface RouteNeed {
   isRead: boolean
 }
 
-/** What keeps a caller from a route: its role, its record limits, or nothing. */
+/** Why a caller may not use a route: its role or its record limits; undefined if it may. */
 export function obstacleOf(rights: Rights, need: RouteNeed): 'role' | 'records' | undefined {
   if (!hasRole(rights, need.access)) return 'role'
   const passes =
@@ -142,7 +142,7 @@ export function obstacleOf(rights: Rights, need: RouteNeed): 'role' | 'records' 
   return passes ? undefined : 'records'
 }
 
-/** Whether a caller manages API tokens of this owner: its own, or an admin without limits anybody's. */
+/** Whether a caller may manage API tokens of this owner: its own, and as admin without limits everybody's. */
 export const mayManageTokens = (caller: Caller, owner: string) =>
   caller.username === owner ||
   (hasRole(caller, 'admin') && !caller.domains && !caller.folders && !caller.writes)
@@ -158,7 +158,7 @@ export function findEscalation(caller: Rights, wanted: Grant): string | undefine
   return undefined
 }
 
-/** Why a caller may not give these rights to a user or trust; undefined if it may: it has them itself. */
+/** Why a caller may not give these rights to a user or trust; undefined if it has them all itself. */
 export function findExcess(caller: Rights, wanted: Grant): string | undefined {
   if (caller.writes && !wanted.writes)
     return 'Your writes are proposals, so those of the user must be, too'
@@ -168,7 +168,7 @@ export function findExcess(caller: Rights, wanted: Grant): string | undefined {
     : findEscalation(caller, wanted)
 }
 
-/** @throws {HttpError} 403 if there is a reason. */
+/** @throws {HttpError} 403 with this reason; nothing if undefined. */
 export function refuse(excess: string | undefined): void {
   if (excess !== undefined) throw new HttpError(403, 'forbidden', excess)
 }
@@ -205,7 +205,7 @@ export function requireRrsetRead(rights: Rights, { name, type }: Rrset) {
   if (!mayReadRrset(rights, name, type)) throw outsideRecords(rights, `${name} ${type}`)
 }
 
-/** As `requireRrsetWrites`, for a change whose caller is gone: by the limits of its token. @throws {HttpError} 403 */
+/** As `requireRrsetWrites`, for a stored change: checks the limits of the token that made it. @throws {HttpError} 403 */
 export const requireWithinRecords = (records: RecordLimit[], rrsets: Iterable<Rrset>) =>
   requireRrsetWrites({ role: 'editor', records, readsAll: true }, rrsets)
 
@@ -218,7 +218,7 @@ export function outsideRecords({ records, readsAll, writes }: Rights, what: stri
   return new HttpError(403, 'forbidden', `${may}, not ${what}`)
 }
 
-/** 403 for a caller whose writes have to be approved, where nobody can wait for that. */
+/** 403 for a caller whose writes need approval, on routes that cannot wait for one. */
 export const onlyProposes = () =>
   new HttpError(
     403,

@@ -60,7 +60,7 @@ export const authConfig = (settings: AuthSettings) => ({
 
 export type OidcConfig = NonNullable<ReturnType<typeof oidcConfig>>
 
-// `checkAuthSettings` has refused an issuer without what belongs to it.
+// `checkAuthSettings` has rejected an issuer without its required settings.
 function oidcConfig(settings: AuthSettings) {
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_ROLES: roles } = settings
   const { PUBLIC_BASE_URL: baseUrl } = settings
@@ -71,7 +71,7 @@ function oidcConfig(settings: AuthSettings) {
     scopes: settings.OIDC_SCOPES,
     usernameClaim: settings.OIDC_USERNAME_CLAIM,
     groupsClaim: settings.OIDC_GROUPS_CLAIM,
-    /** Of the provider, for a button. */
+    /** Display name of the provider, for a button. */
     name: settings.OIDC_NAME,
     /** Origins that a login may return to, beside loopback addresses. */
     returnOrigins: settings.CORS_ORIGIN,

@@ -2,7 +2,7 @@ import { dialect, int8, type Migrations, name, sql, strict } from '@domains-and-
 
 // Instants are milliseconds since 1970.
 
-/** Replicas of an earlier version read it with each request, until they are updated. */
+/** Rolling updates: replicas of an earlier version read this view with each request. */
 const viewOfEndedSessions = dialect({
   postgres: sql`; create view ${name('ended_sessions')} as
     select id, null::text as password, expires_at from ${name('one_time')} where value = ''`,
@@ -76,7 +76,7 @@ export const loginTables = {
   ],
 } satisfies Migrations
 
-/** What PostgreSQL holds of this package in the schema of each service: spread it into the migrations of the service. */
+/** Tables of this package in PostgreSQL: spread them into the migrations of each service. */
 export const authMigrations = {
   users: [
     sql`create table ${name('users')} (

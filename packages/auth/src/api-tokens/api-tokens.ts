@@ -21,13 +21,13 @@ export const tokenLimits = {
   ...wantedLimits,
   records: z.array(RecordLimit).min(1).max(100).optional(),
   networks: z.array(Network).min(1).max(100).optional(),
-  /** Whether a setHosts of the registrar's protocol may replace a zone that the token was not given. */
+  /** Whether setHosts of the registrar's protocol may replace a zone that this token has not read before. */
   replace: z.boolean().optional(),
 }
 
 const tenYears = 10 * 366 * 86_400
 
-/** What a new token may do, and for how long. */
+/** Request for a new token: its rights, and its lifetime in seconds. */
 export const NewToken = z.strictObject({
   name: z
     .string()
@@ -87,7 +87,7 @@ const maxTouched = 10_000
 const defaultLifetimeS = 90 * 86_400
 const keptExpiredMs = 30 * 86_400_000
 
-/** The API tokens of a service, in its database. Each look-up reads it: a revocation counts everywhere at once. */
+/** The API tokens of a service. Each look-up reads the database, so a revocation takes effect on all replicas at once. */
 export class ApiTokens {
   readonly prefix: string
   readonly #options: ApiTokensOptions
@@ -101,8 +101,8 @@ export class ApiTokens {
   }
 
   /**
-   * The caller that a token identifies, with at most the rights that its owner has now. From outside its networks a
-   * token is invalid, as if unknown.
+   * The caller that a token identifies, with at most the present rights of its owner. For an `address` outside its networks a
+   * token is `invalid`, like an unknown one.
    */
   async verify(text: string, address: string): Promise<Caller | 'invalid' | 'expired'> {
     if (prefixOf(text) !== this.prefix) return 'invalid'
@@ -128,9 +128,9 @@ export class ApiTokens {
   }
 
   /**
-   * Stores a new token. It replaces an expired one of the same name.
+   * Stores a new token. It replaces one of the same name that expired, or that belonged to a removed user of the same name.
    * @returns the stored record, and the token itself, which is not stored.
-   * @throws {HttpError} 403 if it could more than its owner; 409 if the owner has one of that name, or too many.
+   * @throws {HttpError} 403 if its rights exceed the owner's; 409 if the name is taken, or the owner has too many tokens.
    */
   async create(owner: Caller, request: NewToken): Promise<{ text: string; token: ApiToken }> {
     const { expires_in: lifetime = defaultLifetimeS, ...limits } = request
@@ -172,7 +172,7 @@ export class ApiTokens {
     })
   }
 
-  /** Waits until the uses that are known are recorded. */
+  /** Waits for pending writes of `last_used_at`. */
   async close(): Promise<void> {
     await Promise.all(this.#touching)
   }

@@ -53,13 +53,13 @@ function audienceOf(token: string): string | undefined {
   }
 }
 
-/** A new token: `ds_` or the like, 32 random base62 digits (190 bits), and a checksum. */
+/** A new token: the prefix, 32 random base62 digits (190 bits), and a checksum. */
 export function createToken(prefix: string): string {
   const random = Array.from({ length: 32 }, () => digits[randomInt(digits.length)]).join('')
   return `${prefix}${random}${checksumOf(prefix + random)}`
 }
 
-/** Whether a text is meant to be an API token, right or not. */
+/** Whether a text has the prefix of an API token; the rest is not checked. */
 export const looksLikeApiToken = (text: string) => /^[ds]s_/.test(text)
 
 /** The prefix of a text in token format with a right checksum; otherwise undefined. */

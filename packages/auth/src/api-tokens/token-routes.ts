@@ -100,7 +100,7 @@ const deleteTokenSchema = {
 
 export function registerTokenRoutes(app: App, { apiTokens }: AuthContext) {
   const config = { access: 'viewer', needsLogin: true } as const
-  // 100 domains, networks and names of records.
+  // Bytes: holds 100 domains, networks and names of records.
   const created = { config, bodyLimit: 131_072, schema: createTokenSchema }
   app.post('/api/tokens', created, async (request, reply) => {
     const { text, token } = await apiTokens.create(callerOf(request), request.body)

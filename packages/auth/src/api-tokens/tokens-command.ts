@@ -71,7 +71,7 @@ async function removeToken({ apiTokens }: Stores, { words: [, id = ''] }: Call) 
   return `Revoked ${id}\n`
 }
 
-/** What tools need that know only the registrar's XML API. */
+/** Settings for tools that speak only the registrar's XML API. */
 function registrarSettings(token: string, url = 'https://dns.example'): string {
   const address = `${url.replace(/\/$/, '')}/integrations/registrar/xml.response`
   const provider = { TYPE: 'NAMECHEAP', apiuser: 'any', apikey: token, BaseURL: address }

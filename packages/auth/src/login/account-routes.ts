@@ -106,7 +106,7 @@ async function changePassword(
   const { username, session } = requireLogin(await context.authenticate(request))
   await requireStrongPassword(password, username)
   const verified = await verifyLogin(context, { username, password: current, address: request.ip })
-  // Somebody may change it meanwhile: then what was verified is outdated.
+  // Compare-and-set: a concurrent change of the password makes the verified one outdated.
   const isRight = (user: User) => user.password === verified.password
   await storePassword(context, { username, password, session }, isRight)
   request.log.info({ username }, 'password changed')
@@ -125,11 +125,11 @@ async function acceptInvite(
   const isRight = (user: User | undefined) => isInviteOf(user, invite, now())
   const attempt = { username, isUser: invited !== undefined, address }
   if (!(await limit.run(attempt, async () => isRight(invited)))) throw credentialsInvalid()
-  // Of two requests with one code the second is too late.
+  // `isRight` is evaluated again under the lock: of two concurrent requests with one code, the second gets 401.
   await storePassword(context, wanted, isRight)
 }
 
-/** Stores the password of a user, if `isRight` is still true of it. @throws {HttpError} 401 */
+/** Stores the password, if `isRight` holds for the user under the lock. @throws {HttpError} 401 otherwise. */
 async function storePassword(
   { users, hashes }: AuthContext,
   wanted: { username: string; password: string; session?: string | undefined },

@@ -51,7 +51,7 @@ interface Scope {
 
 const table = name('login_attempts')
 
-/** An attempt that its replica has not ended within this time counts as failed: the replica is gone. */
+/** An attempt still running after this time counts as failed: its replica has died. */
 const longestAttemptMs = 60_000
 
 /**
@@ -93,7 +93,7 @@ export class LoginLimit {
     return isRight
   }
 
-  // Counted as failed from the beginning, so that an attempt counts whose replica is killed.
+  // Stored before verification, so that the attempt of a killed replica still counts as failed.
   #begin(id: string, scopes: Scope[]): Promise<unknown> {
     return this.#exclusively(async (transaction) => {
       await this.#check(transaction, scopes)
@@ -130,7 +130,7 @@ export class LoginLimit {
     })
   }
 
-  // The attempt that is `max` back in the window is in the way until it leaves the window; a running one will soon end.
+  // Sliding window: the `max`-th latest attempt blocks until it leaves the window. If it is still running: retry in 1 s.
   async #check(reader: SqlTransaction, scopes: Scope[]): Promise<void> {
     const blocking = scopes.map(
       ({ key, max }) => sql`select * from (
@@ -148,7 +148,7 @@ export class LoginLimit {
     if (secondsToWait > 0) throw tooManyLogins(secondsToWait)
   }
 
-  // Checking and counting must be one step for all replicas. Logins are few: each costs a password hash.
+  // Checking and counting must be atomic across replicas. One lock suffices: logins are rare, as each costs a password hash.
   #exclusively<T>(work: (transaction: SqlTransaction) => Promise<T>): Promise<T> {
     return this.#database.transaction(async (transaction) => {
       await transaction.get(lockOf('login_attempts'))
@@ -160,8 +160,8 @@ export class LoginLimit {
     return sql`${now} - ${this.#limits.windowMs}`
   }
 
-  // Unknown usernames are counted apart: a flood of invented names cannot evict the count of a real one. What is typed
-  // as a username may be a password, so only digests are stored.
+  // Unknown usernames have keys of their own: a user created later does not inherit their failures. Only digests are
+  // stored, since text typed as a username may be a password.
   #scopesOf({ username, isUser, address }: Attempt): Scope[] {
     const network = clientNetwork(address)
     const kind = isUser ? 'known' : 'unknown'

@@ -64,7 +64,7 @@ const Me = z
   .meta({ id: 'Me', examples: [{ user: account, expires_at: '2027-01-15T10:30:00.000Z' }] })
 
 /**
- * The user with this name and password. Wrong ones count against the limits of failed logins.
+ * Verifies a username and password. A wrong one counts against the limits of failed logins.
  * @throws {HttpError} 401, 403 where passwords are switched off, 429, or 503 while too many hashes wait.
  */
 export async function verifyLogin(
@@ -76,7 +76,7 @@ export async function verifyLogin(
   const attempt = { username, isUser: user !== undefined, address }
   await limit.check(attempt)
   if (isQueueFull(hashes)) throw tooBusy()
-  // Earlier attempts may reach the limit while this one is queued, so it is checked again then.
+  // Earlier attempts may reach the limit while this one is queued, so `limit.run` checks again.
   const isRight = await hashes(() => limit.run(attempt, () => verify(hash, password)))
   if (!user || !isRight) throw credentialsInvalid()
   return user
@@ -119,7 +119,7 @@ export function registerLoginRoutes(app: App, context: AuthContext) {
   })
 }
 
-/** What a login answers: with a new token. */
+/** The response to a login, with a new session token. */
 export const describeLogin = (
   user: User,
   { sessions, tokenTtl }: AuthContext,

@@ -33,7 +33,7 @@ export async function requireStrongPassword(password: string, username: string):
   if ([...text].length < minPasswordLength)
     throw weakPassword(`A password must have at least ${minPasswordLength} characters`)
   if (text === username.toLowerCase()) throw weakPassword('A password must not be the username')
-  // Loaded where a password is set: it takes 4 MB.
+  // Loaded on demand: it takes 4 MB, and only setting a password needs it.
   const { dictionary } = await import('@zxcvbn-ts/language-common')
   if (dictionary['passwords-common'].includes(text))
     throw weakPassword('This password is among the most common ones: choose another')
@@ -46,7 +46,7 @@ export async function hashPassword(password: string, cost = defaultCost): Promis
   return formatPhc({ cost, salt, hash })
 }
 
-/** Whether the password matches a stored PHC string, compared in constant time; false if the string is none. */
+/** Whether the password matches a stored PHC string, compared in constant time; false for an invalid string. */
 export async function verifyPassword(text: string, password: string): Promise<boolean> {
   const stored = parsePhc(text)
   if (!stored) return false
@@ -63,13 +63,13 @@ export function parsePhc(text: string): Phc | undefined {
   return isWithinBounds(phc) && formatPhc(phc) === text ? phc : undefined
 }
 
-/** A hash that no password matches, as expensive to verify as that of a real user: for unknown usernames. */
+/** Dummy hash for unknown usernames: no password matches it, and verifying it costs as much as a real one. */
 export function makeDummyHash(real: string | undefined): string {
   const cost = (real === undefined ? undefined : parsePhc(real)?.cost) ?? defaultCost
   return formatPhc({ cost, salt: randomBytes(16), hash: randomBytes(32) })
 }
 
-/** Runs password hashes (19 MiB each) two at a time; `pendingCount` is the number of those that wait. */
+/** Runs password hashes (19 MiB each) two at a time; `pendingCount` is the number queued. */
 export type HashQueue = LimitFunction
 
 /** Callers check `isQueueFull` before they queue a hash. */
@@ -83,7 +83,7 @@ export function formatPhc({ cost, salt, hash }: Phc): string {
   return `$argon2id$v=19$${parameters}$${encode(salt)}$${encode(hash)}`
 }
 
-/** Whether this hash is cheaper to attack than one made with today's parameters. */
+/** Whether a hash was made with weaker parameters than the present defaults. */
 export function needsRehash(text: string): boolean {
   const cost = parsePhc(text)?.cost
   return !cost || cost.memory < defaultCost.memory || cost.passes < defaultCost.passes

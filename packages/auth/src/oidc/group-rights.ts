@@ -9,12 +9,12 @@ const GroupRights = z.object({
   folders: Folders.optional(),
 })
 
-/** What OIDC_ROLES gives to a group of the provider; `*` stands for everybody. */
+/** The rights that OIDC_ROLES grants to a group of the provider; `*` matches everybody. */
 export type GroupRights = z.infer<typeof GroupRights>
 
 /**
  * The setting OIDC_ROLES, such as `dns-admins=admin, shop=editor:example.com|*.example.net, web=editor:docs/|site/, *=viewer`.
- * A limit with a slash is a folder, another one a domain.
+ * A limit that contains a slash is a folder, any other a domain.
  */
 export const groupRights = z.string().transform((text, context): GroupRights[] => {
   const entries = text.split(',').flatMap((entry) => entry.trim() || [])
@@ -39,16 +39,16 @@ function readEntry(entry: string): GroupRights | undefined {
   }).data
 }
 
-/** What stands before and after the first such sign. */
+/** The trimmed parts before and after the first `sign`; without one, the whole text alone. */
 function halves(text: string, sign: string): string[] {
   const [first = '', ...rest] = text.split(sign)
   return [first.trim(), ...(rest.length > 0 ? [rest.join(sign).trim()] : [])]
 }
 
 /**
- * The rights of a member of these groups: the highest role, with the limits of the groups that give it. `kind` is what
- * this service limits to: a group with limits of the other kind only has no rights here.
- * @returns undefined for a member of no group that counts.
+ * The rights of a member of these groups: the highest role, with the union of the limits of the groups that grant it. `kind`
+ * is this service's kind of limit: a group whose limits are all of the other kind grants nothing here.
+ * @returns undefined if no group grants anything.
  */
 export function rightsOfGroups(
   groups: readonly string[],

@@ -12,7 +12,7 @@ import { isLoopback } from '../issuer-url.ts'
 import { describeLogin, LoggedIn } from '../login/login.ts'
 import type { AuthContext } from '../open-auth.ts'
 
-/** Logins begun, callbacks and wrong codes, a minute, of one client network: each callback is a request to the provider. */
+/** Maximum logins begun, callbacks and wrong codes per minute and client network: a callback costs a provider request. */
 const maxAttempts = 300
 
 const Methods = z
@@ -34,7 +34,7 @@ const getMethodsSchema = {
 
 const returnTo = 'must be an origin of CORS_ORIGIN, or http://127.0.0.1:port/ or http://[::1]:port/'
 
-// The address of the callback has a code, too.
+// The URL of the callback carries the provider's code, too: neither cache it nor send it as referrer.
 const noStore = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
 
 const redirects = (description: string) => {
@@ -102,7 +102,7 @@ const redeemSchema = {
   ...answers(200, 'Your account, and a token', LoggedIn),
 }
 
-/** How to log in, and single sign-on, whose routes are 404 unless it is configured. */
+/** Routes for the login methods and single sign-on. Those of single sign-on answer 404 unless it is configured. */
 export function registerOidcRoutes(app: App, context: AuthContext) {
   const { oidc, sso, isPasswordLoginOn, now } = context
   const config = { access: 'public' } as const
@@ -145,7 +145,7 @@ export function registerOidcRoutes(app: App, context: AuthContext) {
   })
 }
 
-/** Whether a browser may be sent there with a code: to an origin of CORS_ORIGIN, or a program on its own machine (RFC 8252, 7.3). */
+/** Whether a browser may carry a code to this URL: an origin of CORS_ORIGIN, or loopback (RFC 8252, 7.3). */
 function mayReturnTo(text: string, origins: readonly string[]): boolean {
   if (!URL.canParse(text)) return false
   const url = new URL(text)

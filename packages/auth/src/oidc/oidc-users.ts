@@ -15,16 +15,16 @@ import {
 /** A person as the provider describes it. */
 export interface Identity {
   issuer: string
-  /** Identifies it at its issuer for ever. */
+  /** Permanent id at the issuer. */
   subject: string
-  /** Undefined: the provider sent none that counts. */
+  /** Undefined: the provider sent none, or an unverified email address. */
   name: string | undefined
   groups: string[]
 }
 
 /**
- * The user of an identity, whose name is bound to it at its first login.
- * @throws {HttpError} 403 `not_allowed` if the name cannot be used, is bound to another identity, or barred.
+ * The user of an identity. The first login binds the username to the identity.
+ * @throws {HttpError} 403 `not_allowed` if the username is invalid, bound to another identity, or barred.
  */
 export async function bindUser(users: Users, identity: Identity, role: Role): Promise<User> {
   const { issuer, subject, name = '' } = identity
@@ -52,14 +52,14 @@ export async function bindUser(users: Users, identity: Identity, role: Role): Pr
   return bound
 }
 
-/** Bars a name, also one that has not logged in yet. */
+/** Bars a username, even before its first login. */
 export function barName(users: User[], username: string): User[] {
   const known = users.find((user) => user.username === username)
   const user: User = known ?? { username, role: 'viewer', oidc: {} }
   return known ? replaceUser(users, bar(user)) : [...users, bar(user)]
 }
 
-/** Lets a name log in again: the account that it is bound to or, with `rebind`, the next one that has it. */
+/** Lets a barred username log in again. With `rebind`, it is bound anew to the next identity that logs in with it. */
 export const allowName = (users: User[], username: string, rebind: boolean): User[] =>
   users.map((user) => {
     if (!user.oidc || user.username !== username) return user

@@ -24,7 +24,7 @@ interface Dependencies extends Pick<Accounts, 'users' | 'lastLogins'> {
   log: Pick<Logger, 'info' | 'warn'>
 }
 
-/** A login that has begun, in a signed cookie: any replica may take the callback. */
+/** State of a login in progress. Kept in a signed cookie, so that any replica can serve the callback. */
 const Begun = z.object({
   nonce: z.string(),
   verifier: z.string(),
@@ -33,10 +33,10 @@ const Begun = z.object({
   exp: z.number(),
 })
 
-/** What a one-time code stands for. */
+/** The stored value of a one-time code. */
 const Redeemable = z.object({
   username: z.string(),
-  /** Of the user: another one of that name is not meant. */
+  /** Id of the user: the code is void for a later user of the same name. */
   id: z.string(),
   rights: z.object({
     role: Role,
@@ -50,8 +50,8 @@ const cookieSeconds = 600
 const codeSeconds = 60
 
 /**
- * Logins at an OpenID provider: authorization code flow with PKCE (OpenID Connect Core 1.0, 3.1; RFC 7636). It is discovered at
- * the first login; a failed discovery is repeated at the next one.
+ * Logins at an OpenID provider: authorization code flow with PKCE (OpenID Connect Core 1.0, 3.1; RFC 7636). The first login
+ * discovers the provider; after a failure the next login tries again.
  */
 export class SingleSignOn {
   readonly #options: Dependencies
@@ -65,8 +65,8 @@ export class SingleSignOn {
 
   /**
    * Begins a login.
-   * @param challenge of whoever redeems the code: S256 of its verifier
-   * @returns where the browser goes, and the cookie that it brings back.
+   * @param challenge PKCE challenge (S256) of the client that will redeem the one-time code
+   * @returns the redirect URL of the provider, and the cookie for the callback.
    * @throws {HttpError} 503 while the provider is away.
    */
   async begin(returnTo: string, challenge: string) {
@@ -92,7 +92,7 @@ export class SingleSignOn {
   /**
    * Finishes a login: exchanges the code of the callback, and verifies the ID token: signature, issuer, audience, times and nonce.
    * @param query of the callback, with its question mark
-   * @returns where the browser goes, with a one-time code, and the cookie that ends this login.
+   * @returns the redirect URL of the client with a one-time code, and a cookie that deletes that of this login.
    * @throws {HttpError} 400, 401, 403 `not_allowed`, or 503 while the provider is away.
    */
   async finish(query: string, cookies = '') {
@@ -116,8 +116,8 @@ export class SingleSignOn {
   }
 
   /**
-   * The user of a code, with the rights of this login. A code counts once, also when the verifier is wrong.
-   * @returns undefined for a code that is unknown, used or expired, a wrong verifier, and a user who was removed meanwhile.
+   * Redeems a one-time code: the user, with the rights of this login. A wrong verifier uses the code up, too.
+   * @returns undefined if the code is unknown, used or expired, the verifier is wrong, or the user was removed meanwhile.
    */
   async redeem(code: string, verifier: string): Promise<User | undefined> {
     const { users, oneTime, lastLogins } = this.#options
@@ -154,7 +154,7 @@ export class SingleSignOn {
       const options = { allowedAud: `${audience} ${state}`, requiredClaims: ['exp'] }
       const begun = Begun.parse(jwt.verify(value.slice(prefix.length), options))
       if (begun.exp * 1000 > now()) return begun
-    } catch {} // The same for a cookie that is missing or forged.
+    } catch {} // A missing and a forged cookie get the same error.
     throw notBegun()
   }
 
@@ -194,7 +194,7 @@ export class SingleSignOn {
         : await client.fetchUserInfo(provider, tokens.access_token, claims.sub)
     const all: client.IDToken = { ...more, ...claims }
     const { [usernameClaim]: name, [groupsClaim]: groups } = all
-    // Whoever can enter any address must not be taken for its owner.
+    // Security: where the provider does not verify addresses, anyone could enter somebody else's.
     const isUnverified = usernameClaim === 'email' && all.email_verified === false
     return {
       ...{ issuer: claims.iss, subject: claims.sub },
@@ -211,15 +211,15 @@ async function discover({ issuer, clientId, clientSecret }: OidcConfig) {
     clientId,
     undefined,
     clientSecret === undefined ? client.None() : sendSecret(clientSecret),
-    // Plain http for a provider on this machine only: the setting admits no other.
+    // Plain http only for a provider on loopback; the setting rejects any other.
     { timeout: timeoutS, execute: isLoopback(url) ? [client.allowInsecureRequests] : [] },
   )
-  // TLS alone would say who sent the ID token, but not that its algorithm and key are right.
+  // Also verify the signature of the ID token: by default the library trusts TLS.
   client.enableNonRepudiationChecks(configuration)
   return configuration
 }
 
-// RFC 6749, 2.3.1: in the header, which is the default of providers that do not name their methods.
+// RFC 6749, 2.3.1: HTTP Basic, the default for providers that publish no methods.
 const sendSecret =
   (secret: string): client.ClientAuth =>
   (server, ...rest) => {
@@ -230,7 +230,7 @@ const sendSecret =
 
 const timeoutS = 10
 
-// Rather than that it refused, or what it sent is wrong.
+// The provider is unreachable, as opposed to a refusal or an invalid token.
 const isOutage = (error: unknown): boolean =>
   error instanceof TypeError || (error instanceof client.ClientError && outages.has(error.code))
 
@@ -244,5 +244,5 @@ const randomText = () => randomBytes(32).toString('base64url')
 
 const challengeOf = (verifier: string) => createHash('sha256').update(verifier).digest('base64url')
 
-// A name of its own for each login, so that two may go on side by side.
+// One cookie for each login: two can run in one browser at the same time.
 const cookieName = (state: string) => `sso_${state.replace(/[^\w-]/g, '').slice(0, 43)}`

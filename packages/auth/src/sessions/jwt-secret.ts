@@ -40,11 +40,11 @@ export async function resolveJwtSecret(options: SecretOptions): Promise<string> 
   return secret
 }
 
-/** As RFC 7518, 3.2, requires of a key of HS256. */
+/** Minimum key size for HS256 (RFC 7518, 3.2). */
 export const minSecretBytes = 32
 
 async function storedSecret(file: string): Promise<string> {
-  // Of services that start together the first makes it.
+  // Created under a lock: services that start together share one secret.
   if (!existsSync(file))
     await updateFile(
       file,

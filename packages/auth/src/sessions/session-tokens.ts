@@ -14,11 +14,11 @@ const Claims = z.object({
   exp: z.int().max(8_640_000_000_000), // The last second that a Date can hold.
   nbf: z.number().optional(),
   pwd: z.string().default(''),
-  // Of single sign-on: the rights of that login. A local user has the ones of the store.
+  // Single sign-on: the rights of that login. Local users: ignored in favour of the store.
   role: Role.default('viewer'),
   domains: z.array(z.string()).optional(),
   folders: z.array(z.string()).optional(),
-  // Of a workload: the id of its trust, and its name at the issuer.
+  // Workload: the id of its trust, and its subject at the issuer.
   trust: z.string().optional(),
   workload: z.string().default(''),
 })
@@ -29,13 +29,13 @@ type RejectedToken = 'invalid' | 'expired'
 interface SessionTokenOptions {
   audience: string
   secret: string
-  /** Also accepted: it signed tokens before `secret` took its place. */
+  /** Secret before the last rotation: tokens that it signed are still accepted. */
   previousSecret?: string | undefined
   ttl: number
   now: () => number
   database: Sql
   users: Pick<Users, 'find'>
-  /** Holds the sessions that ended before they expire. */
+  /** Stores sessions that were ended before their expiry. */
   oneTime: OneTime
   trusts: Trusts
 }
@@ -58,11 +58,11 @@ const verifyOptions = (audience: string) => ({
   ignoreNotBefore: true,
 })
 
-/** Issues and verifies session tokens. A token grants what its user may do now, and dies with the user's password. */
+/** Issues and verifies session tokens. A new password of the user ends them. */
 export class SessionTokens {
   readonly #jwt: FastifyInstance['jwt']
   readonly #options: SessionTokenOptions
-  /** Claims by token, for valid signatures only: those cannot change. All else is checked on each call. */
+  /** Cache: claims by token whose signature is valid. All other checks run on each call. */
   readonly #signed = new Map<string, z.infer<typeof Claims>>()
   /** The newest first. */
   readonly #secrets: string[]
@@ -75,7 +75,7 @@ export class SessionTokens {
     this.#secrets = previousSecret ? [secret, previousSecret] : [secret]
   }
 
-  /** A new token. That of a single sign-on holds the rights of `user`, which are those of this login. */
+  /** A new token. For single sign-on it contains the rights of `user`, as granted by this login. */
   issue(user: User): string {
     const claims = {
       sub: user.username,
@@ -86,7 +86,7 @@ export class SessionTokens {
     return this.#sign(claims, this.#options.ttl)
   }
 
-  /** A new token for a workload, which counts as long as its trust. */
+  /** A new token for a workload. Removing the trust ends it. */
   issueForWorkload({ id, name, role }: Trust, workload: string) {
     const expires_in = Math.min(maxWorkloadS, this.#options.ttl)
     const claims = { sub: trustPrefix + name, role, trust: id, workload }
@@ -99,7 +99,7 @@ export class SessionTokens {
     return this.#jwt.sign({ ...claims, iat, exp: iat + ttl, jti })
   }
 
-  /** The caller that this token identifies. The rights of a local user come from the users, not from the token. */
+  /** The caller that this token identifies. Local users have the rights of the store, not of the token. */
   async verify(token: string): Promise<Caller | RejectedToken> {
     const claims = this.#read(token)
     const now = this.#options.now()
@@ -132,7 +132,7 @@ export class SessionTokens {
     await this.#options.oneTime.put(session, '', expiresAt?.getTime() ?? 0)
   }
 
-  /** Undefined if the session has ended. In PostgreSQL one query tells both. */
+  /** The user; undefined if removed, barred, or the session has ended. PostgreSQL: one query for both. */
   async #userOf({ jti, sub }: z.infer<typeof Claims>): Promise<User | undefined> {
     const { database, users, oneTime } = this.#options
     if (database.dialect !== 'postgres')
@@ -159,8 +159,8 @@ export class SessionTokens {
     return undefined
   }
 
-  // Fingerprints by each secret. A new password has a new salt, so this ends a user's tokens even when the same password is
-  // set again.
+  // Password fingerprints, one for each secret. A new hash has a new salt, so setting even the same password again ends the
+  // user's tokens.
   #accountOf(user: User) {
     const known = this.#accounts.get(user)
     if (known) return known
@@ -176,7 +176,7 @@ export class SessionTokens {
   }
 }
 
-// The last character of a signature has unused bits: other spellings of it would be accepted, too.
+// Base64url leaves unused bits in the last character, so one signature would have several accepted spellings.
 function isCanonical(token: string) {
   const signature = token.slice(token.lastIndexOf('.') + 1)
   return Buffer.from(signature, 'base64url').toString('base64url') === signature

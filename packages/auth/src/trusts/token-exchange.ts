@@ -19,7 +19,7 @@ const jwtType = 'urn:ietf:params:oauth:token-type:jwt'
 const formType = 'application/x-www-form-urlencoded'
 const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token' as const
 
-// What is missing or wrong is said in OAuth's form, so the schema only describes.
+// The schema only documents. Faults need the OAuth error format (RFC 6749, 5.2), so the handler finds them.
 const ExchangeForm = z
   .looseObject({
     grant_type: z
@@ -84,7 +84,7 @@ const exchangeSchema = {
   }),
 }
 
-/** POST /api/auth/token, the only route that takes a form, and nothing else (RFC 8693). */
+/** POST /api/auth/token: token exchange (RFC 8693). The only route with form bodies, and it accepts no other. */
 export async function registerTokenExchange(app: App, context: AuthContext) {
   const limit = new AttemptLimit(maxRefused, context.now)
   let loaded: Promise<IssuerKeys> | undefined
@@ -136,7 +136,7 @@ function faultOf(form: z.infer<typeof ExchangeForm>): OAuthError | undefined {
   return { error: 'invalid_request', error_description: `subject_token_type must be ${jwtType}` }
 }
 
-/** The trust that admits a token, which now counts as used. Of several the one with the most claims. */
+/** Marks a token as used, and returns the trust that admits it: of several, the one with the most claims. */
 async function admit(
   token: string,
   { trusts, oneTime, now }: AuthContext,
@@ -168,5 +168,5 @@ const refused: OAuthError = {
   error_description: 'No trust admits this token, or it was used before: the log says why',
 }
 
-/** Refused tokens a minute of one client network. */
+/** Maximum refused tokens per minute and client network. */
 const maxRefused = 120

@@ -66,7 +66,7 @@ export function registerTrustRoutes(app: App, { trusts, now }: AuthContext) {
     const seen = (await trusts.list()).filter((trust) => maySee(callerOf(request), trust))
     return listPage('trusts', seen, request.query, describe)
   })
-  // 100 domains and names of records.
+  // Bytes: holds 100 domains and names of records.
   const added = { config, bodyLimit: 131_072, schema: addTrustSchema }
   app.post('/api/trusts', added, async (request, reply) => {
     refuse(findExcess(callerOf(request), request.body))
@@ -82,7 +82,7 @@ export function registerTrustRoutes(app: App, { trusts, now }: AuthContext) {
   })
 }
 
-// To an admin with limits there are only trusts within them.
+// An admin with limits sees only trusts within them.
 const maySee = (caller: Caller, trust: Trust) => findExcess(caller, trust) === undefined
 
 function describe(trust: Trust): z.input<typeof TrustRecord> {

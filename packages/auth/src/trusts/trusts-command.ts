@@ -53,7 +53,7 @@ function servicesOf(options: Options, env: NodeJS.ProcessEnv): string[] {
   if (options.domains !== undefined || options.record) return ['domain-service']
   if (usesDatabase(env)) return [readServiceOption(options)]
   const both = ['domain-service', 'static-service']
-  // A DATA_DIR without folders of the services is that of one service.
+  // A DATA_DIR without a folder for each service belongs to one service.
   const isOfOne = new Set(both.map((name) => dataDirOf(name, env))).size === 1
   return isOfOne ? both.slice(0, 1) : both
 }

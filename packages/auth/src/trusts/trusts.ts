@@ -7,7 +7,7 @@ import { IssuerUrl } from '../issuer-url.ts'
 import { type Caller, Role, rightsOfGrant } from '../rights.ts'
 import { trustPrefix, Username } from '../users/user.ts'
 
-/** Claims that say which workload a token is of. Others, such as a branch, are in the tokens of everybody. */
+/** Claims that identify a workload. Others, such as a branch, can be equal in tokens of unrelated workloads. */
 const workloadClaims = [
   ...['sub', 'repository', 'repository_id', 'repository_owner', 'repository_owner_id'],
   ...['job_workflow_ref', 'workflow_ref', 'project_path', 'project_id'],
@@ -16,7 +16,7 @@ const workloadClaims = [
 
 const claimText = z.string().min(1).max(500)
 
-/** A new trust: who may exchange tokens of its issuer, and what the exchanged ones permit. */
+/** A new trust: which workloads may exchange tokens of its issuer, and the rights that they get. */
 export const NewTrust = z.strictObject({
   name: Username,
   issuer: IssuerUrl.meta({ description: 'of the tokens: `iss`' }),
@@ -45,7 +45,7 @@ export interface Trust extends NewTrust {
 const table = name('trusts')
 const maxTrusts = 200
 
-/** Which workloads may log in with tokens of other issuers. Each look-up reads the database: a removal counts at once. */
+/** Trusts in workloads of external issuers. Each look-up reads the database, so a removal takes effect at once. */
 export class Trusts {
   readonly #database: Sql
 

@@ -16,7 +16,7 @@ export interface WorkloadToken {
   claims: Record<string, unknown>
   /** Equal for all spellings of one token. */
   identity: string
-  /** When it can no longer be exchanged, in milliseconds since 1970. */
+  /** End of validity, clock leeway included, in milliseconds since 1970. */
   endsAt: number
 }
 
@@ -34,9 +34,9 @@ export class IssuerKeys {
   }
 
   /**
-   * @param audiences of which the token must have one
+   * @param audiences the token must have at least one of these
    * @param now in milliseconds since 1970
-   * @throws {TokenRefusedError} for a token that is not valid now, {HttpError} 503 where its keys cannot be had.
+   * @throws {TokenRefusedError} for a token that is not valid now; {HttpError} 503 if its keys cannot be fetched.
    */
   async verify(
     token: string,
@@ -55,7 +55,7 @@ export class IssuerKeys {
       throw new TokenRefusedError('it has no usable sub')
     return {
       ...{ subject: sub, audiences: [aud].flat(), claims: payload },
-      // The signature can be spelled differently, what is signed cannot.
+      // Without the signature, which has several base64url spellings; the signed part has one.
       identity: jti ? `jti ${issuer} ${jti}` : `jws ${token.slice(0, token.lastIndexOf('.'))}`,
       endsAt: Math.min(Math.ceil((exp + leewayS) * 1000), Number.MAX_SAFE_INTEGER),
     }
@@ -93,7 +93,7 @@ async function discoverKeys(issuer: string): Promise<JWTVerifyGetKey> {
   }
 }
 
-// Errors of the token have codes of their own; without one, the keys could not be had or are not valid.
+// jose gives faults of the token specific codes. Otherwise the keys could not be fetched, or are invalid.
 function explain(error: unknown): Error {
   const isOfToken =
     error instanceof errors.JOSEError &&

@@ -19,8 +19,8 @@ class InvalidUsersFile extends StartRefusedError {
 }
 
 /**
- * The users file, which people edit by hand, too. A faulty entry is disabled while the others count, so that a fault
- * never keeps a removed user. While the file is missing or is not JSON, the users that it had stay in force.
+ * The users file, which operators also edit by hand. A faulty entry is disabled while the others count, so that a fault
+ * never keeps a removed user in force. While the file is unreadable or not JSON, the last users read stay in force.
  */
 export class FileUsers implements Users {
   readonly name: string
@@ -28,7 +28,7 @@ export class FileUsers implements Users {
   #version: ReturnType<typeof versionOf> | undefined
   #last: Content | undefined
 
-  /** `report` receives each fault once while the file is looked at, not those that `list` and `update` throw. */
+  /** `report` receives each fault of look-ups once. Faults that `list` and `update` throw are not reported. */
   constructor(file: string, report: (error: Error) => void) {
     this.name = file
     this.#report = report
@@ -74,7 +74,7 @@ export class FileUsers implements Users {
     const before = this.#last
     if (before && version.id === this.#version?.id && !this.#version.isRecent) return before
     const { users, fault: error } = parseUsers(this.name, () => readFileSync(this.name, 'utf8'))
-    // Taken before reading: the next look-up then sees a change in between, and reads again what could not be read.
+    // The version from before the read: the next look-up detects a change during it, and repeats a failed read.
     this.#version = users && version
     const fault = error?.message
     if (fault !== undefined && fault !== before?.fault) this.#report(new Error(fault))
@@ -85,20 +85,20 @@ export class FileUsers implements Users {
   }
 }
 
-// A file may change twice within one clock tick, so a recent one is read again although its times are equal.
+// A file may change twice within one clock tick, so a file changed this recently is read again despite equal times.
 const recentMs = 50
 
 function versionOf(file: string) {
   try {
-    // Not as bigints, which take longer: these times are exact to less than a microsecond.
+    // Plain numbers: bigint stats are slower, and these times are exact to less than a microsecond.
     const { ino, size, mtimeMs, ctimeMs } = statSync(file)
     return { id: `${ino} ${size} ${mtimeMs} ${ctimeMs}`, isRecent: Date.now() - ctimeMs < recentMs }
   } catch {
-    return { id: 'unreadable', isRecent: false } // Reading it gives the reason.
+    return { id: 'unreadable', isRecent: false } // The read that follows throws the reason.
   }
 }
 
-/** The valid users of a file, without those named twice, and every fault. No users: it cannot be read, or is not JSON. */
+/** Valid users (duplicate names excluded), and all faults. `users` is undefined if the file is unreadable or not JSON. */
 function parseUsers(file: string, read: () => string): { users?: User[]; fault?: Error } {
   try {
     const json: unknown = JSON.parse(read())
@@ -114,7 +114,7 @@ function parseUsers(file: string, read: () => string): { users?: User[]; fault?:
   }
 }
 
-// Compiling a parser would take longer.
+// jitless: compiling a parser takes longer than parsing once.
 const asOnce = { error: describeIssue, jitless: true }
 
 const Entries = z.object({ users: z.array(z.unknown()) })

@@ -4,7 +4,7 @@ import type { User } from './user.ts'
 
 interface LastLogin {
   at: Date
-  /** Of a single sign-on. */
+  /** Rights of a login by single sign-on. */
   rights: Pick<Rights, 'role' | 'domains' | 'folders'> | undefined
 }
 
@@ -27,12 +27,12 @@ export class LastLogins {
     this.#store(username, null).catch(this.#report)
   }
 
-  /** Stores the rights that a single sign-on gave, too, for the API tokens of the user. */
+  /** Also stores the rights that single sign-on granted: the user's API tokens have them between logins. */
   recordRights({ username, role, domains, folders }: User): Promise<void> {
     return this.#store(username, JSON.stringify({ role, ...limitsOf({ domains, folders }) }))
   }
 
-  /** By username, those of a service's users who have logged in. */
+  /** Last logins by username; a user who never logged in is absent. */
   async find(usernames: string[]): Promise<Map<string, LastLogin>> {
     const rows = await this.#database.all<{ username: string; at: number; rights: string | null }>(
       sql`select username, at, rights from ${table} where username in (${list(usernames)})`,
@@ -45,7 +45,7 @@ export class LastLogins {
     )
   }
 
-  /** A user with the rights that it has now: one of single sign-on has those of its last login to this service. */
+  /** A user with its present rights: for single sign-on, those of the last login to this service; undefined before one. */
   async withRights(user: User | undefined): Promise<User | undefined> {
     if (!user?.oidc) return user
     const rights = (await this.find([user.username])).get(user.username)?.rights

@@ -8,7 +8,7 @@ interface Row {
 
 export const usersTable = name('users')
 
-/** Users in PostgreSQL, read for each look-up: a change counts on every replica at once. */
+/** Users in PostgreSQL. Each look-up reads the table, so a change takes effect on every replica at once. */
 export class SqlUsers implements Users {
   readonly name: string
   readonly #database: Sql
@@ -27,7 +27,7 @@ export class SqlUsers implements Users {
     return row && activeUserOf(row)
   }
 
-  // One query whether the user exists or not: the response time does not tell.
+  // One query either way: response time must not reveal whether the user exists.
   async findLogin(username: string) {
     const rows = await this.#database.all<Row>(
       sql`(select definition, 0 as rank from ${usersTable} where username = ${username})

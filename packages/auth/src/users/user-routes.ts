@@ -145,7 +145,7 @@ function changeUser(app: App, { users, lastLogins, now }: AuthContext) {
     const caller = callerOf(request)
     const username = request.params.username.normalize('NFC')
     const invite = request.body.invite ? createInvite() : undefined
-    // Before the change, which is stored whatever fails later.
+    // Read before the change: a failure after it would report a stored change as failed.
     const logins = await lastLogins.find([username])
     let changed: User | undefined
     await updateUsers(users, (all) => {
@@ -169,11 +169,11 @@ const withInvite = (user: User, code: string, now: number): User => ({
   invite: { digest: digestOf(code), expires_at: new Date(now + inviteMs).toISOString() },
 })
 
-// To an admin with limits there are only users within them.
+// An admin with limits sees only users within them.
 const maySee = (caller: Caller, user: User) =>
   isActive(user) && findUserExcess(caller, user) === undefined
 
-// The provider gives limits for this service only, while a local user counts in the other one, too.
+// Limits of single sign-on cover this service only, while local users also have rights in the other one.
 const findUserExcess = (caller: Caller, wanted: Parameters<typeof findExcess>[1]) =>
   sourceOf(caller.username) === 'oidc' && (caller.domains || caller.folders)
     ? 'An admin of single sign-on with limits manages no users'
@@ -185,7 +185,7 @@ function expectUser(all: User[], caller: Caller, username: string): User {
   return user
 }
 
-// The caller stays an admin, so one is left. Of two admins who remove each other at once, the second is none any more.
+// The caller must stay an admin, so one is always left: of two admins who remove each other concurrently, the second fails.
 function keepAdmin(caller: Caller, after: User[]): User[] {
   const isCaller = (user: User) =>
     user.username === caller.username && (user.oidc ? isActive(user) : user.role === 'admin')

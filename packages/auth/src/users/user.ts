@@ -18,10 +18,10 @@ export const Username = z
   // Not a pattern of the schema: JSON Schema has no flag for Unicode properties.
   .refine((text) => /^[^\p{C}\p{Z}]+$/u.test(text), 'must have no spaces and no control characters')
 
-/** Begins the names of those who log in at the OpenID provider, so that they are never those of local users. */
+/** Prefix of usernames from the OpenID provider: they never equal those of local users. */
 export const oidcPrefix = 'oidc:'
 
-/** Begins the names of workloads in history and logs. */
+/** Prefix of workload names in history and logs. */
 export const trustPrefix = 'trust:'
 
 /** Where a caller logs in: with a password here, at the OpenID provider, or as a workload at the issuer of a trust. */
@@ -41,17 +41,17 @@ export const LocalUsername = Username.refine(
   'must not begin with oidc: or trust:',
 ).refine((text) => text !== '.' && text !== '..', 'must not be a dot or two')
 
-/** Whether a user may log in, and its tokens count. */
+/** Whether a user is not barred: it may log in, and its tokens are valid. */
 export const isActive = (user: User) => user.oidc?.is_barred !== true
 
-/** A user of single sign-on who may not log in any more. Its sessions and API tokens stay ended if it may again. */
+/** Bars a user of single sign-on. The new id ends its sessions and API tokens, also after it is allowed again. */
 export const bar = (user: User): User => ({
   ...user,
   oidc: { ...user.oidc, is_barred: true },
   id: randomUUID(),
 })
 
-/** The users without this one; one of single sign-on stays, barred. */
+/** The users without this one; a user of single sign-on stays, barred: its next login would create it again. */
 export const withoutUser = (all: User[], removed: User): User[] =>
   removed.oidc ? replaceUser(all, bar(removed)) : all.filter((user) => user !== removed)
 
@@ -69,11 +69,11 @@ const UserFields = z.strictObject({
   created_at: z.iso.datetime().optional(),
   /** Distinguishes a user from an earlier one of that name. Absent in files written by hand. */
   id: z.string().optional(),
-  /** Of the session that changed the password, which goes on. */
+  /** Digest of the session that changed the password: it stays valid. See `keptSessionOf`. */
   kept: z.string().optional(),
-  /** Changes when the user logs out everywhere: logins of before have ended. */
+  /** Changes when the user logs out everywhere, which ends all earlier sessions. */
   logins: z.string().optional(),
-  /** Of a user of single sign-on: the account at the provider that the name is bound to. `role` is that of the last login. */
+  /** Single sign-on: the identity that the username is bound to. `role` is that of the last login. */
   oidc: z
     .strictObject({
       issuer: z.string().optional(),
@@ -97,7 +97,7 @@ export const UserList = z.strictObject({
 export const replaceUser = (all: User[], changed: User): User[] =>
   all.map((user) => (user.username === changed.username ? changed : user))
 
-/** The user with another password, which ends its invitation, and its logins but this one. */
+/** The user with a new password, which ends its invitation and all its sessions except `session`. */
 export function withPassword(
   { invite: _, kept: __, ...user }: User,
   password: string,
@@ -107,18 +107,18 @@ export function withPassword(
   return session === undefined ? changed : { ...changed, kept: keptSessionOf(changed, session) }
 }
 
-/** What `kept` is of this session: with each new password, and after a logout everywhere, it is another. */
+/** The value of `kept` for a session. It differs after each new password and logout everywhere. */
 export const keptSessionOf = ({ password, logins }: User, session: string) =>
   digestOf([session, password, logins].join(' '))
 
-/** Who may log in: the users file, or a table of PostgreSQL. Each look-up sees the last change. */
+/** The store of users: a file, or a table of PostgreSQL. Each look-up sees the last change. */
 export interface Users {
   /** Names the store in messages. */
   readonly name: string
-  /** Why some users, or the last changes, do not count; undefined if all do. */
+  /** Why some users or the last changes are ignored; undefined if none are. */
   readonly fault?: string | undefined
   find(username: string): Promise<User | undefined>
-  /** For a login: the user, and the hash to verify the password against, which for an unknown username matches none. */
+  /** For a login: the user, and the hash to verify the password against (an unknown username gets a dummy hash). */
   findLogin(username: string): Promise<{ user: User | undefined; hash: string }>
   list(): Promise<User[]>
   /**

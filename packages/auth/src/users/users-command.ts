@@ -171,7 +171,7 @@ async function allowUser(store: Users, { words: [name], options }: Call): Promis
 }
 
 function keepAdmin(before: User[], after: User[], { force }: Options): User[] {
-  // While the provider is away only local users log in.
+  // Local admins only: while the provider is down, no one else can log in.
   const hasAdmin = (users: User[]) => users.some(({ role, oidc }) => role === 'admin' && !oidc)
   if (force || hasAdmin(after) || !hasAdmin(before)) return after
   throw new Error('This is the last admin: add another one first, or use --force')
