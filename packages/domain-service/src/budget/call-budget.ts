@@ -1,6 +1,6 @@
 import type { Priority, StoredCall } from './call-windows.ts'
 
-/** The budget of one registrar account, as a process reads it. Times are the budget's. */
+/** The call budget of one registrar account, as a process reads it. Times are by the budget's clock. */
 export interface BudgetState {
   now: number
   blockedUntil: number
@@ -17,7 +17,7 @@ export interface Hold {
   id: string
   priority: Priority
   slots: number
-  /** By the monotonic clock; its slots may be gone then. */
+  /** By the monotonic clock; afterwards other processes may have taken its slots. */
   expiresAt: number
 }
 
@@ -25,13 +25,13 @@ export interface Hold {
 export interface BudgetChanges {
   calls: Priority[]
   holds: Hold[]
-  /** Holds of which one slot has become a call. */
+  /** Ids of holds, one entry for each slot that became a call. */
   used: string[]
   /** New slots that this process still waits for. */
   waiting: ReadonlyMap<Priority, number>
 }
 
-/** What a process knows: calls up to this id, those that a window may count. */
+/** What a process has counted: calls up to `id`. Calls older than `keepMs` count in no window. */
 export interface Since {
   id: number
   keepMs: number
@@ -43,10 +43,10 @@ export interface CallBudget {
   readonly isShared: boolean
   /** Whether every counted call is stored; false while the storage fails. */
   readonly isStored: boolean
-  /** The state without a turn: others may take from it at any time. */
+  /** The state outside a turn: other processes may change it at any time. */
   read(since: Since): Promise<BudgetState>
   /**
-   * One turn: gives back holds, reads the state, and takes what `take` decides. Nobody makes calls for the next `pauseMs`.
+   * One turn: releases holds, reads the state, and stores what `take` decides. No process makes a call for `pauseMs`.
    * @returns the id of the last call counted so far.
    */
   turn(
@@ -56,5 +56,5 @@ export interface CallBudget {
   ): Promise<number>
 }
 
-/** How long a hold of a process that may have died lasts, unless its slots are used. */
+/** A hold expires this long after it was made or last used: its process may have died. */
 export const holdMs = 120_000

@@ -19,9 +19,9 @@ import { Reservation, type Slots, type WaitingCall, WaitingCalls } from './waiti
 
 interface ReserveOptions {
   priority?: Priority
-  /** Infinity: waits however long. */
+  /** Infinity: waits without a deadline. */
   maxWaitMs?: number
-  /** Who waits for a write: callers take turns, and keep their place where they are told to come back. */
+  /** Authors of the write, for fair queueing. A caller that gets 503 keeps its place in the queue. */
   callers?: readonly string[]
 }
 
@@ -35,22 +35,22 @@ interface Options {
 
 type Request = Pick<WaitingCall, 'priority' | 'slots'> & { maxWaitMs: number }
 
-// A round under way cannot be refused without harm: it waits until the calls of a whole minute have become free.
+// Refusing the next call of a batch under way does harm, so it waits until a whole minute's window has become free.
 const followUpWaitMs = 61_000
 
-// Where several processes count: slots may come free at any time, and this old are the counts of `state` at most.
+// Shared budget: waiting calls retry, since other processes free slots; `state` is at most `refreshMs` old.
 const retryMs = 250
 const refreshMs = 1_000
 
-/** Places of callers who were sent away, at most; the oldest is given up for a further one. */
+/** Maximum kept places of callers that got 503; beyond it the oldest place is given up. */
 const maxPlaces = 500
 
 const noChanges = (): BudgetChanges => ({ calls: [], holds: [], used: [], waiting: new Map() })
 
 /**
- * The calls that the registrar allows, in sliding windows, kept across restarts. Calls get slots by priority; callers take
- * turns. As soon as no slot can come free within the wait: 503 `registrar_busy` with Retry-After. Each turn counts what
- * others have taken from the budget since, and takes what is free: writes go first across processes.
+ * The registrar's call quota: sliding windows that survive restarts. Slots go by priority, then by fair queueing among
+ * callers. A call gets 503 `registrar_busy` with Retry-After as soon as no slot can come free within its wait. Each turn
+ * counts the calls of other processes, then takes free slots: writes go first across processes.
  */
 export class CallQuota implements Slots {
   readonly #budget: CallBudget
@@ -58,7 +58,7 @@ export class CallQuota implements Slots {
   readonly #limits: CallLimit[]
   readonly clock: Clock
   readonly #maxWaitMs: number
-  /** Of callers who were sent away: who comes back when told gets in, however many others wait. */
+  /** Places of callers that got 503: a caller that retries after its Retry-After gets in, however long the queue is. */
   readonly #places: Reservation[] = []
   #windows: CallWindows
   /** The last call that `windows` counts. */
@@ -67,7 +67,7 @@ export class CallQuota implements Slots {
   #blockedUntil = 0
   /** The budget's clock minus that of this process. */
   #clockOffset = 0
-  /** What the next turn tells the budget. */
+  /** What the next turn passes to the budget. */
   #given = { released: [] as string[], pauseMs: 0 }
   #isRunning = false
   #isDue = false
@@ -86,7 +86,7 @@ export class CallQuota implements Slots {
     if (budget.isShared) this.#refreshing = setInterval(() => this.#serve(), refreshMs).unref()
   }
 
-  /** Counts the calls that were made before. */
+  /** Counts the calls of earlier processes. */
   static async open(options: Options): Promise<CallQuota> {
     const quota = new CallQuota(options)
     await quota.#refresh()
@@ -98,7 +98,7 @@ export class CallQuota implements Slots {
     return this.#budget.isStored
   }
 
-  /** The registrar reported too many calls: no call for so long. */
+  /** Stops all calls for this long: the registrar reported too many. */
   pause(milliseconds: number) {
     this.#given.pauseMs = Math.max(this.#given.pauseMs, milliseconds)
     this.#serve()
@@ -111,8 +111,8 @@ export class CallQuota implements Slots {
   }
 
   /**
-   * Resolves when so many slots are free at once, and holds them until they are used or released. A window smaller than
-   * that gives all it has.
+   * Resolves when `calls` slots are free at once, and holds them until they are used or released. Where a window is
+   * smaller than `calls`, the reservation gets the whole window.
    */
   async reserve(
     calls: number,
@@ -135,7 +135,7 @@ export class CallQuota implements Slots {
     return reservation
   }
 
-  /** How long so many calls take that are made one by one as slots come free; an upper estimate. */
+  /** Upper estimate of the time until the last of `calls` calls is made, each as a slot comes free. */
   waitMs(priority: Priority, calls: number): number {
     const now = this.now()
     return Math.max(0, this.#blockedUntil - now, this.#windows.lastOf(priority, calls, now) - now)
@@ -203,7 +203,7 @@ export class CallQuota implements Slots {
     return promise
   }
 
-  // These, and `hold`, are called while waiting calls are served: what is taken counts once the turn is stored.
+  // These methods and `hold` run while a turn serves waiting calls: their changes count once the turn is stored.
 
   #count(priority: Priority) {
     this.#windows.count(priority, this.now())
@@ -255,10 +255,10 @@ export class CallQuota implements Slots {
       })
       for (const call of this.#granted) call.resolve()
     } catch (error) {
-      // No call was made, whether or not its slot was taken.
+      // No call was made, even if the database has stored the turn.
       const cause = new DatabaseUnavailableError(error)
       const failure = databaseProblem(cause) ?? cause
-      // What was counted meanwhile may not have been stored.
+      // The windows may count calls that were not stored: the next turn reads all of them again.
       this.#windows = new CallWindows(this.#limits)
       this.#lastId = 0
       for (const call of this.#granted) call.refuse(failure)

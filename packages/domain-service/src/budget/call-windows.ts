@@ -1,4 +1,4 @@
-/** One of the registrar's limits: so many calls in any window of this length. */
+/** One of the registrar's limits: at most `calls` in any sliding window of this length. */
 export interface CallLimit {
   calls: number
   window: CallWindow
@@ -9,8 +9,8 @@ export type CallWindow = 'minute' | 'hour' | 'day'
 export const windowMs = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
 
 /**
- * The registrar counts a call when it arrives, here it is counted when it may be sent: a call that took longer to arrive
- * than a later one must still have left the registrar's window.
+ * Added to each window. The registrar counts a call on arrival, this service counts it before sending it: a call that
+ * arrived late must have left the registrar's window, too, before its slot is used again.
  */
 export const marginMs = 500
 
@@ -27,16 +27,16 @@ export function parseRate(text: string): CallLimit[] | undefined {
   }))
 }
 
-/** A call as it is stored: when it was made (milliseconds since 1970), and as what. */
+/** A stored call: when it was made, in milliseconds since 1970, and with which priority. */
 export interface StoredCall {
   at: number
   priority: string
 }
 
 /**
- * Who goes first, best first. `follow-up`: a later call of a write round under way. `write`: a write round with a
- * client waiting. `read`: a request of a reader. `queued`: an asynchronous write round. `background`: reading ahead.
- * `sweep`: looking for changes made outside.
+ * Priorities, highest first. `follow-up`: a later call of a batch of writes under way. `write`: a batch with a waiting
+ * client. `read`: a client's read. `queued`: an asynchronous batch. `background`: reading ahead. `sweep`: the search for
+ * changes made outside.
  */
 export const priorities = ['follow-up', 'write', 'read', 'queued', 'background', 'sweep'] as const
 export type Priority = (typeof priorities)[number]
@@ -52,14 +52,14 @@ export interface WindowState {
   nextFreeMs: number
 }
 
-/** Calls made in the hour that begins at `from`, milliseconds since 1970; `reads`: for readers and reading ahead. */
+/** Calls made in the hour that begins at `from`, milliseconds since 1970; `reads`: reads, reading ahead and sweeps. */
 export interface HourOfCalls {
   from: number
   calls: number
   reads: number
 }
 
-/** A part of every window that some priorities must not exceed together. */
+/** The part of each window that the member priorities may use together. */
 interface Share {
   members: readonly Priority[]
   limits: CallLimit[]
@@ -68,7 +68,7 @@ interface Share {
 
 // Writes may use whole windows, readers half of each: so readers never stop writers.
 const readShare = (calls: number) => Math.max(1, Math.floor(calls / 2))
-// Reading ahead leaves calls to readers, asynchronous rounds leave calls to rounds with a client waiting.
+// Reading ahead leaves calls to readers; asynchronous batches leave calls to batches with a waiting client.
 const backgroundShare = (calls: number) => Math.max(1, Math.floor(readShare(calls) * 0.7))
 const sweepShare = (calls: number) => Math.max(1, Math.floor(readShare(calls) / 6))
 const queuedShare = (calls: number) => Math.max(1, Math.floor((calls * 2) / 3))
@@ -102,12 +102,12 @@ export class CallWindows {
     for (const { log } of this.#sharesOf(priority)) log.add(at)
   }
 
-  /** Holds so many slots more; releases held slots if negative. */
+  /** Holds further slots; a negative number releases held ones. */
   hold(priority: Priority, slots: number) {
     for (const { log } of this.#sharesOf(priority)) log.held += slots
   }
 
-  /** Holds these slots instead of all that are held. */
+  /** Replaces all held slots. */
   replaceHolds(holds: { priority: Priority; slots: number }[]) {
     for (const { log } of this.#shares) log.held = 0
     for (const { priority, slots } of holds) this.hold(priority, slots)
@@ -134,7 +134,7 @@ export class CallWindows {
     )
   }
 
-  /** When so many calls, made one by one as slots come free, have been made; an upper estimate. */
+  /** Upper estimate of when the last of `calls` calls is made, each as a slot comes free. */
   lastOf(priority: Priority, calls: number, now: number): number {
     return Math.max(
       ...this.#bounds(priority).map(({ log, limit }) => {
@@ -214,7 +214,7 @@ class CallLog {
     this.#times = this.#times.slice(-this.after(at - this.#keepMs).count)
   }
 
-  /** How many calls were made after `since`, without held slots, and when the oldest of them. */
+  /** Calls made after `since`, without held slots: their number, and the time of the oldest. */
   after(since: number): { count: number; oldest: number | undefined } {
     let [low, high] = [0, this.#times.length]
     while (low < high) {

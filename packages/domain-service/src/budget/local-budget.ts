@@ -22,10 +22,10 @@ export class LocalBudget implements CallBudget {
   readonly #sql: Sql
   readonly #options: Options
   readonly #holds = new Map<string, Hold>()
-  /** Calls of earlier processes that are not given out yet, oldest first. */
+  /** Calls of earlier processes that `read` has not returned yet, oldest first. */
   #earlier: BudgetState['calls']
   #blockedUntil = 0
-  /** Calls made before that count no more. */
+  /** Calls up to this time count in no window. */
   #outdated = 0
   #unstored: StoredCall[] = []
   #isFailing = false
@@ -47,7 +47,7 @@ export class LocalBudget implements CallBudget {
     return new LocalBudget(database, options, earlier)
   }
 
-  // While calls cannot be stored, this tries again.
+  // While the storage fails, each use of this getter retries it.
   get isStored(): boolean {
     if (this.#isFailing) this.#flush()
     return !this.#isFailing
@@ -82,7 +82,7 @@ export class LocalBudget implements CallBudget {
     return 0
   }
 
-  /** Resolves when what was counted is stored, or cannot be. */
+  /** Resolves when the counted calls are stored, or storing them has failed. */
   async settle(): Promise<void> {
     await this.#flushing
   }

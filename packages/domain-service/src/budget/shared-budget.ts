@@ -59,7 +59,7 @@ export class SharedBudget implements CallBudget {
     take: (state: BudgetState) => BudgetChanges,
   ): Promise<number> {
     return this.#sql.transaction(async (transaction) => {
-      // Locks the budget, too.
+      // Also locks the budget's row until the transaction ends.
       await transaction.run(sql`update ${budgets} set blocked_until = greatest(blocked_until,
         case when ${pauseMs} > 0 then ${now} + ${pauseMs} else 0 end) where account = ${this.#account}`)
       if (released.length > 0)
@@ -113,7 +113,7 @@ export class SharedBudget implements CallBudget {
         values (${this.#account}, ${this.#replica}, ${priority}, ${count}, ${leaseNow} + ${waiterMs})`)
   }
 
-  // Deletes calls that no window counts any more, and holds that have expired, too.
+  // Also deletes calls that no window counts any more, and expired holds.
   async #count(transaction: SqlTransaction, made: Priority[], { keepMs }: Since) {
     if (made.length === 0) return undefined
     const ofAccount = sql`account = ${this.#account}`

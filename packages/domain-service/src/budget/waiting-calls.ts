@@ -6,12 +6,12 @@ import { type CallWindows, marginMs, type Priority, priorities } from './call-wi
 
 export interface WaitingCall {
   priority: Priority
-  /** New ones; 0 for a call whose slot is held already. */
+  /** New slots that the call needs; 0 if its slot is already held. */
   slots: number
-  /** Who waits: callers of one priority take turns, and keep their place where they are refused before their time. */
+  /** Key of fair queueing within a priority. A refused call with a caller keeps its place until `absentUntil`. */
   caller?: string | undefined
   deadline: number
-  /** Nobody waits for this call now; its slots are wanted all the same until then. */
+  /** The caller got 503 and may retry: until this time the call stays in the queue and can get its slots. */
   absentUntil?: number | undefined
   /** Takes the slots, in the same turn in which they were found free. */
   take: () => void
@@ -20,7 +20,7 @@ export interface WaitingCall {
   refuse: (error: unknown) => void
 }
 
-/** How long after the time that it was told the slots of an absent caller are kept. */
+/** How long after its Retry-After the place and the slots of an absent caller are kept. */
 const graceMs = 10_000
 
 interface Turn {
@@ -28,26 +28,26 @@ interface Turn {
   now: number
   /** No call is granted before this time. */
   blockedUntil: number
-  /** New slots that other processes wait for, by priority: those of a better priority go first. */
+  /** New slots that other processes wait for: those of a higher priority go first. */
   waiters: readonly { priority: Priority; calls: number }[]
 }
 
 /**
- * Calls and reservations that wait for slots, by priority. Within one, callers take turns (start-time fair queueing): the
- * next call of a caller comes after the first ones of all others that wait.
+ * Queue of calls and reservations that wait for slots, by priority. Within a priority: start-time fair queueing, so a
+ * caller's second call comes after the first call of every other waiting caller.
  */
 export class WaitingCalls {
   #waiting: (WaitingCall & { turn: number })[] = []
-  /** The turn of the call that was granted last. */
+  /** Virtual time of the fair queue: the latest turn granted. */
   #turn = 0
-  /** The last turn of each caller, unless it is over. */
+  /** The last turn of each caller, unless the virtual time has passed it. */
   readonly #turns = new Map<string, number>()
 
   get size(): number {
     return this.#waiting.length
   }
 
-  /** New slots that are waited for, by priority. */
+  /** New slots that the waiting calls need, by priority. */
   get slots(): Map<Priority, number> {
     const slots = new Map<Priority, number>()
     for (const { priority, slots: wanted } of this.#waiting) increase(slots, priority, wanted)
@@ -102,7 +102,7 @@ export class WaitingCalls {
       const best = Math.max(blockedUntil, windows.earliest(request, now, true))
       const isLate = call.deadline <= now || best > call.deadline
       if (call.absentUntil === undefined && isLate) {
-        // Who comes back waits out the margin.
+        // Retry-After leaves out the margin: a caller that returns waits that long in the queue.
         const retryAfter = Math.max(1, Math.ceil((freeAt - marginMs - now) / 1000))
         call.refuse(registrarBusy(retryAfter))
         if (call.caller === undefined) continue
@@ -125,7 +125,7 @@ export class WaitingCalls {
   }
 }
 
-// A call whose slot is held waits for nobody.
+// A call whose slot is already held goes first.
 const rank = ({ slots, priority }: WaitingCall) => (slots === 0 ? -1 : priorities.indexOf(priority))
 
 function withBetter(
@@ -143,10 +143,10 @@ function withBetter(
 const increase = (slots: Map<Priority, number>, priority: Priority, calls: number) =>
   slots.set(priority, (slots.get(priority) ?? 0) + calls)
 
-/** What a reservation asks of its quota. */
+/** What a reservation needs of its quota. */
 export interface Slots {
   readonly clock: Clock
-  /** The time by which slots come free. */
+  /** The budget's clock, by which slots come free. */
   now(): number
   /** Takes the slots in the turn under way. */
   hold(hold: Hold): void
@@ -162,8 +162,8 @@ interface Wanted {
 }
 
 /**
- * Slots for the calls of one batch, waited for and then held. It keeps its place in the queue, and its slots for a while,
- * when its callers are sent away: the first of them that comes back enters it.
+ * Slots for the calls of one batch: first queued, then held. After a 503 it keeps its place in the queue, or its slots,
+ * until `absentUntil`: the first of its callers that retries takes it over.
  */
 export class Reservation implements Hold, WaitingCall, Disposable {
   readonly id = randomUUID()
@@ -193,7 +193,7 @@ export class Reservation implements Hold, WaitingCall, Disposable {
     return this.absentUntil !== undefined && callers.some((each) => this.#callers.includes(each))
   }
 
-  /** Resolves once it holds its slots. @throws 503 `registrar_busy` as soon as that cannot be by the deadline. */
+  /** Resolves once it holds its slots. @throws 503 `registrar_busy` as soon as none can come free by the deadline. */
   async enter(deadline: number): Promise<void> {
     this.#timer?.cancel()
     this.deadline = deadline
@@ -236,7 +236,7 @@ export class Reservation implements Hold, WaitingCall, Disposable {
     this.#quota.release(this)
   }
 
-  /** Nobody comes back: what it holds is released, and the next turn of the queue refuses it. */
+  /** Stops waiting for its callers: releases its slots, or lets the next turn of the queue remove it. */
   giveUp() {
     this.#timer?.cancel()
     if (this.#isHeld) this.release()
