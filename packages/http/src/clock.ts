@@ -3,20 +3,20 @@ export interface Timer {
   cancel(): void
 }
 
-/** Time as a service measures it, so that tests can move it. */
+/** Source of time and timers, replaceable by tests. */
 export interface Clock {
   /**
-   * Whole milliseconds since 1970 by the system clock at the start of this process. Monotonic: setting the system
-   * clock changes neither durations nor deadlines.
+   * Monotonic time in whole milliseconds since 1970, based on the system clock at process start. Later changes of the
+   * system clock affect neither durations nor deadlines.
    */
   now(): number
-  /** Calls back once, after so many milliseconds. A pending timer does not keep the process alive. */
+  /** Calls `callback` once after `milliseconds`. A pending timer does not keep the process alive. */
   setTimer(callback: () => void, milliseconds: number): Timer
 }
 
 export const steadyNow = () => Math.round(performance.timeOrigin + performance.now())
 
-// Node fires at once what is due later than this.
+// Milliseconds. Node fires timers with a longer delay at once.
 const longestTimer = 2 ** 31 - 1
 
 export const systemClock: Clock = {
@@ -27,7 +27,7 @@ export const systemClock: Clock = {
   },
 }
 
-/** Resolves after so many milliseconds of this clock. */
+/** Resolves after `milliseconds` of this clock. */
 export const delay = (clock: Clock, milliseconds: number) =>
   new Promise<void>((resolve) => {
     clock.setTimer(resolve, milliseconds)

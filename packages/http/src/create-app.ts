@@ -57,13 +57,13 @@ export interface AppOptions {
   exposedHeaders?: string[]
   /** Undefined: nothing is measured, and there is no GET /metrics. */
   metrics: Metrics | undefined
-  /** Problem codes that are exported from the start, so that an alert sees their first increase. */
+  /** Problem codes exported as 0 from the start, so that an alert sees their first increase. */
   alarmingCodes?: string[]
   health: () => HealthReport
   connections?: Partial<ConnectionLimits>
-  /** Get their requests before the framework. The first is the most frequent. */
+  /** Routes that get their requests before the framework; the most frequent first. */
   rawRoutes?: RawRoute[]
-  /** Secrets in paths, which no log has. */
+  /** Secrets in paths, which the logs replace. */
   redaction?: Redaction
   /** The error for a path that cannot be percent-decoded. Default: `malformed_url`. */
   badUrl?: () => HttpError
@@ -104,7 +104,7 @@ export async function createApp(
   checkRequestHeads(app)
   parseJsonBodies(app)
   validateRequests(app)
-  // Before the hook that refuses unknown paths and methods: pages may read that, too.
+  // Before the hook that rejects unknown paths and methods, so that those responses have CORS headers, too.
   if (options.corsOrigins.length > 0) await app.register(corsPlugin, cors)
   refuseOtherMethods(app)
   serveOpenapi(app, options.about)
@@ -129,7 +129,7 @@ function createServer(options: AppOptions, parts: ServerParts): App {
     logController: new AccessLogController(accessLog),
     trustProxy: options.trustProxy,
     bodyLimit: smallBody,
-    // What a crash left may take longer than the framework's ten seconds to read: the service would never start.
+    // No limit: recovery after a crash can exceed the framework's default of ten seconds.
     pluginTimeout: 0,
     http: {
       ...parserOptions,

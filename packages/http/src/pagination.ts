@@ -52,7 +52,7 @@ export const listSchema = <const Name extends string, Item extends z.ZodType>(
     .meta({ ...(id && { id }), examples: [example] })
 }
 
-/** As `listSchema`, of a list that `afterQuery` goes through. */
+/** As `listSchema`, for a list with cursor pagination (`afterQuery`). */
 export const longListSchema = <const Name extends string, Item extends z.ZodType>(
   name: Name,
   item: Item,
@@ -65,8 +65,8 @@ export const longListSchema = <const Name extends string, Item extends z.ZodType
 }
 
 /**
- * The query parameter `after` of a list: the `next` of an earlier response, a position that stays where it is while rows
- * come and go. With it, `page` means nothing.
+ * The query parameter `after` of a list: a cursor, taken from `next` of an earlier response. It stays valid while rows are
+ * added and removed. With it, `page` is ignored.
  */
 export const afterQuery = <Position>(position: z.ZodType<Position>) => ({
   after: z
@@ -81,13 +81,13 @@ export const afterQuery = <Position>(position: z.ZodType<Position>) => ({
     .meta({ type: 'string', description: 'the `next` of the page before' }),
 })
 
-/** The `next` of a list response that `afterQuery` takes: null at the end. */
+/** The cursor `next` of a list response, for `afterQuery`; null at the end. */
 export const Next = z
   .string()
   .nullable()
   .meta({ description: 'send it as `after` for the following rows; null: there are none' })
 
-/** The `next` for a position, undefined at the end; sets `Link` (RFC 8288). */
+/** The cursor `next` for a position, and null at the end (`position` undefined). Sets `Link` (RFC 8288). */
 export function nextOf(request: FastifyRequest, reply: FastifyReply, position: unknown) {
   if (position === undefined) return null
   const next = Buffer.from(JSON.stringify(position)).toString('base64url')
@@ -98,7 +98,7 @@ export function nextOf(request: FastifyRequest, reply: FastifyReply, position: u
   return next
 }
 
-/** The `pagination` and `next` of a list response that `afterQuery` goes through. */
+/** The `pagination` and `next` of a list response with cursor pagination. */
 export const pageOf = (
   request: FastifyRequest<{ Querystring: { page: number; page_size: number } }>,
   reply: FastifyReply,

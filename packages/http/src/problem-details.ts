@@ -82,14 +82,14 @@ export function answerError(
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
-  // The framework closes the stream of a client that has left: logged as aborted.
+  // The client has left, and the framework closed the stream; the access log records it as aborted.
   if (error.code === 'ERR_STREAM_PREMATURE_CLOSE' && reply.raw.destroyed) return reply.hijack()
   const problem = requestProblem(error, request)
-  // Fastify would close while the body is still arriving, and the sender would get a reset instead of this response.
-  // The open connection reads and drops the rest.
+  // Keep the connection open to read and discard the rest of the body: if Fastify closed it now, the client would get a TCP
+  // reset instead of this response.
   if (['body_too_large', 'unavailable'].includes(problem.code)) reply.removeHeader('connection')
   reply.problemCode = problem.code
-  // Bytes: for a string Fastify would add a charset, which JSON does not have (RFC 8259, 11).
+  // A Buffer: for a string Fastify would add a charset parameter, which JSON does not define (RFC 8259, 11).
   return reply
     .code(problem.status)
     .headers({ ...headersOf(error), ...problem.headers })
@@ -97,16 +97,16 @@ export function answerError(
     .send(Buffer.from(JSON.stringify(problemOf(problem, request.id))))
 }
 
-/** What the client gets for an error of a request, also of the framework. Logs as `toProblem`. */
+/** The response to an error of a request, including the framework's own errors. Logs like `toProblem`. */
 export const requestProblem = (error: FastifyError | HttpError, request: FastifyRequest) =>
   toProblem(translate(error, request) ?? error, request.log)
 
-/** What the client gets for an error. Logs what needs attention: a bug becomes a bare 500, logged with its stack. */
+/** The response to an error. Logs statuses from 500. An unexpected error becomes a bare 500, logged with its stack. */
 export function toProblem(
   error: unknown,
   log: Pick<FastifyBaseLogger, 'error' | 'warn'>,
 ): HttpError {
-  // What was thrown first: then something could not be closed, such as on the same failing disk.
+  // `suppressed` is the original error; `error` is a later failure to close a resource, often on the same failing disk.
   if (error instanceof SuppressedError) return toProblem(error.suppressed, log)
   const problem = error instanceof HttpError ? error : databaseProblem(error)
   if (!problem) {
@@ -155,7 +155,7 @@ export function databaseProblem(failure: unknown): HttpError | undefined {
     const detail = 'The disk is full, so nothing was stored: free space on it'
     return new HttpError(507, 'insufficient_storage', detail, { cause: error.cause })
   }
-  // PostgreSQL's character_not_in_repertoire.
+  // PostgreSQL: character_not_in_repertoire, here U+0000.
   if (error instanceof Error && 'code' in error && error.code === '22021')
     return validationFailed([{ path: '', message: 'a text must not contain U+0000' }])
   return undefined

@@ -25,20 +25,20 @@ declare module 'fastify' {
     /** A route without it stops the boot. */
     access?: Access
     /**
-     * The handler checks API tokens that are limited to some RRsets. Other routes reject such tokens, except for
-     * reading where the token has a role.
+     * The handler checks the record limits of API tokens. Other routes reject tokens with record limits, except for reads by
+     * a token that also has a role.
      */
     enforcesRecordLimits?: boolean
     /**
-     * More faults of a request that the schemas reject, so that one 400 names every fault. Its argument has the values
-     * that they accept; the others are undefined.
+     * Finds further faults of a request that the schemas reject, so that one 400 names every fault. Its argument has the
+     * accepted values; rejected ones are undefined.
      */
     moreFaults?: (request: { params: unknown; body: unknown }) => Fault[]
     /**
-     * How a route limits callers that are limited to folders.
-     * `path`: the wildcard of its URL is the path of a file. `prefix`: it covers the directory of this query parameter, which
-     * becomes the only folder of a caller that names none. `handler`: it calls `requirePath` and `requireDirectory`.
-     * `none`: it shows and changes nothing below a path.
+     * How a route enforces the folder limits of callers.
+     * `path`: the wildcard of its URL is the path of a file. `prefix`: it covers the directory of the query parameter `prefix`,
+     * which defaults to the caller's only folder. `handler`: it calls `requirePath` and `requireDirectory`.
+     * `none`: it neither shows nor changes files.
      */
     folders?: 'path' | 'prefix' | 'handler' | 'none'
     /** The path whose routes serve the other methods of this one; without it they are 405. */
@@ -56,11 +56,11 @@ declare module 'fastify' {
     consumes?: readonly string[]
     /** Security requirements. Default: by the route's access. */
     security?: readonly Record<string, readonly string[]>[]
-    /** Request headers with a meaning here, by name. */
+    /** Request headers that the route reads, by name. */
     requestHeaders?: Record<string, HeaderDoc>
     /** By status. */
     responses?: Record<number, ResponseDoc>
-    /** An example of each error that a caller can meet here. */
+    /** An example of each error that the route can return. */
     errors?: readonly Error[]
   }
   interface FastifyReply {
@@ -75,7 +75,7 @@ export interface ZodTypeProvider extends FastifyTypeProvider {
   serializer: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
 }
 
-/** The success of a route, for its schema; without a body by default. */
+/** The success response of a route, for its schema; without a body by default. */
 export const answers = <const Status extends number, Body extends z.ZodType = z.ZodUndefined>(
   status: Status,
   description: string,
@@ -88,7 +88,7 @@ export const answers = <const Status extends number, Body extends z.ZodType = z.
 
 type BodyOf<Doc> = Doc extends { body: infer Body } ? Body : z.ZodUndefined
 
-/** The successes of a route by status, for its schema: each with the schema of its body, if it has one. */
+/** The success responses of a route by status, for its schema. Each may have a schema of its body. */
 export const eachAnswer = <Docs extends Record<number, ResponseDoc & { body?: z.ZodType }>>(
   responses: Docs,
 ) => ({

@@ -2,7 +2,7 @@ import { DataDirError, explainDatabaseFailure } from '@domains-and-files/persist
 import type { FastifyInstance } from 'fastify'
 import { createLogger, type Logger } from './logging/logger.ts'
 
-/** A service must not start until its configuration changes. The message is for the operator, in full sentences. */
+/** The configuration does not permit a start. The message is for the operator, in full sentences. */
 export class StartRefusedError extends Error {}
 
 interface ServiceConfig {
@@ -20,7 +20,7 @@ interface ServiceProgram<Config extends ServiceConfig> {
 
 /** Runs a service from its environment until a signal. See {@link exitOnStartFailure} for failed starts. */
 export async function startService<Config extends ServiceConfig>(program: ServiceProgram<Config>) {
-  // The kernel ignores a signal that the first process of a container has no handler for.
+  // PID 1 of a container needs handlers: the kernel ignores signals without one.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, exitStarting)
   try {
     const config = program.readConfig(process.env)
@@ -31,7 +31,7 @@ export async function startService<Config extends ServiceConfig>(program: Servic
   }
 }
 
-// A start is as safe to stop as to crash.
+// Exiting during the start is safe, since a crash is.
 const exitStarting = () => process.exit(0)
 
 /**
@@ -117,6 +117,6 @@ function explainDatabase({ code: name, message }: SystemError): string | undefin
   return undefined
 }
 
-// The message of such an error names the call and the path.
+// The message of a SystemError names the call and the path.
 const explainSystem = ({ syscall, message }: SystemError) =>
   syscall ? `Cannot start: ${message}` : undefined

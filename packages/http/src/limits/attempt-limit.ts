@@ -3,7 +3,7 @@ import { HttpError } from '../problem-details.ts'
 
 const maxNetworks = 10_000
 
-/** Limits attempts by network, or by any other key, in the memory of this process. */
+/** Rate limit for attempts by client network or any other key, in process memory. */
 export class AttemptLimit {
   readonly #max: number
   readonly #now: () => number
@@ -32,7 +32,7 @@ export class AttemptLimit {
       attempts.count += 1
       return attempts.count <= this.#max
     }
-    // Added at the end, so that the first is the oldest.
+    // Delete and re-insert: the first key of the Map is the oldest.
     this.#networks.delete(network)
     const [oldest] = this.#networks.keys()
     if (this.#networks.size >= maxNetworks && oldest !== undefined) this.#networks.delete(oldest)
@@ -40,7 +40,7 @@ export class AttemptLimit {
     return true
   }
 
-  // A clock that was set back must not extend the window.
+  // Setting the clock back must not extend a window.
   #recent(network: string) {
     const attempts = this.#networks.get(network)
     const leftMs = (attempts?.until ?? 0) - this.#now()

@@ -8,21 +8,21 @@ import type { CrossOriginHeaders } from '../requests/cross-origin.ts'
 import { requestIdOf } from '../requests/request-head.ts'
 import type { BodyLimits, RequestBodies } from './request-bodies.ts'
 
-/** Limits on slow and many clients. */
+/** Limits on the number and slowness of clients. */
 export interface ConnectionLimits extends BodyLimits {
   /** Milliseconds per event-loop iteration in which requests are served; the rest wait for the next iteration. */
   sliceMs: number
-  /** Milliseconds that a request may wait; after that it is refused when it is dequeued. */
+  /** Maximum milliseconds in the queue; a request that waited longer gets 503 when it is dequeued. */
   maxQueueMs: number
-  /** Requests that may wait; further ones are refused at once. */
+  /** Maximum queued requests; further ones get 503 at once. */
   maxQueued: number
-  /** Milliseconds that the event loop may lag on average; beyond that, requests are refused. */
+  /** Maximum average lag of the event loop in milliseconds; beyond that, requests get 503. */
   maxLoopDelayMs: number
-  /** Open connections; further ones are closed. */
+  /** Maximum open connections; further ones are closed. */
   maxConnections: number
   /** Milliseconds for the headers of a request, and for the first request of a connection. */
   headersTimeout: number
-  /** Milliseconds in which a client must read part of a response. */
+  /** Milliseconds without progress in reading a response, after which the client is disconnected. */
   stallTimeout: number
 }
 
@@ -38,7 +38,7 @@ export const defaultLimits: ConnectionLimits = {
   maxLoopDelayMs: 500,
 }
 
-/** Ends responses that nobody reads, and connections that are busy at stop. Node itself limits the time for headers. */
+/** Ends unread responses, and busy connections at shutdown. Node itself enforces `headersTimeout`. */
 export function limitConnections(
   app: FastifyInstance,
   { limits, bodies }: { limits: ConnectionLimits; bodies: RequestBodies },
@@ -50,41 +50,41 @@ export function limitConnections(
     isStopping = true
   })
   app.addHook('onSend', (_request, reply, payload, done) => {
-    // A busy connection is closed with its response: nothing closes it later.
+    // Shutdown: close with this response, since Node closes only connections that are idle when it stops.
     if (isStopping) reply.header('connection', 'close')
-    // RFC 9110, 8.6. The CORS plugin sets it.
+    // RFC 9110, 8.6 forbids it in a 204. The CORS plugin sets it.
     if (reply.statusCode === 204) reply.removeHeader('content-length')
-    // The kernel takes a small response at once, unless earlier bytes still wait.
+    // Small responses need no timer: the kernel buffers them at once, unless earlier bytes are still queued.
     const length =
       Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : payload && Infinity
     if (reply.raw.socket?.writableLength || Number(length) > smallResponse)
       reply.raw.setTimeout(limits.stallTimeout)
     done(null, payload)
   })
-  // First: the listener that serves the request may read its body in the same tick.
+  // Prepended: the listener that serves the request may read its body in the same tick.
   server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
     if (!hasBody(request)) return
-    // The id of its log lines, should the body be refused.
+    // Fix the request id, so that a later rejection of the body has the id of the log lines.
     request.headers['x-request-id'] = requestIdOf(request)
     remember({ request, response })
     bodies.add(request, response)
   })
-  // CONNECT is not routed.
+  // Node emits CONNECT as an event of its own, outside the routes.
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
     const headers = { 'x-request-id': requestIdOf(request) }
     answerSocketError({ cause: malformedRequest(headers) }, socket)
   })
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (hasBody(request)) return
-    // Most responses have been sent by now. Their sockets would keep the requests in memory until the next one, and each
-    // garbage collection would copy them.
+    // Most responses are sent by now. Remembering those would keep each request alive until the next one on its socket, and
+    // garbage collections would copy it.
     if (isSent(response)) markAnswered(request.socket)
     else remember({ request, response })
   })
 }
 
-// The socket whose request was answered last, until this iteration of the event loop ends: the parser may still refuse what
-// follows the request in the same read.
+// The socket answered last in this event-loop iteration: the parser may still reject bytes that followed the request in the
+// same read.
 let justAnswered: Socket | undefined
 
 function markAnswered(socket: Socket) {
@@ -103,8 +103,8 @@ export const isSent = ({ socket, writableEnded }: ServerResponse) =>
 const smallResponse = 16_384
 
 /**
- * Answers requests that Node's HTTP parser refused. Never twice, nor inside another response: a response in progress ends
- * first, then the connection. An HttpError as `cause` is the response. `crossOrigin`: headers where the request is known.
+ * Answers requests that Node's HTTP parser rejected, then closes the connection. A response in progress is finished instead.
+ * The response is `error.cause` if that is an HttpError. `crossOrigin` gives CORS headers if the request is known.
  */
 export function answerSocketError(
   error: { code?: string; cause?: unknown },
@@ -119,7 +119,7 @@ export function answerSocketError(
     socket.pause()
     return last.response.once('close', () => socket.destroySoon())
   }
-  // A truncated body. A client that has its response, or waits for an earlier one, would mistake ours for that.
+  // Truncated body: the client would take this error for the response to an earlier request, or for part of one.
   if (last && (open.length > 1 || last.response.headersSent)) return socket.destroy()
   const problem = error.cause instanceof HttpError ? error.cause : socketProblem(error.code)
   const { status } = problem
@@ -162,14 +162,14 @@ interface Exchange {
   response: ServerResponse
 }
 
-// On the socket itself: it is looked up once per request.
+// Stored on the socket, since each request looks it up.
 const exchanges = Symbol('exchanges')
 type Remembering = Socket & { [exchanges]?: Exchange[] | undefined }
 
 function remember(exchange: Exchange) {
   const socket: Remembering = exchange.request.socket
   const known = socket[exchanges]
-  // Usually there is one, and it has ended.
+  // Usual case: one exchange, which has ended.
   if (known?.length === 1 && known[0] && !isOpen(known[0])) known[0] = exchange
   else socket[exchanges] = [...openOn(socket), exchange]
 }

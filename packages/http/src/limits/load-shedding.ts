@@ -17,7 +17,7 @@ interface Dependencies {
 /**
  * Refuses requests with 503 before queueing makes every response late; /health, /metrics and CORS preflights are exempt.
  * Shed requests and connections dropped past `maxConnections` are counted and logged. `rawRoute` gets each request before
- * the framework; `crossOrigin` are headers of refusals.
+ * the framework; `crossOrigin` gives the CORS headers of the 503s.
  */
 export function shedLoad(
   app: FastifyInstance,
@@ -42,7 +42,7 @@ export function shedLoad(
     serve: rawRoute?.listener(framework) ?? framework,
     refuse: (request, response) => {
       shed.add()
-      // Accepting a new connection costs more than refusing again on this one.
+      // Keep-alive while listening: accepting a new connection costs more than another 503 on this one.
       const connection = server.listening ? {} : { connection: 'close' }
       sendOverloaded(request, response, { ...connection, ...crossOrigin(request) })
     },
@@ -50,7 +50,7 @@ export function shedLoad(
   })
 }
 
-/** Whether the event loop lagged by more than this on average in the last sample; samples begin with the listening. */
+/** Whether the event loop lagged more than `maxMs` on average in the last sample. Sampling starts with the server. */
 function watchLoopDelay(app: FastifyInstance, maxMs: number): { readonly isLate: boolean } {
   const delays = monitorEventLoopDelay({ resolution: resolutionMs })
   const loop = { isLate: false }
@@ -58,7 +58,7 @@ function watchLoopDelay(app: FastifyInstance, maxMs: number): { readonly isLate:
   app.server.once('listening', () => {
     delays.enable()
     timer = setInterval(() => {
-      // NaN: the loop was blocked all the time.
+      // The mean is NaN if the loop was blocked for the whole sample: late.
       loop.isLate = !(delays.mean / 1e6 - resolutionMs <= maxMs)
       delays.reset()
     }, 2 * maxMs).unref()
@@ -97,7 +97,7 @@ const overloaded = new HttpError(503, 'unavailable', 'Service overloaded: try ag
   headers: { 'retry-after': '2' },
 })
 
-/** Counts events that come in bursts. Logs the first at once, then every five seconds how many there were. */
+/** Counter for bursts: logs the first event at once, then every five seconds the number of new ones. */
 function createLoggedCount(logCount: (count: number) => void) {
   let total = 0
   let unlogged = 0
@@ -120,7 +120,7 @@ function createLoggedCount(logCount: (count: number) => void) {
 interface Handlers {
   serve: RequestListener
   refuse: RequestListener
-  /** Whether requests are refused without waiting. */
+  /** While late, requests get 503 without queueing. */
   loop: { readonly isLate: boolean }
 }
 
@@ -160,7 +160,7 @@ class AdmissionQueue {
     const queued = this.#queue.length - this.#head
     if (this.#handlers.loop.isLate && !isExempt(request))
       return this.#handlers.refuse(request, response)
-    // Reading the clock and ending a slice cost as much as an iteration: the first few requests do without.
+    // The first requests of an iteration are not timed: the clock and a slice would cost as much as a whole iteration.
     if (queued === 0 && this.#servedUntimed < untimed) {
       this.#servedUntimed += 1
       return this.#handlers.serve(request, response)
@@ -169,7 +169,7 @@ class AdmissionQueue {
     const now = performance.now()
     if (!this.#isSliceOpen) this.#openSlice(now)
     if (queued === 0 && now < this.#sliceEnd) return this.#handlers.serve(request, response)
-    // Bounded: Node reads pipelined requests of a connection without end while little waits to be sent on it.
+    // Bounded: Node's back-pressure counts only unsent bytes, so one connection can pipeline requests without end.
     if (queued >= this.#limits.maxQueued) return this.#handlers.refuse(request, response)
     this.#queue.push({ request, response, since: now })
   }
@@ -202,7 +202,7 @@ class AdmissionQueue {
     const now = performance.now()
     if (now - since > this.#limits.maxQueueMs) this.#handlers.refuse(request, response)
     else if (!response.destroyed) this.#handlers.serve(request, response)
-    // Promises and callbacks of this request run before the next one.
+    // Let promises and callbacks of this request run before the next one.
     if (now < this.#sliceEnd) queueMicrotask(() => process.nextTick(() => this.#serveNext()))
   }
 }

@@ -10,18 +10,18 @@ declare module 'fastify' {
 }
 
 export interface BodyLimits {
-  /** Milliseconds in which a body must bring a byte; in three times as many, 1 KiB a second. */
+  /** Milliseconds without a byte after which a body gets 408; over three times as many it must average 1 KiB/s. */
   bodyIdleTimeout: number
-  /** Bytes that all request bodies hold together; beyond that, bodies are refused with 503. */
+  /** Maximum bytes of all request bodies in memory; beyond that, bodies get 503. */
   maxBodyMemory: number
 }
 
 interface Body {
   request: IncomingMessage
   response: ServerResponse
-  /** Bytes of it in memory. */
+  /** Bytes in memory. */
   held: number
-  /** Of the socket, at the last sample. */
+  /** `bytesRead` of the socket at the last sample. */
   bytesRead: number
   quietSamples: number
   windowSamples: number
@@ -30,7 +30,7 @@ interface Body {
 
 /**
  * The request bodies of a server. Together they hold at most `maxBodyMemory` bytes: a body counts until its response has
- * ended, since the request may wait with it. A body that stalls or drips is cut with 408.
+ * ended, since a queued request keeps it. A stalled or slow body gets 408.
  */
 export class RequestBodies {
   readonly #server: Server
@@ -49,7 +49,7 @@ export class RequestBodies {
   }
 
   /**
-   * Counts bytes that are held of a request's body until its response has ended. A streamed upload counts what it buffers.
+   * Counts buffered bytes of a request's body until its response has ended. A streamed upload counts only what it buffers.
    * @throws {HttpError} 503 if all bodies together would hold more than `maxBodyMemory`.
    */
   hold(request: IncomingMessage, bytes: number) {
@@ -65,13 +65,13 @@ export class RequestBodies {
    * @throws {HttpError} 413 if it is larger than `maxBytes`, 503 as `hold`, 400 if the client stops before its end.
    */
   receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-    // A request without any length has ended before: its stream has no events.
+    // The stream of a request without a body has ended already, and emits no events.
     if (request.readableEnded) return Promise.resolve(Buffer.alloc(0))
     const { 'content-length': announced } = request.headers
     const limit = announced === undefined ? maxBytes : Number(announced)
     if (limit > maxBytes) return Promise.reject(bodyTooLarge())
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-    // Not a list of chunks: a chunk of one byte takes a hundred.
+    // One growing buffer, not a list of chunks: a chunk of one byte takes a hundred bytes of memory.
     let bytes = Buffer.alloc(0)
     let length = 0
     const onData = (chunk: Buffer) => {
@@ -79,7 +79,7 @@ export class RequestBodies {
         const end = length + chunk.length
         if (end > limit) throw bodyTooLarge()
         if (end > bytes.length) {
-          // Outgrown buffers stay in memory until they are collected: a large body gets its announced length at once.
+          // Large bodies get their announced length at once: outgrown buffers fill memory until garbage collection.
           const isLarge = announced !== undefined && end > maxGrownBytes
           const size = isLarge ? limit : Math.min(Math.max(end, 2 * length, 256), limit)
           this.hold(request, size - bytes.length)
@@ -89,7 +89,7 @@ export class RequestBodies {
         }
         length += chunk.copy(bytes, length)
       } catch (error) {
-        request.off('data', onData).resume() // The rest is discarded.
+        request.off('data', onData).resume() // Discards the rest.
         reject(error)
       }
     }
@@ -121,7 +121,7 @@ export class RequestBodies {
     this.#forgetEnded(body)
   }
 
-  // A body may continue after its response.
+  // A body may continue after its response: keep watching it until both have ended.
   #forgetEnded({ request, response }: Body) {
     if (!request.complete && !request.socket.destroyed) return
     if (response.closed) this.#bodies.delete(request)
@@ -130,7 +130,7 @@ export class RequestBodies {
     this.#timer = undefined
   }
 
-  // Counts samples instead of time: a process that was suspended has not yet read what arrived meanwhile.
+  // Counts samples, not time: after a suspension of the process, bytes that arrived meanwhile are still unread.
   #cutStalled() {
     for (const body of this.#bodies.values()) {
       const { request } = body
@@ -154,7 +154,7 @@ export class RequestBodies {
     body.windowBytes = isUnread ? 0 : body.windowBytes + received
     if (body.quietSamples >= idleSamples) return true
     if (body.windowSamples < windowSamples) return false
-    // After the response the rest is only discarded.
+    // After the response the rest is only discarded, so at the end of a window even a fast body is cut.
     const minBytes =
       (minBytesPerSecond * windowSamples * this.#limits.bodyIdleTimeout) / idleSamples / 1000
     const isSlow = response.headersSent || body.windowBytes < minBytes
@@ -185,7 +185,7 @@ export const smallBody = 16_384
 
 const maxGrownBytes = 65_536
 
-// A body without progress is cut at its tenth sample; its pace is measured over thirty.
+// A body is cut after ten samples without a byte. Its rate is measured over thirty.
 const idleSamples = 10
 const windowSamples = 3 * idleSamples
 const minBytesPerSecond = 1024

@@ -4,27 +4,26 @@ import { fstatSync, write, writeSync } from 'node:fs'
 export interface LogOutput {
   /** Queues a line; it is written when this event-loop iteration ends. */
   write(line: string): void
-  /** Queues a line that may wait 100 ms for others. SIGKILL and power cuts lose the lines that wait. */
+  /** Queues a line for up to 100 ms, to write several at once. SIGKILL and power cuts lose queued lines. */
   writeBatched(line: string): void
   /** Lines that could not be written: the disk was full, the reader slow or closed. */
   readonly droppedLines: number
 }
 
 /**
- * Writes lines to a file descriptor and never fails: a line that cannot be written is dropped and counted. The event loop
- * waits for no disk and no reader: files are written by libuv's thread pool; pipes and sockets are non-blocking, and up to
- * 4 MiB wait for a slow reader. What still waits is written when the process exits. docs/adr/0023 says why this is not
- * sonic-boom.
+ * Writes lines to a file descriptor and never fails: a line that cannot be written is dropped and counted. Never blocks the
+ * event loop: libuv's thread pool writes files; pipes and sockets are non-blocking, with up to 4 MiB queued for a slow
+ * reader. The queue is flushed when the process exits. docs/adr/0023 says why this is not sonic-boom.
  */
 export class BatchedOutput implements LogOutput {
   readonly #fd: number
   readonly #isFile: boolean
   #droppedLines = 0
-  /** Lines as bytes at once: strings that wait would be copied by each garbage collection. */
+  /** Encoded bytes: garbage collections would copy queued strings. */
   #queue: Buffer[] = []
   #last: { bytes: Buffer; length: number } | undefined
   #queuedBytes = 0
-  /** What an incomplete write left. */
+  /** Rest of a partial write. */
   #rest: Buffer | undefined
   #isMidLine = false
   #isWriting = false
@@ -62,7 +61,7 @@ export class BatchedOutput implements LogOutput {
       this.#droppedLines += 1
       return
     }
-    // A character takes three bytes at most.
+    // UTF-8 takes at most three bytes per UTF-16 code unit.
     const maxLength = 3 * line.length
     if (!this.#last || this.#last.bytes.length - this.#last.length < maxLength) {
       if (this.#last) this.#closeLast()
@@ -85,7 +84,7 @@ export class BatchedOutput implements LogOutput {
     }, ms).unref()
   }
 
-  // One write at a time, which keeps the order.
+  // One write at a time keeps the order.
   #flush() {
     if (this.#isWriting || (this.#timer && this.#rest)) return
     if (!this.#isFile) return this.#flushStream()
@@ -111,7 +110,7 @@ export class BatchedOutput implements LogOutput {
     if (this.#queue.length === 0) this.#closeLast()
     const bytes = this.#queue.shift()
     this.#queuedBytes -= bytes?.length ?? 0
-    // A failed write may have left half a line, which must not swallow the next one.
+    // A failed write may have left half a line: end it, so that it does not swallow the next one.
     return bytes && this.#isMidLine ? Buffer.concat([Buffer.of(newline), bytes]) : bytes
   }
 
@@ -137,7 +136,7 @@ export class BatchedOutput implements LogOutput {
       return
     }
     if (outcome > 0) this.#isMidLine = bytes[outcome - 1] !== newline
-    // An incomplete write is not an error: the next one says why, if there is one.
+    // A partial write is not an error; if there is one, the next write reports it.
     if (outcome < bytes.length) this.#rest = bytes.subarray(outcome)
   }
 

@@ -1,7 +1,7 @@
 import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino'
 import { type LogOutput, standardOutput, timestamp } from './log-output.ts'
 
-/** A pino logger that shows where its lines go; its children inherit `output`. */
+/** A pino logger with its output; child loggers inherit `output`. */
 export type Logger = PinoLogger & { readonly output: LogOutput }
 
 /** Logs JSON lines to standard output and redacts credentials. Tests pass another destination as `to`. */

@@ -26,7 +26,7 @@ const Health = z
     ],
   })
 
-/** The checks of a service, and further fields of its own. Cheap and local. */
+/** The checks of a service, and further fields of its own. Checks are cheap, and call no other system. */
 export interface HealthReport {
   checks: Record<string, Check>
   fields?: Record<string, unknown>

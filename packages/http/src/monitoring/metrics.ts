@@ -14,8 +14,8 @@ export interface Metrics {
 }
 
 /**
- * The metrics of a process, with those of Node. Undefined without a token: then none can be read, so nothing is counted
- * and the Prometheus client, a tenth of the start, is not loaded.
+ * The metrics of a process, including Node's. Undefined without a token, since GET /metrics is off then: nothing is counted,
+ * and the Prometheus client, a tenth of the start time, is not loaded.
  */
 export async function createMetrics(
   token: string | (() => string) | undefined,
@@ -31,15 +31,15 @@ type Figures = number | Record<string, number>
 
 type Read = () => Figures | Promise<Figures>
 
-/** What a metric shows, by its name: its help, how it is read on each scrape, and the label of its series if it has several. */
+/** Metrics by name: the help text, the reader called on each scrape, and the label if there are several series. */
 type Readings = Record<string, readonly [help: string, read: Read, label?: string]>
 
-/** Gauges; `NaN` where reading one fails, so that one failure hides no other metric. */
+/** Registers gauges. A failed read gives `NaN`, so that it hides no other metric. */
 export function registerGauges(metrics: Metrics | undefined, readings: Readings) {
   register('Gauge', metrics, readings)
 }
 
-/** Counters that are kept elsewhere. */
+/** Registers counters whose values are counted elsewhere. */
 export function registerCounters(metrics: Metrics | undefined, readings: Readings) {
   register('Counter', metrics, readings)
 }
@@ -51,7 +51,7 @@ function register(kind: 'Gauge' | 'Counter', metrics: Metrics | undefined, readi
       ...{ name, help, labelNames: label ? [label] : [], registers: [metrics.registry] },
       async collect() {
         const found = await readAll(read, label)
-        this.reset() // Not before: a scrape at the same time would add to it, too.
+        this.reset() // Not before the await: a concurrent scrape would add its values, too.
         for (const [labels, value] of found) this.inc(labels, value)
       },
     })
@@ -90,7 +90,7 @@ function registerBackupGauges(metrics: Metrics | undefined, folder: string) {
   })
 }
 
-/** The connections of a process to PostgreSQL, and what the probe last saw. */
+/** Registers connections to PostgreSQL, and the last result of the probe. */
 export function registerDatabaseMetrics(
   metrics: Metrics | undefined,
   database: Pick<Postgres, 'isAvailable' | 'pool'>,
@@ -123,7 +123,7 @@ export class RequestMetrics {
   readonly #duration: Histogram<'method' | 'route' | 'status'>
   readonly #problems: Counter<'code'>
 
-  /** `alarming` codes are exported from the start, at 0: Prometheus sees increases, not first appearances. */
+  /** `alarming` codes are exported as 0 from the start: Prometheus sees increases, not first appearances. */
   constructor({ client, registry }: Metrics, alarming: string[] = []) {
     this.#duration = new client.Histogram({
       name: 'http_request_duration_seconds',
@@ -182,7 +182,7 @@ export function serveMetrics(
           },
         },
       },
-      config: { access: 'public' }, // It has a token of its own.
+      config: { access: 'public' }, // The handler checks METRICS_TOKEN.
     },
     async (request, reply) => {
       const sent = request.headers.authorization
@@ -195,7 +195,7 @@ export function serveMetrics(
   )
 }
 
-// Paths without a route share one name.
+// Unrouted paths share one label value, which bounds the number of series.
 const routeOf = ({ routeOptions: { url = '*' } }: FastifyRequest) =>
   url === '*' ? 'unmatched' : url
 

@@ -25,7 +25,7 @@ export function serveDocsPage(app: FastifyInstance, title: string) {
     config: { access: 'public' },
   } as const
   app.get('/docs', route, async (request, reply) => sendAsset(request, reply, await assets.get('')))
-  // Relative, for proxies that serve this under a prefix.
+  // Relative redirect: a proxy may serve this app under a prefix.
   app.get('/docs/', route, (_request, reply) => reply.redirect('../docs', 308))
   app.get<{ Params: { asset: string } }>('/docs/:asset', route, async (request, reply) =>
     sendAsset(request, reply, await assets.get(request.params.asset)),
@@ -79,7 +79,7 @@ async function loadAsset(type: string, load: () => Promise<Buffer> | Buffer): Pr
   return { type, body, compressed: await promisify(gzip)(body), etag: `"${digest}"` }
 }
 
-// Not the package's main module: that is the whole bundle, made for browsers.
+// Resolves a small module instead of the package's main one, which is the whole browser bundle.
 function swaggerFolder(): string {
   const find: () => string = createRequire(import.meta.url)('swagger-ui-dist/absolute-path.js')
   return find()
@@ -110,8 +110,8 @@ const page = (title: string) => `<!doctype html>
 </html>
 `
 
-// After a login on the page, its token is sent with every request. Swagger UI encodes the slashes of a path parameter,
-// but a file has one URL, with slashes.
+// After a login on the page, its token is sent with every request. Swagger UI percent-encodes slashes in path parameters,
+// but the URL of a file has plain slashes.
 const start = `const docs = SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#docs',

@@ -9,7 +9,7 @@ import {
   responseSchemas,
 } from './operation.ts'
 
-/** What the OpenAPI document and `GET /` say about a service. */
+/** Description of a service for the OpenAPI document and `GET /`. */
 export interface About {
   title: string
   version: string
@@ -36,7 +36,7 @@ export function generateDocument({ tags = [], ...info }: About, all: DocumentedR
       contact: { name: 'The operators of this service' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    // Relative to the document, for proxies that serve this under a prefix.
+    // Relative to the document: a proxy may serve this app under a prefix.
     servers: [{ url: '.', description: 'this service' }],
     tags,
     paths,

@@ -10,7 +10,7 @@ export interface JsonSchema {
   [keyword: string]: unknown
 }
 
-/** Converted zod schemas. Those with an `id`, and all that these refer to, are components. */
+/** Converted zod schemas. Those with an `id`, and the named ones that they refer to, are components. */
 export interface JsonSchemas {
   components: Record<string, JsonSchema>
   /** The JSON Schema of one of the converted schemas. */
@@ -18,12 +18,12 @@ export interface JsonSchemas {
 }
 
 /**
- * Converts zod schemas, as they describe what is sent (`input`) or returned (`output`). A component's name is its `id`,
- * for inputs with the suffix `Input`: both sides of one zod schema differ where it has defaults or transforms.
+ * Converts zod schemas for requests (`input`) or responses (`output`). A component's name is its `id`, with the suffix
+ * `Input` for requests: defaults and transforms make the two sides of a schema differ.
  */
 export function toJsonSchemas(io: 'input' | 'output', schemas: Iterable<z.ZodType>): JsonSchemas {
   const keys = new Map([...new Set(schemas)].map((schema, index) => [schema, `schema${index}`]))
-  // One conversion of all: then zod collects each named schema once.
+  // A single conversion, so that zod collects each named schema once.
   const all = z.object(Object.fromEntries([...keys].map(([schema, key]) => [key, schema])))
   const converted = z.toJSONSchema(all, { io, unrepresentable: 'any', override: complete })
   const suffix = io === 'input' ? 'Input' : ''
@@ -43,8 +43,8 @@ export function toJsonSchemas(io: 'input' | 'output', schemas: Iterable<z.ZodTyp
 
 type Override = NonNullable<NonNullable<Parameters<typeof z.toJSONSchema>[1]>['override']>
 
-// zod omits defaults and examples of schemas with a transform. Where a format or an integer says it all, a pattern would
-// only be another notation, which generators of other languages have to translate. The bounds of JavaScript are none.
+// Adds defaults and examples, which zod omits for schemas with a transform. Removes patterns made redundant by a format or
+// integer, since client generators must translate them; and the safe-integer bounds, which limit nothing in practice.
 const complete: Override = ({ zodSchema, jsonSchema }) => {
   const { def } = zodSchema._zod
   if (def.type === 'default') jsonSchema.default ??= def.defaultValue

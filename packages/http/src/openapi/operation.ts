@@ -12,7 +12,7 @@ import type { JsonSchema, JsonSchemas } from './json-schemas.ts'
 
 export type DocumentedRoute = Pick<RouteOptions, 'method' | 'url' | 'schema' | 'config'>
 
-/** The schemas of a document, as requests have them and as responses have them. */
+/** The schemas of a document for requests (`input`) and for responses (`output`). */
 export interface BothSides {
   input: JsonSchemas
   output: JsonSchemas
@@ -64,7 +64,7 @@ export const responseSchemas = ({ schema = {} }: DocumentedRoute) =>
     return { status, schema: found instanceof z.ZodUndefined ? undefined : found }
   })
 
-/** The errors of a route: those that it names, and those that follow from its input. */
+/** The errors of a route: the declared ones, and those that its kind of input implies. */
 export const failuresOf = ({ schema = {} }: DocumentedRoute): HttpError[] =>
   [
     ...(schema.errors ?? []),
@@ -83,7 +83,7 @@ const bodyErrors = [
 
 const asZod = (schema: unknown) => (schema instanceof z.ZodType ? schema : undefined)
 
-// The router's `*` has a name in the document.
+// OpenAPI needs a name for the router's wildcard `*`.
 function parameters(schema: z.ZodType | undefined, place: 'path' | 'query', input: JsonSchemas) {
   const { properties = {}, required = [] } = schema ? input.of(schema) : {}
   return Object.entries(properties).map(([name, { description, ...rest }]) => ({
@@ -95,7 +95,7 @@ function parameters(schema: z.ZodType | undefined, place: 'path' | 'query', inpu
   }))
 }
 
-// The example is prose: the docs page would send an `example`.
+// The example goes into the description: the docs page would send an `example` by default.
 const headerParameters = (headers: Record<string, HeaderDoc>) =>
   Object.entries(headers).map(([name, { description, example }]) => ({
     name,
@@ -111,7 +111,7 @@ function describeBody(body: z.ZodType, { schema }: DocumentedRoute, input: JsonS
   return { required, content: Object.fromEntries(types.map((type) => [type, media])) }
 }
 
-// The example stands beside the schema, for readers that do not follow references.
+// Repeats the example beside the schema, for tools that do not follow references.
 function mediaOf(json: JsonSchema, { components }: JsonSchemas): Media {
   const { examples = components[json.$ref?.split('/').at(-1) ?? '']?.examples, ...schema } = json
   return { schema, ...(examples ? { example: examples[0] } : {}) }
@@ -155,7 +155,7 @@ const mediaOfDoc = ({ example }: ResponseDoc): Media =>
     ? { schema: { type: 'string', format: 'binary' } }
     : { schema: { type: 'string' }, example }
 
-// One example per code, as it is sent.
+// One example response per problem code.
 function describeFailures(
   failures: HttpError[],
   output: JsonSchemas,

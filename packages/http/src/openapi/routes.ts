@@ -6,8 +6,8 @@ import { type About, generateDocument } from './document.ts'
 import type { DocumentedRoute } from './operation.ts'
 
 /**
- * GET /openapi.json and the page /docs, for every route registered later. The document is generated on first request:
- * many processes never need it.
+ * GET /openapi.json and the page /docs, for every route registered later. The document is generated on first request, as
+ * many processes never serve it.
  */
 export function serveOpenapi(app: FastifyInstance, about: About) {
   const routes: DocumentedRoute[] = []
@@ -60,7 +60,7 @@ export function serveRoot(app: FastifyInstance, { title, version }: About) {
     },
     async (request, reply) => {
       reply.header('vary', 'accept').header('cache-control', 'no-cache')
-      // Relative, for proxies that serve this under a prefix.
+      // Relative redirect: a proxy may serve this app under a prefix.
       if (request.headers.accept?.includes('text/html')) return reply.redirect('docs')
       return reply.send({ service: title, version, docs: 'docs', openapi: 'openapi.json' })
     },

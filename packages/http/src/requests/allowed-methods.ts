@@ -7,8 +7,8 @@ import { requestIdOf } from './request-head.ts'
 export const maxParamLength = 1024
 
 /**
- * Refuses all methods of a path but those of its routes, which are registered later: 405 with `Allow` (RFC 9110, 15.5.6),
- * before a body is received.
+ * Rejects other methods than those of the routes of a path: 405 with `Allow` (RFC 9110, 15.5.6), before the body is
+ * received. Call it before routes are registered.
  */
 export function refuseOtherMethods(app: FastifyInstance): void {
   const allowed = new Map<string, Set<string>>()
@@ -23,7 +23,7 @@ export function refuseOtherMethods(app: FastifyInstance): void {
   }
   const refusal = (method: string, url?: string) => {
     const known = methodsAt(url)
-    // A handler, too, can find nothing.
+    // A known method reaches this, too, through the not-found handler: 404.
     const isAbsent = !known || known.has(method)
     return isAbsent ? noSuchRoute() : methodNotAllowed(method, [...known].sort().join(', '))
   }
@@ -36,17 +36,17 @@ export function refuseOtherMethods(app: FastifyInstance): void {
   })
   app.addHook('onRequest', ({ is404, method, params, raw, routeOptions }, _reply, done) => {
     if (is404) return done(refusal(method, raw.url))
-    // A wider path has this method, but not the path itself.
+    // The router may have matched a wider path (such as a wildcard) that has this method, though the exact path does not.
     overlapping ??= findOverlapping([...allowed.keys()])
     const isDoubtful = overlapping.has(routeOptions.url ?? '') || hasEmptyParameter(params)
     const isRefused = isDoubtful && !methodsAt(raw.url)?.has(method)
     done(isRefused ? refusal(method, raw.url) : undefined)
   })
-  // Of the preflights of no path.
+  // For preflights of unknown paths.
   app.setNotFoundHandler(({ method, raw }) => {
     throw refusal(method, raw.url)
   })
-  // Before the listener that responds. Node's parser refuses methods that it does not know.
+  // Node's parser rejects methods that it does not know. Prepended, so that the listener that responds sees `cause`.
   app.server.prependListener('clientError', (error: ParserError) => {
     const { method, url, id } = readUnknownMethod(error) ?? {}
     if (!method || !url) return
@@ -56,7 +56,7 @@ export function refuseOtherMethods(app: FastifyInstance): void {
   })
 }
 
-// The router takes `/things/` for `/things/:id`.
+// The router matches `/things/` with `/things/:id`.
 const hasEmptyParameter = (params: unknown) =>
   Object.entries(params ?? {}).some(([name, value]) => value === '' && name !== '*')
 
@@ -68,7 +68,7 @@ const findOverlapping = (urls: string[]) =>
     }),
   )
 
-/** The methods of each path. Built for the first request that needs it: that takes as long as a third of the routes. */
+/** Router from paths to their methods. Built on demand: building costs as much as registering a third of the routes. */
 function routerOf(allowed: Map<string, Set<string>>, widerPaths: Map<string, string>) {
   const paths = findMyWay({ maxParamLength })
   for (const [url, known] of allowed) {
@@ -83,7 +83,7 @@ export const noSuchRoute = () => new HttpError(404, 'not_found', 'No such route:
 
 type ParserError = Error & { code?: string; bytesParsed?: number; rawPacket?: Buffer }
 
-// Undefined unless the packet begins with the request line: only then is it certain to be that of this request.
+// Undefined unless the packet begins with a request line: otherwise the line found may be of another request.
 function readUnknownMethod({ code, bytesParsed = 0, rawPacket }: ParserError) {
   if (code !== 'HPE_INVALID_METHOD') return undefined
   const text = rawPacket?.toString('latin1', 0, maxLineBytes) ?? ''

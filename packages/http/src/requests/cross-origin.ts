@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** Of responses that the framework's CORS plugin does not see. */
+/** CORS headers for responses that bypass the framework's CORS plugin. */
 export type CrossOriginHeaders = (request: IncomingMessage) => Record<string, string>
 
 /** Headers that let pages of these origins read a response (https://fetch.spec.whatwg.org/#http-cors-protocol). */
@@ -15,6 +15,6 @@ export const crossOriginHeaders =
         }
       : {}
 
-/** Asked by browsers before a request: a page takes its refusal for a service that does not answer. */
+/** Whether a request is a CORS preflight. A page cannot tell a rejected preflight from an unreachable service. */
 export const isPreflight = ({ method, headers }: IncomingMessage) =>
   method === 'OPTIONS' && headers['access-control-request-method'] !== undefined

@@ -7,8 +7,8 @@ import { HttpError, malformedBody } from '../problem-details.ts'
 const mediaTypes = ['application/json', 'application/merge-patch+json']
 
 /**
- * Parses JSON bodies strictly: UTF-8, uncompressed, no prototype keys, at most 5,000 values. An empty body is an error
- * only where the route needs one: many clients send `content-type: application/json` with every request.
+ * Parses JSON bodies strictly: UTF-8, uncompressed, no prototype keys, at most 5,000 values. An empty body is rejected only
+ * by routes that need one, since many clients send `content-type: application/json` with every request.
  */
 export function parseJsonBodies(app: FastifyInstance) {
   const parseJson = app.getDefaultJsonParser('error', 'error')
@@ -32,7 +32,7 @@ export function parseJsonBodies(app: FastifyInstance) {
   })
 }
 
-// The framework also refuses keys that could pollute prototypes; that text is valid JSON.
+// The framework also rejects keys that could pollute prototypes, although that is valid JSON.
 function describeError(text: string): string {
   if (jsonErrorOf(text) === undefined) return 'The body has a forbidden key such as __proto__'
   const position = findJsonError(text)
@@ -42,7 +42,7 @@ function describeError(text: string): string {
   return `The body is not valid JSON: see line ${lines.length}, column ${column}`
 }
 
-// Finding a position by bisection parses the text up to 16 times.
+// Maximum characters for bisection, which parses the text up to 16 times.
 const maxBisected = 65_536
 
 /** The index of the first syntax error; undefined if unknown. */
@@ -80,8 +80,8 @@ function isIncomplete(prefix: string): boolean {
   return (positionIn(error) ?? -1) >= prefix.length
 }
 
-// Several times the largest sensible body. Validating a value costs far more than sending it: 100,000 values in 300 KB
-// blocked the event loop for seconds.
+// Several times the largest sensible body. Validation is expensive: 100,000 values in 300 KB blocked the event loop for
+// seconds.
 const maxValues = 5000
 
 // RFC 9110, 15.5.16.
@@ -96,7 +96,7 @@ const contentCodingNotSupported = () =>
 const tooManyValues = () =>
   new HttpError(413, 'body_too_large', `The body has more than ${maxValues} values`)
 
-// Iterative: a body may be nested as deeply as it is long.
+// Iterative, since deep nesting would overflow the stack.
 function hasMoreThan(max: number, body: unknown): boolean {
   const found = [body]
   for (let at = 0; at < found.length; at += 1) {

@@ -2,14 +2,14 @@ import type { ServerResponse } from 'node:http'
 import { STATUS_CODES, validateHeaderName, validateHeaderValue } from '../node-http.ts'
 
 /**
- * Status line and headers, joined once for any number of responses. Node's `writeHead` validates and joins them for each,
- * which takes a sixth of the time of a small response (docs/adr/0021).
+ * Status line and headers, validated and joined once for many responses. Node's `writeHead` does so for each, which takes a
+ * sixth of the time of a small response (docs/adr/0021).
  */
 export interface PreparedHead {
   status: number
-  /** Up to the request id. */
+  /** Text of the head up to the request id. */
   start: string
-  /** From the end of the request id on. */
+  /** Text of the head after the request id. */
   rest: string
   /** Names and values alternately, as `writeHead` takes them; the second entry is the request id. */
   headers: string[]
@@ -27,7 +27,7 @@ export function prepareHead(status: number, headers: Record<string, string>): Pr
   return { status, start, rest: flatten(rest), headers: ['x-request-id', '', ...lines.flat()] }
 }
 
-// A joined string keeps its pieces, and each write would walk through them.
+// V8 represents a concatenation as a rope, which each write would traverse.
 const flatten = (text: string) => Buffer.from(text, 'latin1').toString('latin1')
 
 /** Sends prepared heads. `keepAliveMs` is the server's time limit of idle connections. */
@@ -43,10 +43,10 @@ export class HeadSender {
 
   /** As `writeHead`: the head leaves with the first bytes of the body. The request id is printable ASCII. */
   write(response: ServerResponse, head: PreparedHead, requestId: string) {
-    // What `writeHead` sets is not public: should a version of Node lack it, `writeHead` is called.
+    // `_header` is private to Node: a version without it gets `writeHead`.
     const hasText = '_header' in response && response._header === null
     if (!response.shouldKeepAlive || !hasText) {
-      // Copied at once.
+      // Safe to share: `writeHead` copies the array at once.
       head.headers[1] = requestId
       response.writeHead(head.status, head.headers)
       return

@@ -13,9 +13,9 @@ import {
   type TrustProxy,
 } from './request-head.ts'
 
-/** The next chunk is requested when the kernel has taken the one before; `return` is called if the client goes away. */
+/** A streamed body. `next` is called once the kernel has taken the previous chunk, `return` if the client disconnects. */
 export interface RawBody extends AsyncIterator<Buffer, void> {
-  /** Others wait for memory: a client that does not read is disconnected sooner. */
+  /** Other responses are waiting for memory: a client that does not read is disconnected after 10 s. */
   readonly isScarce?: boolean
 }
 
@@ -26,17 +26,17 @@ export interface RawResponse {
 }
 
 /**
- * A route that answers Node's requests by itself, since the framework costs more than a small response. The framework only
- * documents it. Request ids, problem details, access log, metrics, load shedding and time limits are those of all routes.
+ * A route that bypasses the framework, which costs more than a small response. The framework only documents it. Request ids,
+ * problem details, access log, metrics, load shedding and time limits are the same as for other routes.
  */
 export interface RawRoute {
-  /** It gets all requests below, whatever their method. Such as `/static/`. */
+  /** Path prefix such as `/static/`: the route gets all requests below it, with any method. */
   prefix: string
-  /** Names it in metrics. */
+  /** Route name in metrics. */
   url: string
-  /** Of the responses to what `respond` throws. */
+  /** Headers of error responses. */
   failureHeaders: Record<string, string>
-  /** The response; its headers need no request id. Throws what the framework's handlers throw. */
+  /** The response, without the header `x-request-id`. Throws the same errors as handlers of the framework. */
   respond(request: IncomingMessage): RawResponse | Promise<RawResponse>
 }
 
@@ -52,7 +52,7 @@ interface Exchange {
   request: IncomingMessage
   response: ServerResponse
   requestId: string
-  /** By `performance.now`. */
+  /** Start, by `performance.now`. */
   began: number
   problemCode?: string
 }
@@ -95,8 +95,8 @@ export class RawRouteServer {
     }
   }
 
-  // A pipelined request waits for the responses before its own, so that it holds no file and no memory meanwhile. Node reads
-  // on as long as little waits to be sent, so their number has a limit, too.
+  // A pipelined request is served once the earlier responses are sent, so that it holds no file and no memory meanwhile.
+  // At most 64 wait, since Node's back-pressure counts only unsent bytes; then the connection is closed.
   #serveInTurn(exchange: Exchange) {
     const { request, response } = exchange
     const { socket } = request
@@ -128,18 +128,19 @@ export class RawRouteServer {
     const { request, response, requestId } = exchange
     const isStream = typeof body === 'object' && 'next' in body
     if (response.destroyed) {
-      // Closes what the body reads from; the client is gone.
+      // The client has left: close the source of the body.
       if (isStream) void Promise.resolve(body.return?.()).catch(() => undefined)
       return this.#record(exchange, { isAborted: true })
     }
     const { upgrade, expect } = request.headers
-    // Node drops bytes that follow a declined upgrade. After `Expect` a body may follow, or not (RFC 9110, 10.1.1).
+    // Close, to keep framing unambiguous: Node drops bytes after a declined upgrade, and after `Expect` the client may or may
+    // not send the body (RFC 9110, 10.1.1).
     if (this.#isStopping || upgrade !== undefined || expect !== undefined)
       response.shouldKeepAlive = false
     this.#heads.write(response, head, requestId)
     if (isStream) return void this.#stream(exchange, body)
     response.end(body, 'latin1')
-    // Nearly always: the kernel has taken all of it. Listeners and a timer would cost a tenth of a small response.
+    // Fast path: usually the kernel has taken all of it. Listeners and a timer would cost a tenth of a small response.
     if (isSent(response)) this.#record(exchange)
     else this.#recordOnceClosed(exchange)
   }
@@ -168,7 +169,7 @@ export class RawRouteServer {
     response.on('error', () => undefined) // Followed by `close`.
     response.on('close', () => {
       this.#record(exchange, { isAborted: !response.writableFinished, ...outcome })
-      // It was promised to stay open before the stop.
+      // Shutdown began after the head had announced keep-alive, so close here.
       if (this.#isStopping) request.socket.destroySoon()
     })
     return outcome
@@ -195,7 +196,7 @@ export class RawRouteServer {
     this.#send(exchange, { head, body })
   }
 
-  // Metrics and access log as the framework has them.
+  // Same metrics and access log as for routes of the framework.
   #record(exchange: Exchange, { isAborted = false, error }: Outcome = {}) {
     const { request, response, requestId, began, problemCode } = exchange
     const { accessLog, metrics } = this.#dependencies
@@ -222,7 +223,7 @@ interface Outcome {
 
 function routeOf(routes: RawRoute[], url: string): RawRoute | undefined {
   for (const route of routes) if (url.startsWith(route.prefix)) return route
-  // Other spellings: in absolute form (RFC 9112, 3.2.2), or with characters encoded that need not be.
+  // Other spellings of the prefix: absolute form (RFC 9112, 3.2.2), or needless percent-encoding.
   const [, first = ''] = /^(?:https?:\/\/[^/?#]*)?(\/[^/?#]*\/)/i.exec(url) ?? []
   try {
     const plain = decodeURIComponent(first)
@@ -240,7 +241,7 @@ const malformed = (fault: string) =>
 /** Resolves when the kernel has taken the bytes. @throws if the connection is closed before. */
 const written = (response: ServerResponse, bytes: Buffer) =>
   new Promise<void>((resolve, reject) => {
-    // Where the socket ends just now, the bytes wait for another one, and their callback is never called.
+    // If the socket closes during the write, Node never calls the callback, so listen for `close`, too.
     const onClose = () => reject(new Error('the connection was closed'))
     response.once('close', onClose)
     response.write(bytes, (error) => {

@@ -5,7 +5,7 @@ import proxyAddr from '@fastify/proxy-addr'
 import type { FastifyInstance } from 'fastify'
 import { HttpError } from '../problem-details.ts'
 
-// What is read from the head of every request before it is routed.
+// Request ids, framing checks and client addresses: read from the head before routing.
 
 /** The proxies whose `X-Forwarded-For` is trusted: all, none, these addresses, or a number of hops. */
 export type TrustProxy = boolean | string[] | ((address: string, hop: number) => boolean)
@@ -18,16 +18,16 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
 
 /** Node server options that pass ambiguous requests on to `checkRequestHeads`. */
 export const parserOptions = {
-  // Duplicate singleton headers are joined, so that their reader rejects them; Node would keep the first.
+  // Join duplicate singleton headers, so that their parsers reject them; by default Node keeps the first.
   joinDuplicateHeaders: true,
   requireHostHeader: false,
-  // Spares requests without a body the events of a stream: an eighth of a small response.
+  // Requests without a body emit no stream events, which would take an eighth of the time of a small response.
   optimizeEmptyRequests: true,
 }
 
 /**
- * Rejects requests that Node accepts but a proxy may frame differently: request smuggling (RFC 9112, 3.2 and 6.1). Turns
- * Node's own error responses into problem details, and adds the headers that every response has.
+ * Prevents request smuggling: rejects requests that Node accepts but a proxy may frame differently (RFC 9112, 3.2 and 6.1).
+ * Turns Node's own error responses into problem details, and adds the headers of every response.
  */
 export function checkRequestHeads(app: FastifyInstance) {
   // Unlimited within the parser's 16 KiB: Node would silently drop headers past the 2,000th, even preconditions.
@@ -37,11 +37,11 @@ export function checkRequestHeads(app: FastifyInstance) {
     app.server.emit('request', request, response),
   )
   continueAfterChecks(app)
-  // A callback hook: a promise per request would cost more than the work.
+  // A callback hook: the promise of an async one would cost more than the work.
   app.addHook('onRequest', ({ id, raw }, reply, done) => {
     if (raw.headers['x-forwarded-for']?.includes(':')) stripForwardedPorts(raw.headers)
     reply.header('x-request-id', id).header('x-content-type-options', 'nosniff')
-    // Node drops bytes that follow a declined upgrade: close, so that no response is matched to them.
+    // Close after a declined upgrade: Node drops the bytes that follow, so a request among them would get no response.
     if (raw.headers.upgrade !== undefined) reply.header('connection', 'close')
     const fault = findFramingFault(raw)
     if (!fault) return done()
@@ -49,8 +49,8 @@ export function checkRequestHeads(app: FastifyInstance) {
   })
 }
 
-// Sends 100 Continue only to a request that passed the checks of its headers (RFC 9110, 10.1.1): a client is spared the
-// upload of a body that is refused. Node then closes the connection, since such a client may or may not send the body.
+// Sends 100 Continue only after the header checks (RFC 9110, 10.1.1), so that a rejected request costs no upload. In that case
+// Node closes the connection, since the client may or may not send the body.
 function continueAfterChecks(app: FastifyInstance) {
   const waiting = new WeakSet<ServerResponse>()
   app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -81,7 +81,7 @@ export function findFramingFault({
   return undefined
 }
 
-/** The address of a request's client, by the rules of Fastify's `request.ip`, for requests that Fastify does not see. */
+/** Reads the client address like Fastify's `request.ip`, for requests that bypass Fastify. */
 export function clientAddressReader(trustProxy: TrustProxy): (request: IncomingMessage) => string {
   if (trustProxy === false) return ({ socket }) => socket.remoteAddress ?? ''
   const trusts = trustFunction(trustProxy)
@@ -104,8 +104,8 @@ function trustFunction(trustProxy: Exclude<TrustProxy, false>) {
 }
 
 /**
- * Removes ports from the addresses in `X-Forwarded-For`: some proxies write `192.0.2.1:4711`, and a client would
- * otherwise count as another one on each connection.
+ * Removes ports from the addresses in `X-Forwarded-For`: some proxies write `192.0.2.1:4711`, and limits by address would
+ * otherwise treat each connection as a new client.
  */
 export function stripForwardedPorts(headers: IncomingHttpHeaders) {
   const field = headers['x-forwarded-for']

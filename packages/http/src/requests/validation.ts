@@ -7,8 +7,8 @@ type Part = 'params' | 'querystring' | 'body'
 const places: Record<Part, string> = { params: '/path', querystring: '/query', body: '' }
 
 /**
- * Compilers for Fastify. The validator accepts everything: Fastify would stop at the first invalid part, so a hook
- * validates. Passed at construction: otherwise Fastify loads its JSON Schema compilers.
+ * Compilers for Fastify. The validator accepts everything, and a hook validates instead, as Fastify would stop at the first
+ * invalid part. Pass them at construction, or Fastify loads its JSON Schema compilers.
  */
 export const zodCompilers: object = {
   buildValidator: () => () => (value: unknown) => ({ value }),
@@ -22,8 +22,8 @@ const encodeResponse: FastifySerializerCompiler<z.ZodType> =
     JSON.stringify(z.encode(schema, data))
 
 /**
- * For lists whose handler names every field: the check by the schema would take longer than all else.
- * The types of the handler stand for it.
+ * Serializes without the check by the schema, which would take longer than all else for long lists. Only for handlers that
+ * name every field: TypeScript checks their types.
  */
 export const uncheckedJson: FastifySerializerCompiler<unknown> = () => (data) =>
   JSON.stringify(data)
@@ -35,7 +35,7 @@ export const uncheckedJson: FastifySerializerCompiler<unknown> = () => (data) =>
 export function validateRequests(app: FastifyInstance) {
   app.addHook('onRoute', (route) => {
     if (!route.schema) return
-    // A copy: several routes and apps may have one schema, and hooks add to it.
+    // Copy: routes and apps may share a schema object, and hooks add to it.
     const schema = { ...route.schema }
     route.schema = schema
     if (!schema.hide) schema.querystring ??= noQuery
@@ -51,7 +51,7 @@ export function validateRequests(app: FastifyInstance) {
 /** The query schema of a route without query parameters. */
 export const noQuery = z.strictObject({})
 
-/** The faults of a zod error: JSON pointers and messages, as the contract words them. */
+/** The faults of a zod error, as JSON pointers and messages in the contract's wording. */
 export function toFaults(error: z.ZodError, place = ''): Fault[] {
   return error.issues.flatMap((issue) => {
     const path = pointerTo(place, issue.path)
@@ -84,7 +84,7 @@ function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerH
   }
 }
 
-// Unknown fields stay.
+// Sets rejected values to undefined. Unknown fields stay.
 function withoutRejected(value: unknown, { issues }: z.ZodError): unknown {
   for (const { code, path } of issues) {
     if (code === 'unrecognized_keys') continue
@@ -96,7 +96,7 @@ function withoutRejected(value: unknown, { issues }: z.ZodError): unknown {
   return value
 }
 
-// The first fault of each place.
+// Keeps the first fault of each path.
 function addFaults(faults: Fault[], more: Fault[]): Fault[] {
   const paths = new Set(faults.map(({ path }) => path))
   const isNew = (path: string) => paths.size < paths.add(path).size
@@ -110,7 +110,7 @@ const pointerTo = (place: string, path: readonly PropertyKey[]) =>
   place + path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 
 /**
- * Words zod's issues as the contract words them: what the value must be. A message given in the schema takes
+ * Messages for zod issues in the contract's wording: what the value must be. A message given in the schema takes
  * precedence. Pass as `error` to `safeParse`, with `reportInput: true`.
  */
 export const describeIssue: z.core.$ZodErrorMap = (issue) => {
@@ -138,8 +138,7 @@ export const describeIssue: z.core.$ZodErrorMap = (issue) => {
 }
 
 /**
- * Whether the issue is about a value that was not sent: JSON and queries cannot hold `undefined`. Unknown, and so false,
- * where the parse did not report inputs.
+ * Whether the value was not sent: JSON and queries cannot contain `undefined`. False if the parse did not set `reportInput`.
  */
 const isMissing = (issue: { code?: string | undefined; input?: unknown }) =>
   'input' in issue &&
@@ -161,7 +160,7 @@ const verbs: Record<string, string> = { string: 'have', array: 'have', set: 'hav
 
 const units: Record<string, string> = { string: 'character', array: 'item', set: 'item' }
 
-// "1 item", "2 items", and of a number just the number.
+// "1 item", "2 items"; for a number just the number.
 function count(limit: number | bigint, origin: string) {
   const unit = units[origin]
   return unit ? `${limit} ${unit}${Number(limit) === 1 ? '' : 's'}` : `${limit}`

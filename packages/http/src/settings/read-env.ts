@@ -6,8 +6,8 @@ import { StartRefusedError } from '../start-service.ts'
 export type Environment = Record<string, string | undefined>
 
 /**
- * Parses the environment by one schema. An empty variable counts as absent. `NAME_FILE` names a file with the value of
- * the secret NAME, such as a secret mounted into a container. Warns of variables with a name close to that of a setting.
+ * Parses the environment by one schema. An empty variable counts as absent. For a secret NAME, `NAME_FILE` can name a file
+ * with its value, such as a mounted container secret. Warns of variables that look like misspelled settings.
  * @throws {InvalidEnvironment} listing every error.
  */
 export function readEnv<Schema extends z.ZodObject>(
@@ -22,7 +22,7 @@ export function readEnv<Schema extends z.ZodObject>(
   }
   const result = schema.safeParse(values, {
     ...{ error: describeIssue, reportInput: true },
-    jitless: true, // Once: compiling a parser would take longer.
+    jitless: true, // Compiling a parser takes longer than parsing once.
   })
   if (!result.success) {
     errors.push(...result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`))
@@ -55,7 +55,7 @@ const secrets = new Set([
 ])
 
 function readSecretFile(name: string, file: string | undefined, errors: string[]) {
-  // USERS_FILE and the like are settings of their own.
+  // Other names in _FILE, such as USERS_FILE, are settings of their own.
   if (!file || !secrets.has(name)) return undefined
   try {
     return readFileSync(file, 'utf8').trim()
@@ -69,8 +69,8 @@ function readSecretFile(name: string, file: string | undefined, errors: string[]
 }
 
 /**
- * The present value of a secret: where `NAME_FILE` names its file, that is read again when it changes, so that a key can be
- * replaced without a restart. A file that cannot be read, or is empty, leaves the last value.
+ * Returns a getter for the present value of a secret. A file named by `NAME_FILE` is read again when it changes, so that a key
+ * can be rotated without a restart. An unreadable or empty file leaves the last value.
  */
 export function followSecret(name: string, env: Environment, initial: string): () => string {
   const file = env[name] ? undefined : env[`${name}_FILE`]
@@ -84,7 +84,7 @@ export function followSecret(name: string, env: Environment, initial: string): (
       if (version !== seen) value = readFileSync(file, 'utf8').trim() || value
       seen = version
     } catch {
-      // It is being replaced, or gone: the last value may still be right.
+      // The file is missing or being replaced: keep the last value.
     }
     return value
   }
@@ -99,7 +99,7 @@ function findMisspelled(settings: string[], env: Environment): string[] {
   })
 }
 
-// One letter more, less or other, or two exchanged; underscores do not count. Short names are too close to each other.
+// One letter added, removed or replaced, or two swapped; underscores ignored. Names under 5 letters are too similar.
 function isNearly(name: string, setting: string): boolean {
   const [a, b] = [name.replaceAll('_', ''), setting.replaceAll('_', '')]
   if (Math.min(a.length, b.length) < 5 || Math.abs(a.length - b.length) > 1) return false

@@ -29,7 +29,7 @@ function readTrustProxy(text: string, context: z.core.$RefinementCtx): TrustProx
   return z.NEVER
 }
 
-// What Fastify accepts: an address, a network, or its name for a range of private addresses.
+// As Fastify accepts: an address, a network, or a name for a private range.
 function isNetwork(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   const [address = '', length, ...more] = text.split('/')
@@ -64,7 +64,7 @@ export const serverSettings = (defaults: { port: number; dataDir: string }) => (
   MAX_BODY_MEMORY_BYTES: integerSetting(65_536).default(defaultLimits.maxBodyMemory),
 })
 
-// As browsers send it: with a scheme, in lower case, without a path. Others, also a trailing slash or *, never match.
+// As browsers send it: with a scheme, in lower case, without a path. Anything else (a trailing slash, *) would never match.
 const isOrigin = (text: string) => /^[a-z][a-z\d+.-]*:\/\/[^/?#\sA-Z*]+$/.test(text)
 
 type ServerSettings = z.output<z.ZodObject<ReturnType<typeof serverSettings>>>
