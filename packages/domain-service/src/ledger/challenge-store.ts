@@ -1,6 +1,6 @@
 import { join, name, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 
-/** Which TXT record an ACME challenge is. */
+/** The TXT record of an ACME challenge. */
 export interface ChallengeKey {
   domain: string
   name: string
@@ -15,7 +15,7 @@ export interface StoredChallenge extends ChallengeKey {
   requestId: string
   /** Milliseconds since 1970. */
   createdAt: number
-  /** Whether that request is known to have added the record: another may be somebody else's. */
+  /** Whether that request is known to have added the record: otherwise it may be another author's. */
   isAdded: boolean
 }
 
@@ -29,7 +29,7 @@ interface ChallengeRow extends ChallengeKey {
 const challenges = name('acme_challenges')
 const columns = sql`domain, name, value, owner, request_id, created_at, added`
 
-/** Which ACME challenges were set, and when: what their clients forget is removed. */
+/** ACME challenges, with the time at which each was set: challenges that their clients forget are removed. */
 export class ChallengeStore {
   readonly #sql: Sql
 

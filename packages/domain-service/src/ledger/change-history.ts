@@ -26,7 +26,7 @@ import { decompress, getZones } from './zone-snapshots.ts'
 const changes = name('changes')
 const sendsTable = name('sends')
 
-/** Changes that `ready` gives at once. */
+/** Maximum changes that `ready` returns. */
 export const maxReady = 1_000
 
 /** A send whose outcome is unknown or not verified. */
@@ -43,10 +43,10 @@ export interface OpenSend {
   changes: StoredChange[]
 }
 
-/** What the ledger knows: the history, the queue of changes, the sends without a final outcome. */
+/** The reads of the ledger: the history, the queue of changes, the sends without a final outcome. */
 export class ChangeHistory {
   protected readonly sql: Sql & { readonly isAvailable: boolean }
-  /** Whether a batch may begin a change: it is asynchronous, or somebody waits for it. */
+  /** Whether a batch may begin a change: it is asynchronous, or its client waits for it. */
   protected readonly isAwaited: Statement
 
   constructor(database: ChangeHistory['sql'], isAwaited: Statement) {
@@ -55,8 +55,8 @@ export class ChangeHistory {
   }
 
   /**
-   * Domains with asynchronous changes that a batch can take, the oldest change first; also with those that a batch of the
-   * only process has taken, since a failing disk may have kept it from putting them back.
+   * Domains with asynchronous changes that a batch can take, the oldest change first. Without replicas also those that a
+   * batch claimed and did not send: a failing disk may have kept it from queueing them again.
    */
   async queuedDomains(): Promise<string[]> {
     const rows = await this.sql.all<{ domain: string }>(sql`
@@ -77,8 +77,8 @@ export class ChangeHistory {
   }
 
   /**
-   * What a batch of a domain can take now, oldest first, without those that are `known`: asynchronous changes, and those
-   * that somebody waits for. These do not overtake asynchronous ones that have failed and wait.
+   * Queued changes that a batch of a domain can take now, oldest first, without the `known` ones. A change with a waiting
+   * client does not overtake failed asynchronous ones: while one is queued, their pause does not count.
    */
   async ready(domain: string, known: number[] = []): Promise<QueuedChange[]> {
     const isQueued = sql`${isPending} and status = 'queued' and domain = ${domain} and ${this.isAwaited}`
@@ -144,7 +144,7 @@ export class ChangeHistory {
     return rows.map(({ domain }) => domain)
   }
 
-  /** Outdated sends of a domain that may still be carried out, given up in the last ten minutes, newest first. */
+  /** Superseded or refused sends, given up in the last ten minutes, that may still be carried out; newest first. */
   async lateSends(domain: string): Promise<LateSend[]> {
     const given =
       await this.sql.all<SendRow>(sql`select * from ${sendsTable} where domain = ${domain}
@@ -176,7 +176,7 @@ export class ChangeHistory {
       sql`ended_at > ${now} - ${recentMs}`,
       sql`${isOpen} and ended_at is null and started_at > ${now} - ${recentMs}`,
     )
-    // An unknown send was last seen not done, which may have been an outdated answer.
+    // The zone found after an unknown send lacks its changes, but may be an outdated answer.
     const rows = await this.sql.all<{ base: string; zone: string; state: string }>(sql`
       select state, base, case when state = 'unknown' then zone else coalesce(found, zone) end as zone from ${sendsTable}
       where ${isRecent} and state not in ('refused', 'unsent') and (state <> 'closed' or found is not null)
@@ -185,7 +185,7 @@ export class ChangeHistory {
       this.sql,
       rows.flatMap(({ base, zone }) => [base, zone]),
     )
-    // Mostly the newest zone alone is looked at.
+    // Decoded lazily: callers mostly need the newest zone only.
     return rows.map(({ base, zone, state }) => ({
       get base() {
         return zoneOf(base)
@@ -231,7 +231,7 @@ export class ChangeHistory {
     return (await getZones(this.sql, [row.found]))(row.found)
   }
 
-  /** Newest first: a page, or what follows the change `after`. `next`: the id to continue after, if there is more. */
+  /** Changes, newest first: a page, or those that follow `after`. `next`: the id to continue after, if there are more. */
   async list(
     filter: ChangeFilter,
     { page, page_size, after }: { page: number; page_size: number; after?: number | undefined },

@@ -66,7 +66,7 @@ export interface ChangeRequest {
   approved?: Delta | undefined
 }
 
-/** What there is to know of a change; `rrset`: for those who may read that one. */
+/** A warning about a change; with `rrset`, only for callers that may read that RRset. */
 export type Warning = string | { rrset: NamedRrset; text: string }
 
 /** What a change does to the zone, worked out against the zone that was read. */
@@ -93,10 +93,10 @@ export interface SendIntent {
   repairs: number[]
 }
 
-/** How a change ended, or that it waits again. */
+/** How a change ended, or that it is queued again. */
 export interface ChangeOutcome {
   id: number
-  /** `queued`: an asynchronous change of which nothing happened, to be carried out. */
+  /** `queued`: an asynchronous change without effect so far, to be carried out later. */
   status: 'queued' | 'confirmed' | 'refused' | 'unconfirmed' | 'cancelled'
   /** Default: true. */
   verified?: boolean
@@ -105,13 +105,13 @@ export interface ChangeOutcome {
   problem?: StoredProblem | undefined
   reason?: 'superseded'
   /**
-   * Nothing of it was sent. It is not recorded where a send without an outcome carries the change; a queued one waits
-   * longer each time.
+   * Nothing of it was sent. The outcome is ignored where a send without an outcome carries the change. A queued change
+   * waits longer each time.
    */
   isUnsent?: boolean
   /** What it did, where no send has carried it. */
   effect?: ChangeEffect
-  /** Replaces the zones of the intent where the zone came back otherwise. */
+  /** Replaces the zones of the intent, where the zone that was read differs from them. */
   zones?: { before: Zone; after: Zone } | undefined
   /** Forgets the idempotency key, so that a repeated request is carried out. */
   releaseKey?: boolean
@@ -131,19 +131,19 @@ export interface SendOutcome {
   latest?: Zone | undefined
   /** How many of its transmissions got no answer, so that they may still be carried out. */
   unanswered: number
-  /** It did not happen: the late writes that it was to repair are to be repaired by another send. */
+  /** The send did not happen: another send has to repair the late writes that it should have repaired. */
   releaseRepairs?: boolean
   changes: ChangeOutcome[]
 }
 
-/** A send that the registrar may still carry out, and the zone that has to stand there since. */
+/** A send that the registrar may still carry out, and the confirmed zone that it would overwrite. */
 export interface LateSend {
   id: number
   zone: Snapshot
   confirmed: Snapshot
 }
 
-/** A send that may have reached the registrar: the zone that it replaced, and the one that stands since. */
+/** A send that may have reached the registrar: the zone that it replaced, and the zone that it left. */
 export interface RecentSend {
   base: Snapshot
   zone: Snapshot

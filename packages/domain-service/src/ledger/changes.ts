@@ -92,7 +92,7 @@ export async function findByKey(
   return known?.id
 }
 
-/** @throws 429 `too_many_changes` where the change just queued is one too many. */
+/** @throws 429 `too_many_changes` where the change just queued exceeds a limit. */
 async function checkQueue(transaction: SqlTransaction, caller: string): Promise<void> {
   const row = await transaction.get<{ own: number; total: number; bytes: number }>(sql`
     select count(*) as total, sum(case when caller = ${caller} then 1 else 0 end) as own,
@@ -119,7 +119,7 @@ const requestValues = (request: ChangeRequest) =>
     JSON.stringify(request),
   ])
 
-/** Stores what these changes do, with their zones and further ones; sets further columns of each. */
+/** Stores the effects of changes, and their zones; also stores `zones`, and sets the columns of `set` in each row. */
 export async function storeEffects(
   transaction: SqlTransaction,
   effects: (ChangeEffect & { id: number })[],
@@ -150,12 +150,12 @@ export async function storeEffects(
     from (values ${join(rows)}) as effect where changes.id = effect.column1`)
 }
 
-/** How long an asynchronous change that has failed waits before a batch may take it again: 5 s, then twice as long each time. */
+/** Backoff before a batch may take a failed asynchronous change again: 5 s, doubled each time, at most 300 s. */
 const pauseMs = sql`case when attempts >= 6 then 300000 else 5000 * (1 << attempts) end`
 
 /**
- * Ends changes, or queues them again. Without `isHeld` another process may carry them out: only those are ended that it has
- * not taken.
+ * Ends changes, or queues them again. Without `isHeld` another process may hold the domain's lease: then only changes that
+ * it has not claimed are ended.
  */
 export async function endChanges(
   transaction: SqlTransaction,
@@ -220,7 +220,7 @@ async function replaceZones(
     delta = ${compress(JSON.stringify(delta))} where id = ${id}`)
 }
 
-/** Characters of JSON that each of `added` and `removed` may have in a summary. */
+/** Maximum characters of JSON for each of `added` and `removed` in a summary. */
 const maxLength = 4_096
 
 /** Bounds what one change contributes to a list: whole records up to 4 KiB a side; the others are only counted. */

@@ -24,12 +24,12 @@ export interface KnownRecord extends RecordInput {
 /** A zone that a client was given, or that it submitted. */
 export interface GivenZone {
   id: number
-  /** A submitted one: its write may not be done; it is, but the client was not told so; it is, and the client knows. */
+  /** Of submitted zones: `unfinished`: maybe not written. `unanswered`: written, client not told. `done`: client told. */
   kind: 'read' | 'unfinished' | 'unanswered' | 'done'
-  /** How many processes may still write what they have made of it. */
+  /** How many client processes may still submit a list made from it. */
   copies: number
   zone: KnownZone
-  /** The zone without a write that it shows; of a list what it was compared with. */
+  /** Of a read: the zone without the unfinished writes that it shows. Of a list: the zone that it was compared with. */
   base?: KnownZone | undefined
 }
 
@@ -43,15 +43,15 @@ export interface GivenTo {
 export interface Explanation {
   used: GivenZone
   base: KnownZone
-  /** No other zone explains it. Otherwise `used` stays: the process that was given it may still write. */
+  /** No other given zone explains the list. Otherwise `used` keeps its copies: its process may still submit a list. */
   isCertain: boolean
-  /** `used` is this list, which others came after: it may come again, whether its client gets an answer or not. */
+  /** `used` is this list, and newer zones exist: the list may come again, whether its client gets a response or not. */
   mayRepeat: boolean
 }
 
 export interface Submission extends Pick<Explanation, 'base' | 'mayRepeat'> {
   id: number
-  /** The zone that it uses up. */
+  /** The zone of which it has used up a copy. */
   used?: GivenZone | undefined
 }
 
@@ -65,15 +65,15 @@ interface ZoneRow {
 
 const zones = name('given_zones')
 const keptMs = 600_000
-/** lego waits an hour for its challenge before it removes that, by the name that it gave it. */
+/** lego waits up to an hour before it removes its challenge, which it finds by its own spelling of the name. */
 const spelledMs = 2 * 3_600_000
 const pruneIntervalMs = 60_000
 const maxOfToken = 200
-// Values of `is_submitted`.
+// Values of `is_submitted`; 0 for a read.
 const [running, stopped, unanswered, done] = [1, 2, 3, 4]
 const kinds = ['read', 'unfinished', 'unfinished', 'unanswered', 'done'] as const
 
-/** The zones that API tokens were given in the last ten minutes, and for two hours how they spell names; shared by all replicas. */
+/** Zones that API tokens read or submitted: kept ten minutes, their spellings of names two hours; shared by replicas. */
 export class GivenZones {
   readonly #sql: Sql
   #prunedAt = 0
@@ -88,7 +88,7 @@ export class GivenZones {
     const isOwn = isOf(to)
     const text = JSON.stringify(zone)
     await this.#sql.transaction(async (transaction) => {
-      // Processes that share a token are given the same zone, and each uses up one.
+      // Processes that share a token may read the same zone: each read is a copy, and each list uses up one.
       const equal = await transaction.all<{ copies: number }>(
         sql`delete from ${zones} where ${isOwn} and is_submitted = 0 and zone = ${text} returning copies`,
       )
@@ -99,14 +99,14 @@ export class GivenZones {
     })
   }
 
-  /** Writes of a process that has ended are not carried out any more: only a repeated list is. */
+  /** Marks unfinished writes as stopped: their process has ended, so only a repeated list carries them out. */
   async forgetWrites(): Promise<void> {
     await this.#sql.run(
       sql`update ${zones} set is_submitted = ${stopped} where is_submitted = ${running}`,
     )
   }
 
-  /** From the oldest list whose write is not known to be done on, all lists; also those of two hours in which clients spell names. */
+  /** All lists since the oldest one whose write is running, and lists of the last two hours with their own spellings. */
   async submitted(to: GivenTo): Promise<GivenZone[]> {
     const isList = sql`${isOf(to)} and ${isSince(keptMs)} and is_submitted > 0`
     const rows = await this.#sql.all<ZoneRow>(sql`
@@ -117,9 +117,9 @@ export class GivenZones {
   }
 
   /**
-   * Puts a submitted zone in the place of the given one that it is compared with.
+   * Stores a submitted zone, and uses up a copy of the given zone that it was made from.
    * @param choose gets the given zones, oldest first.
-   * @returns undefined where `choose` does; its id is for `confirm` or `giveBack`.
+   * @returns undefined where `choose` does; else the id for `confirm` or `giveBack`.
    */
   replace(
     to: GivenTo,
@@ -127,7 +127,7 @@ export class GivenZones {
     choose: (given: GivenZone[]) => Explanation | undefined,
   ): Promise<Submission | undefined> {
     return this.#sql.transaction(async (transaction) => {
-      // The next statement then sees what another request of this token has replaced.
+      // Locks the rows, so that the next statement sees what another request of this token has replaced.
       await transaction.all(sql`select id from ${zones} where ${isOf(to)} order by id ${forUpdate}`)
       const rows = await transaction.all<ZoneRow>(
         sql`select id, is_submitted, copies, zone, base from ${zones}
@@ -150,19 +150,19 @@ export class GivenZones {
     })
   }
 
-  /** Remembers a submitted zone that was compared with a zone that the client was not given. */
+  /** Stores a submitted zone that was compared with a zone that the client was not given. */
   async submit(to: GivenTo, submitted: KnownZone, base: KnownZone): Promise<Submission> {
     const id = await insert(this.#sql, to, { kind: 'unfinished', zone: submitted, base })
     return { id, base, mayRepeat: false }
   }
 
-  /** The write of a submitted zone is done; unless its client still waits for that, the same list is its repeat. */
+  /** Marks a submitted zone as written. Unless its client still waits, the same list counts as a repeat. */
   async confirm(id: number, isAwaited: boolean): Promise<void> {
     const state = isAwaited ? done : unanswered
     await this.#sql.run(sql`update ${zones} set is_submitted = ${state} where id = ${id}`)
   }
 
-  /** The write of a submitted zone was refused: `used` takes its former place. */
+  /** Deletes a submitted zone whose write was refused, and gives `used` its copy back. */
   async giveBack(id: number, used: GivenZone | undefined): Promise<void> {
     await this.#sql.transaction(async (transaction) => {
       await transaction.run(sql`delete from ${zones} where id = ${id}`)

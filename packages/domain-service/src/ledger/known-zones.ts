@@ -20,29 +20,29 @@ import { possibleZones, recentMs, type SentZone } from './sends.ts'
 import { appendChangeEvents } from './stored-change.ts'
 import { getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
-// The zone of each domain as the ledger knows it: what was seen first, and all changes since, ours and others'. What a read
-// shows beyond that was changed outside.
+// The known zone of each domain: the first read, and all changes since, our own and those made outside. What a read shows
+// beyond it was changed outside.
 
 const knownZones = name('known_zones')
 const changes = name('changes')
 
-/** A difference counts once two reads so far apart show it. */
+/** A difference counts as a change made outside once two reads at least this far apart show it. */
 const confirmMs = 1_000
 
-/** When a row, as `+` or `-` and its content, was first seen to differ, and when the zone was last seen without that. */
+/** By `+` or `-` and a row's content: when a read first showed this difference, and when a read last did not. */
 type Pending = Record<string, { first: number; since: number }>
 
 /**
- * When keys of rows, or the email type, were last changed outside, in the time in which sends may be carried out late. What
- * our own sends have changed is in their rows.
+ * When keys of rows, or the email type, were last changed outside, within `lateMs`. What our own sends changed is stored
+ * in the rows of `sends`.
  */
 type Touched = Record<string, number>
 
 const emailTypeKey = 'email type'
-/** When a late write was found: outdated answers show what it undid, seen before or not. */
+/** Key of the time when a late write was found: outdated answers may show any row that it undid. */
 const lateWriteKey = 'late write'
 
-/** The known zones, and what every read of the registrar is compared with. */
+/** The known zones: every read of the registrar is compared with them. */
 export class KnownZones extends KnownZoneReads {
   readonly #unsynced: Sql
 
@@ -53,8 +53,8 @@ export class KnownZones extends KnownZoneReads {
   }
 
   /**
-   * Compares a zone that was read `ageMs` ago. Rows that `isIgnored` are taken over without an entry.
-   * @returns the id of the change that was recorded, if there is one.
+   * Records what a zone read `ageMs` ago shows as changed outside. Rows that `isIgnored` are adopted without a change.
+   * @returns the id of the recorded change, if there is one.
    */
   async compare(
     zone: Zone,
@@ -62,7 +62,7 @@ export class KnownZones extends KnownZoneReads {
   ): Promise<number | undefined> {
     const { domain } = zone
     const seen = await findKnown(this.sql, domain, sql``)
-    // Most reads show what is known: they need no lock, and no commit more than once a second.
+    // Most reads show the known zone: they need no lock, and at most one commit a second.
     if (seen?.zone === zoneDigest(zone)) {
       const readAt = seen.now - ageMs
       if (seen.pending !== '{}' || readAt - seen.read_at >= confirmMs)
@@ -114,7 +114,7 @@ export async function recordOwnSend(
   if (!latest || (state !== 'settled' && state !== 'closed')) return
   const { domain } = latest
   if (!row) return insertKnown(transaction, latest, 0)
-  // What a late write has undone of the changes since is not outside, unless its repair puts it back.
+  // Changes that a late write undid, and no repair restored, leave the known zone, too: nothing was changed outside.
   const lateSince = send.late_since ?? (later ? send.started_at : undefined)
   const isAlone = row.zone === send.base && send.zone === zoneDigest(latest)
   if (isAlone && lateSince === undefined) return setKnown(transaction, domain, latest)
@@ -132,7 +132,7 @@ export async function recordOwnSend(
   }
   const own = { ...latest, ...withDelta(known, done, domain) }
   if (lateSince === undefined) {
-    // The registrar's spelling, so that the next read is the same text.
+    // In the registrar's spelling, so that the next read has the same digest.
     const isAll = latest.emailType !== undefined && isEmptyDelta(differenceOf(own, latest, domain))
     const now = isAll ? latest : own
     await putZones(transaction, [now])
@@ -163,8 +163,8 @@ async function insertKnown(transaction: SqlTransaction, zone: Zone, ageMs: numbe
 }
 
 /**
- * Whether a difference tells something: not where it may be an outdated answer, which shows rows as they were before
- * a change or a late write of the last minute, or the effect of a send of ours that has no final outcome or may be carried out late.
+ * Whether a difference proves a change made outside. It may be an outdated answer: rows as they were before a change or a
+ * late write of the last minute. Or it may be our own send, without a final outcome or carried out late.
  */
 async function isCurrent(
   transaction: SqlTransaction,
@@ -187,11 +187,11 @@ interface Reading {
   domain: string
   row: KnownRow
   readAt: number
-  /** Takes what is to be seen once more. */
+  /** Receives the differences that a later read has to confirm. */
   pending: Pending
 }
 
-/** The part of a difference that was seen before, when it was first, and when the zone was last seen without it. */
+/** The confirmed part of a difference, when it was first seen, and when the zone was last seen without it. */
 function settledPart(found: Delta, { domain, row, readAt, pending }: Reading) {
   const before: Pending = JSON.parse(row.pending)
   let [first, since] = [readAt, readAt]
@@ -215,7 +215,7 @@ function settledPart(found: Delta, { domain, row, readAt, pending }: Reading) {
   return { outside, first, since }
 }
 
-// A record can be long, and there are many in ten minutes.
+// Hashed: a record can be long, and many can change in ten minutes.
 const touchedKey = (each: Row, domain: string) =>
   hash('sha256', keyOf(each, domain), 'base64url').slice(0, 22)
 
@@ -230,7 +230,7 @@ function touch(row: KnownRow, outside: Delta, domain: string): Touched {
   return Object.fromEntries([...recent, ...keysOf(outside, domain).map((key) => [key, row.now])])
 }
 
-/** The keys that were changed since a time, outside and by all sends of ours but one. */
+/** Keys that were changed since a time, outside or by our own sends, without the send `except`. */
 async function touchedSince(
   transaction: SqlTransaction,
   since: number,

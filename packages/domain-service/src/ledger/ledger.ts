@@ -44,20 +44,20 @@ interface LedgerOptions {
 
 /**
  * Every change of a zone, with its state: the history, the queue of changes, the memory of idempotency keys and of given-up
- * sends. A promise that resolves means durable. Among replicas, what belongs to a domain's batch can be recorded only by
- * the one that holds the domain's lease.
+ * sends. A resolved promise means durable, except for steps that a power cut may undo (`#unsynced`). Only the replica that
+ * holds a domain's lease can record the steps of the domain's batch.
  */
 export class Ledger extends ChangeHistory {
   readonly #leases: Leases | undefined
-  /** For what a power cut may undo, since nothing was sent yet. */
+  /** Commits without fsync: a power cut may undo these steps, since nothing was sent yet. */
   readonly #unsynced: Sql
-  /** Makes what was committed before a power cut survive it: those who wait share one fsync, off the event loop. */
+  /** Makes earlier commits survive a power cut. Concurrent callers share one fsync, off the event loop. */
   readonly #flush: () => Promise<void>
   /** The changes that wait for an approval. */
   readonly proposals: Proposals
-  /** What every read is compared with. */
+  /** The zones that every read is compared with. */
   readonly knownZones: KnownZones
-  /** A change whose client does not wait any more. A replica that is late with its renewal still goes on. */
+  /** A change whose client does not wait any more; a replica that is late with its renewal does not count as gone. */
   readonly #isAbandoned: Statement
 
   constructor({ sql: database, leases }: LedgerOptions) {
@@ -69,7 +69,7 @@ export class Ledger extends ChangeHistory {
     this.knownZones = new KnownZones(database, database.unsynced)
     this.#isAbandoned = leases
       ? sql`(is_async = 0 and awaited_until <= ${leaseNow} - ${abandonedMs})`
-      : sql`is_async = 0` // Only what an earlier process has left is asked for.
+      : sql`is_async = 0` // Asked only of changes that an earlier process has left.
   }
 
   /**
@@ -79,7 +79,7 @@ export class Ledger extends ChangeHistory {
    * asynchronous changes of the caller, or 10,000 or 256 MiB of all.
    */
   async accept(request: ChangeRequest, effect?: ChangeEffect) {
-    // Nobody is told of a proposal before it is durable.
+    // Durable at once: no event may report a proposal that a power cut can undo.
     const database = effect ? this.sql : this.#unsynced
     const accepted = await database.transaction(async (transaction) => {
       const inserted = await insertChange(transaction, request, { isAsync: true, effect })
@@ -95,7 +95,7 @@ export class Ledger extends ChangeHistory {
     return (await this.#unsynced.transaction(insert)).id
   }
 
-  /** Takes queued changes of a domain into a batch: `sending`, though nothing is sent yet. Returns those it has taken. */
+  /** Claims queued changes of a domain for a batch: `sending`, though nothing is sent yet. Returns the claimed ids. */
   async claim(domain: string, ids: number[]): Promise<number[]> {
     if (ids.length === 0) return []
     return beforeSending(() =>
@@ -110,7 +110,7 @@ export class Ledger extends ChangeHistory {
   }
 
   /**
-   * Only an asynchronous change, or a proposed one. Its key is given back: a repeated request is carried out.
+   * Cancels an asynchronous or a proposed change, and releases its idempotency key: a repeated request is carried out.
    * @returns undefined where it is not queued any more.
    */
   cancel(id: number): Promise<StoredChange | undefined> {
@@ -121,8 +121,8 @@ export class Ledger extends ChangeHistory {
   }
 
   /**
-   * Lets the changes be carried out that were queued when a backup was made, or cancels them. Until then none of a restored
-   * database is carried out: it may have been, after the backup. Only those of `domains`, if they are given.
+   * Releases or cancels held changes, of `domains` if given. Held are the changes that were queued in a restored backup:
+   * they may have been carried out after the backup was made, so none is carried out before this.
    * @returns how many.
    */
   async endHold({ cancel, domains }: { cancel: boolean; domains?: string[] | undefined }) {
@@ -154,7 +154,7 @@ export class Ledger extends ChangeHistory {
       const { domain } = send
       await this.#lock(transaction, domain)
       const version = await this.#increaseVersion(transaction, domain)
-      // Before anything else that a comparison with it locks, too.
+      // Locks the known zone first, as comparisons do: otherwise the two could deadlock.
       const known = await findKnown(transaction, domain)
       await sends.endSend(transaction, id, outcome)
       await recordOwnSend(transaction, { send, known }, outcome)
@@ -164,8 +164,8 @@ export class Ledger extends ChangeHistory {
   }
 
   /**
-   * Ends changes of a domain that no send carries, or queues them again. `isForgettable`: a power cut may undo it. Where another
-   * replica holds the domain's lease, only those are ended that it has not taken.
+   * Ends changes of a domain that no send carries, or queues them again. `isForgettable`: a power cut may undo it. Where
+   * another replica holds the domain's lease, only changes that it has not claimed are ended.
    */
   async endChanges(
     domain: string,
@@ -181,7 +181,7 @@ export class Ledger extends ChangeHistory {
     })
   }
 
-  /** Each send raises it before and after: a zone that was read at another version is outdated. */
+  /** Each send raises the version before and after: a zone that was read at another version is outdated. */
   async zoneVersion(domain: string): Promise<number> {
     if (!this.#leases) return 0
     const row = await this.sql.get<{ version: number }>(
@@ -199,8 +199,8 @@ export class Ledger extends ChangeHistory {
   }
 
   /**
-   * Queues asynchronous changes again that processes which have ended were about to send, and cancels those whose client
-   * does not wait any more. Only for what such processes left behind, so a replica can call it at any time.
+   * Queues asynchronous changes again that ended processes claimed and did not send, and cancels changes whose client does
+   * not wait any more. Changes of running processes stay as they are, so a replica can call it at any time.
    */
   async recover(): Promise<void> {
     const leases = name('leases')
@@ -226,15 +226,15 @@ export class Ledger extends ChangeHistory {
   }
 
   /**
-   * Puts back what earlier holders of a domain's lease took and did not send, or earlier batches of the only process. The
-   * caller holds the lease, and runs no batch.
+   * Puts back what earlier holders of a domain's lease, or earlier batches of the only process, claimed and did not send.
+   * The caller holds the lease, and runs no batch.
    */
   async takeOver(domain: string): Promise<void> {
     const lease = this.#leases?.current(domain)
     if (this.#leases && !lease) throw leaseLost(domain)
     const isEarlier = lease ? sql`coalesce(claim_fence, 0) < ${lease.fence}` : sql`1 = 1`
     const isLeft = sql`domain = ${domain} and ${isEarlier} and ${isUnsent}`
-    // Mostly nothing is: then there is nothing to commit.
+    // Mostly there is nothing to put back: that needs no commit.
     if (!(await this.sql.get(sql`select 1 from ${changes} where ${isLeft} limit 1`))) return
     await this.#unsynced.run(
       sql`update ${changes} set ${putBack(lease ? this.#isAbandoned : sql`1 = 0`)} where ${isLeft}`,

@@ -31,7 +31,7 @@ export class Proposals {
     return row && (JSON.parse(row.request) as ChangeRequest)
   }
 
-  /** A proposed change does something else now. As `approve`. */
+  /** Replaces the effect of a proposed change. @returns as `approve`. */
   update(id: number, effect: ChangeEffect) {
     return this.#update(id, sql`status = 'proposed'`, effect)
   }

@@ -201,7 +201,7 @@ const leanIndexes = sql`
   drop index ${name('calls_of_account')};
   drop index ${name('known_zones_by_age')}`
 
-// Events tell what the last list says and the one before did not: no copy of each domain beside them.
+// Events report the difference of the last two lists: no further copy of each domain is stored.
 const comparedLists = sql`
   alter table ${name('domain_list_passes')} add column told_at ${int8};
   update ${name('domain_list_passes')} set told_at = completed_at

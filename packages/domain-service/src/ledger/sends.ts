@@ -18,13 +18,13 @@ const changes = name('changes')
 /** How long the registrar may show the zone that a send replaced. */
 export const recentMs = 60_000
 
-// In the words of the index: SQLite does not see that another condition implies them.
+// The exact text of the index: SQLite uses a partial index only if the query repeats its condition.
 export const isOpen = sql`state in ('open', 'unknown', 'unverified')`
 
-/** Given up in the time in which the registrar may still carry it out. */
+/** Given up within `lateMs`: the registrar may still carry it out. */
 export const isGivenUp = sql`given_up_at > ${now} - ${lateMs} and unanswered > 0`
 
-/** The sends of a domain with one property or another, each by its index: for an `or` SQLite reads all of the domain. */
+/** Sends of a domain that meet one condition or the other, each by its index: for an `or` SQLite reads the domain. */
 export const hasEither = (domain: string, one: Statement, other: Statement) =>
   sql`id in (select id from ${sends} where domain = ${domain} and ${one}
     union select id from ${sends} where domain = ${domain} and ${other})`
@@ -59,7 +59,7 @@ export interface SentZone {
   zone: string
   /** Milliseconds since 1970. */
   started_at: number
-  /** Since when the late writes may have been carried out that this send repairs. */
+  /** When the first of the late writes that this send repairs was started. */
   late_since: number | null
 }
 
@@ -83,7 +83,7 @@ export async function endSend(transaction: SqlTransaction, id: number, outcome: 
   await endChanges(transaction, outcome.changes, true)
 }
 
-/** The zones that sends would leave which the registrar may carry out, or may have carried out. */
+/** The zones of sends that the registrar may have carried out, or may still carry out. */
 export async function possibleZones(database: SqlTransaction, domain: string): Promise<Snapshot[]> {
   const rows = await database.all<{ zone: string }>(sql`select distinct zone from ${sends}
     where ${hasEither(domain, isOpen, isGivenUp)}`)

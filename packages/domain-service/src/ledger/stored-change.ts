@@ -20,7 +20,7 @@ import {
   type Warning,
 } from './change.ts'
 
-/** In the words of the index: SQLite does not see that another condition implies them. */
+/** The exact text of the index: SQLite uses a partial index only if the query repeats its condition. */
 export const isPending = sql`status in ('queued', 'sending')`
 
 /** Changes that a batch has taken and not sent. */
@@ -62,7 +62,7 @@ export const toStoredChange = (row: ChangeRow) => ({
   id: row.id,
   domain: row.domain,
   status: row.status,
-  /** null: nobody who came through this service. */
+  /** null: the change was made outside this service. */
   by: row.by || null,
   token: row.token ?? undefined,
   /** Id of the user or of the token. */
@@ -98,7 +98,7 @@ export async function readChange(reader: SqlTransaction, id: number): Promise<St
   return toStoredChange(row)
 }
 
-/** Who is the author of a change, for its idempotency key and for the limit of queued changes. */
+/** Identifies the author of a change, for its idempotency key and for the limit of queued changes. */
 export const callerIdOf = ({ callerId, by }: Pick<ChangeRequest, 'callerId' | 'by'>) =>
   callerId ?? by
 
@@ -141,8 +141,8 @@ export const changeEvents = [
 type ChangeEvent = (typeof changeEvents)[number]
 
 /**
- * Records an event for each of these changes whose status is not the one that it had `before`, if there is one for it. Call
- * it as the last of a transaction.
+ * Records an event for each of these changes whose status differs from `before`, if its status has an event. Call it last
+ * in a transaction.
  */
 export async function appendChangeEvents(
   transaction: SqlTransaction,
@@ -184,8 +184,8 @@ function typeOf({ status, reason, ...row }: ChangeRow): ChangeEvent | undefined 
 export const registrarEvents = ['registrar.failing', 'registrar.recovered'] as const
 
 /**
- * Records that calls to the registrar pause after failures, or succeed again, unless that is what the last such event says:
- * each replica has a circuit breaker.
+ * Records that calls to the registrar pause after failures, or succeed again, unless the last such event says the same:
+ * each replica has its own circuit breaker.
  */
 export async function recordRegistrarEvent(
   database: Sql,

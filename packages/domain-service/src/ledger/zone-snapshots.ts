@@ -35,7 +35,7 @@ export async function putZones(
       and used_at > ${now} - ${unusedMs / 2}`,
   )
   for (const { digest } of known) wanted.delete(digest)
-  // In order, so that transactions that put the same zones do not wait for each other in a circle.
+  // Sorted, so that transactions that put the same zones cannot deadlock.
   const missing = [...wanted].sort(([a], [b]) => (a < b ? -1 : 1))
   if (missing.length > 0) {
     // On another thread: a batch may have hundreds of zones of 400 KB.

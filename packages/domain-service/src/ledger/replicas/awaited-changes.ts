@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { list, name, type Sql, sql } from '@domains-and-files/persistence'
 import { leaseNow } from './leases.ts'
 
-/** How long a change may still be begun after the last renewal. Clients get their answers later than that. */
+/** How long after its last renewal a batch may still begin a change. Clients get their answers later than that. */
 export const awaitedMs = 4_000
-/** A change that cannot be begun for so long is cancelled: nobody waits for it any more. */
+/** A change that has been expired for this long is cancelled: its client does not wait any more. */
 export const abandonedMs = 26_000
 const renewMs = 1_000
-/** By so much the clock of the database may differ over this time. */
+/** Margin for the drift of the database's clock within `awaitedMs`. */
 const clockMarginMs = 100
 
 const changes = name('changes')
@@ -21,8 +21,8 @@ interface Wait {
 }
 
 /**
- * The changes that clients of this process wait for. Their rows say until when a batch may begin them, by the database's
- * clock, so that none is begun once its client was told that its outcome is unknown, or its replica has ended.
+ * The changes that clients of this process wait for. Each row has an expiry, by the database's clock: no batch begins a
+ * change after its client was told that the outcome is unknown, or after its replica has ended.
  */
 export class AwaitedChanges {
   readonly #sql: Pick<Sql, 'get'>
@@ -53,7 +53,7 @@ export class AwaitedChanges {
     this.#waits.delete(id)
   }
 
-  /** Renews a change no more; resolves when no replica can begin it. */
+  /** Stops renewing a change; resolves when no replica can begin it any more. */
   async expire(id: number): Promise<void> {
     const wait = this.#waits.get(id)
     if (!wait) return
@@ -76,10 +76,10 @@ export class AwaitedChanges {
     const waits = [...this.#waits].filter(([, { isEnding }]) => !isEnding)
     if (waits.length === 0) return
     try {
-      // Counted from the last renewal that is known: one whose response is lost makes nothing last longer.
+      // Counted from the last confirmed renewal: a renewal whose response is lost extends nothing.
       const until = this.#renewedAt + awaitedMs
       const ids = waits.map(([id]) => id)
-      // A row that is locked is being begun.
+      // Skips locked rows: a batch is beginning those changes.
       const row = await this.#sql.get<{ now: number }>(sql`
         with renewed as (update ${changes} set awaited_until = ${until}
           where id in (select id from ${changes} where id in (${list(ids)}) and status in ('queued', 'sending')

@@ -19,10 +19,10 @@ export async function notify(transaction: SqlTransaction, domain: string): Promi
     await transaction.get(sql`select pg_notify(${changesChannel}, ${domain})`)
 }
 
-/** The right to do something alone among all replicas, until it expires or is released. */
+/** Mutual exclusion among all replicas, until it expires or is released. */
 export interface Lease {
   name: string
-  /** Grows with each holder: what an earlier holder still tries to record is refused. */
+  /** Fencing token, raised with each holder: late writes of an earlier holder are refused. */
   fence: number
   /** By the monotonic clock of this process; earlier than the database's. */
   expiresAt: number
@@ -40,12 +40,12 @@ interface LeasesOptions {
 const leases = name('leases')
 
 /**
- * Milliseconds since 1970 by PostgreSQL's clock. What processes renew by timers lives by it: leases, changes with a client that
- * waits, held slots. A function of its own, so that tests can move `now` without ending what is renewed.
+ * Milliseconds since 1970 by PostgreSQL's clock, for everything that processes renew by timers: leases, awaited changes,
+ * held slots. A function of its own, so that tests can move `now` without expiring those.
  */
 export const leaseNow = dialect({ postgres: sql`${name('lease_ms')}()`, sqlite: now })
 
-/** Leases are renewed so many times within their lifetime. A long one does not make the pauses longer than this. */
+/** Renewals within the lifetime of a lease; `maxPauseMs` bounds the pause between two of them. */
 const renewals = 6
 const maxPauseMs = 5_000
 
@@ -122,7 +122,7 @@ export class Leases {
   async #acquire(name: string): Promise<Lease | undefined> {
     const { sql: database, holder, ttlMs } = this.#options
     const askedAt = performance.now()
-    // A lease of this process that it does not know of is one whose response was lost.
+    // The process may hold the lease without knowing it, if a response was lost: then it acquires it again.
     const row = await database.get<{ fence: number }>(sql`
       insert into ${leases} as held (name, holder, fence, until)
       values (${name}, ${holder}, 1, ${leaseNow} + ${ttlMs})
@@ -143,7 +143,7 @@ export class Leases {
     const { sql: database, holder, ttlMs, onError } = this.#options
     const askedAt = performance.now()
     try {
-      // One that has expired stays lost, although nobody has acquired it yet.
+      // An expired lease stays lost, even if no process has acquired it yet.
       const renewed = await database.all<{ name: string }>(sql`
         update ${leases} set until = ${leaseNow} + ${ttlMs}
         where name in (${list(held.map(({ name }) => name))}) and holder = ${holder} and until > ${leaseNow} returning name`)
