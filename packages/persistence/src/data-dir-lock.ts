@@ -11,13 +11,13 @@ const backupLockFile = 'backup.lock'
 /** Files in a data directory that hold no data. */
 export const lockNames = [lockFile, backupLockFile]
 
-/** Where a restore builds its result before it moves the result into place. */
+/** Folder in which a restore builds its result. */
 export const underRestore = (dataDir: string) => join(dataDir, 'restore.partial')
 
 /**
  * Creates DATA_DIR if it is missing, and locks it.
- * @returns releases the lock, as the end of the process does.
- * @throws {DataDirError} when it is in use, holds an interrupted restore, or cannot be written.
+ * @returns a function that releases the lock; so does the end of the process.
+ * @throws {DataDirError} if it is in use, has an interrupted restore, or is not writable.
  */
 export async function openDataDir(dataDir: string): Promise<() => void> {
   try {
@@ -29,9 +29,9 @@ export async function openDataDir(dataDir: string): Promise<() => void> {
 }
 
 /**
- * Locks an existing data directory for this process: services cache its state in memory.
- * @returns releases the lock, as the end of the process does.
- * @throws {DataDirError} when another process holds it, or after an interrupted restore.
+ * Locks an existing data directory for this process, since services cache its state in memory.
+ * @returns a function that releases the lock; so does the end of the process.
+ * @throws {DataDirError} if another process holds it, or after an interrupted restore.
  */
 export function lockDataDir(dataDir: string): () => void {
   const unlock = lockForRestore(dataDir)
@@ -42,12 +42,12 @@ export function lockDataDir(dataDir: string): () => void {
   )
 }
 
-/** As `lockDataDir`, also after an interrupted restore. */
+/** As `lockDataDir`, but permits an interrupted restore. */
 export const lockForRestore = (dataDir: string): (() => void) =>
   hold(dataDir, lockFile, `Another process is using ${dataDir}: stop it first.`)
 
 /**
- * Announces a backup of this directory until the returned function is called or the process ends.
+ * Marks a backup of this directory as running, until the returned function is called or the process ends.
  * @throws {DataDirError} while another backup runs.
  */
 export const announceBackup = (dataDir: string): (() => void) =>

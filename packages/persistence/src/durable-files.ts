@@ -18,7 +18,7 @@ export async function createDirectory(directory: string): Promise<void> {
   if (await isDirectory(wanted)) return
   const parent = dirname(wanted)
   if (parent !== wanted) await createDirectory(parent)
-  // Not `recursive`: Node repeats that forever where mkdir answers ENOENT below an existing directory, as in procfs.
+  // Not `recursive`: Node loops forever if mkdir fails with ENOENT below an existing directory, as in procfs.
   try {
     await mkdir(wanted, { mode: 0o700 })
   } catch (error) {
@@ -44,14 +44,14 @@ export function ensurePrivateFile(file: string) {
   giveToOwner(file)
 }
 
-/** The owner of a path, where root works on it for a service that runs as another user; otherwise undefined. */
+/** The owner of a path, if this process is root; otherwise undefined. */
 export function ownerFor(path: string): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const { uid, gid } = statSync(path)
   return uid === 0 ? undefined : { uid, gid }
 }
 
-/** Gives a file that root created to the owner of `like` (default: its directory), who must be able to use it. */
+/** As root, gives a new file to the owner of `like` (default: its directory), so that the service can use it. */
 export function giveToOwner(file: string, like = dirname(file)) {
   const owner = ownerFor(like)
   if (owner) chownSync(file, owner.uid, owner.gid)

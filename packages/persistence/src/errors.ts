@@ -4,37 +4,37 @@ export class DataDirError extends Error {}
 /** The database cannot be used as configured. The message is for the operator, in full sentences. */
 export class DatabaseRefusedError extends DataDirError {}
 
-/** The database, or the disk, cannot be reached, is locked, fails or does not answer in time. What failed had no effect. */
+/** The database or the disk is unreachable, locked, failing or too slow. The failed operation had no effect. */
 export class DatabaseUnavailableError extends Error {
   constructor(cause: unknown) {
     super('the database is not available', { cause })
   }
 }
 
-/** The connection was lost at COMMIT, and whether the transaction took effect could not be found out in time. */
+/** The connection was lost at COMMIT, and the outcome of the transaction could not be determined in time. */
 export class OutcomeUnknownError extends Error {
   constructor(cause: unknown) {
     super('whether the transaction was committed is unknown', { cause })
   }
 }
 
-/** The disk is full. What failed had no effect. */
+/** The disk is full. The failed operation had no effect. */
 export class DatabaseFullError extends Error {
   constructor(cause: unknown) {
     super('the disk is full', { cause })
   }
 }
 
-/** Errors of the disk, of SQLite and of its locks as the classes that PostgreSQL's failures have; others unchanged. */
+/** Maps errors of the disk, SQLite and its locks to the same classes as PostgreSQL's. Returns other errors unchanged. */
 export function storageFailure(error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  // The shared-memory file cannot grow: the disk is full.
+  // SQLITE_IOERR_SHM: the shared-memory file cannot grow, so the disk is full.
   if (/^(?:SQLITE_FULL|SQLITE_IOERR_SHM|ENOSPC|EDQUOT)/.test(code))
     return new DatabaseFullError(error)
   return unavailableCodes.test(code) ? new DatabaseUnavailableError(error) : error
 }
 
-// Node has no name for some, such as EUCLEAN of a damaged file system. A missing file is a folder that was taken away.
+// Node has no name for some errors, such as EUCLEAN of a damaged file system. ENOENT: the data directory was removed.
 const unavailableCodes =
   /^(?:E(?:IO|ROFS|MFILE|NFILE|NOENT|NOTDIR|ACCES|PERM|NXIO|NODEV|NOMEM)$|UNKNOWN$|Unknown system error|SQLITE_(?!CONSTRAINT(?!_TRIGGER)|ERROR$|MISMATCH|RANGE|TOOBIG|MISUSE))/
 

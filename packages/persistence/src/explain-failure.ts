@@ -2,7 +2,7 @@ import { DataDirError } from './errors.ts'
 import { explainDatabaseFailure } from './postgres/postgres-errors.ts'
 
 /**
- * Translates errors of the system, SQLite and PostgreSQL that an operator can fix into a `DataDirError`; returns all others
+ * Translates errors of the system, SQLite and PostgreSQL that an operator can fix into a `DataDirError`. Returns others
  * unchanged.
  */
 export function explainFailure(error: unknown): unknown {

@@ -5,9 +5,8 @@ import { createDirectory, fsyncDirectory, giveToOwner, writeNew } from './durabl
 import { withFileLock } from './file-lock.ts'
 
 /**
- * Replaces a private file (0600) by the result of `change`, atomically, durably, and under a lock between processes.
- * `change` gets undefined if the file is missing; if it throws, nothing changes. A symbolic link stays, its target is
- * replaced.
+ * Replaces a private file (0600) by the result of `change`: atomically, durably, and locked between processes. `change` gets
+ * undefined if the file is missing; if it throws, nothing changes. Of a symbolic link the target is replaced.
  */
 export async function updateFile(
   path: string,
@@ -22,7 +21,7 @@ export async function updateFile(
   })
 }
 
-// A file that a failing disk does not find is not missing.
+// Only ENOENT means missing: any other error could be a failing disk.
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }

@@ -6,7 +6,7 @@ import type { Transaction } from '../postgres/transaction.ts'
 /** The columns of a row by name: text, integers, null and Buffers. */
 export type Row = Record<string, unknown>
 
-/** A table of a service, as of one moment. */
+/** A table of a service in a consistent snapshot. */
 export interface Table {
   name: string
   /** In batches. */
@@ -16,7 +16,7 @@ export interface Table {
 /** A blob opened for reading. */
 export interface ReadableBlob extends AsyncDisposable {
   readonly size: number
-  /** These bytes, or those up to the end. */
+  /** Reads `length` bytes from `start`, or fewer at the end. */
   read(start: number, length: number): Promise<Buffer>
 }
 
@@ -26,10 +26,10 @@ export interface BlobRef {
   size: number
 }
 
-/** The table of a backup that lists its blobs: a `BlobRef` in each row, by digest. No service restores it. */
+/** Name of the table that lists the blobs of a backup: one `BlobRef` per row, sorted by digest. Not restored. */
 export const blobTable = 'blobs'
 
-/** In the folder of a snapshot, the time when every byte of it was last found right. */
+/** File in the folder of a snapshot with the time of its last successful full verification. */
 export const verifiedName = 'verified'
 
 /** A blob that is missing or damaged. */
@@ -41,7 +41,7 @@ export interface Damage {
 /** Small private files by their name, such as `users.json`. */
 export type PrivateFiles = Record<string, Buffer | string>
 
-/** The users file and the secret of a data directory. What JWT_SECRET_FILE names elsewhere is not backed up. */
+/** The users file and the JWT secret of a data directory. A file named by JWT_SECRET_FILE is not backed up. */
 export async function readPrivateFiles({ dataDir, usersFile }: DataPlaces): Promise<PrivateFiles> {
   const places = { 'users.json': usersFile, 'jwt.secret': undefined }
   const files: PrivateFiles = {}
@@ -54,20 +54,20 @@ export async function readPrivateFiles({ dataDir, usersFile }: DataPlaces): Prom
 
 export interface DataPlaces {
   dataDir: string
-  /** The users file, if it is not in the data directory. A restore leaves one that is there. */
+  /** The users file, if outside the data directory. A restore does not overwrite an existing one. */
   usersFile?: string | undefined
 }
 
 export interface BackupWork {
-  /** Copies all rows as of one moment. */
+  /** Copies all rows of one snapshot. */
   rows: (tables: Table[], files: PrivateFiles) => Promise<void>
-  /** Copies the blobs of that moment. */
+  /** Copies the blobs that this snapshot refers to. */
   blobs: (open: (digest: string) => Promise<ReadableBlob | undefined>) => Promise<void>
 }
 
-/** What a service stores, opened for a backup beside the running service. */
+/** The stores of a service, opened for a backup while the service may be running. */
 export interface BackupSource extends AsyncDisposable {
-  /** Calls `rows`, then `blobs`, and lets no blob of that moment be deleted meanwhile. */
+  /** Calls `rows`, then `blobs`. Prevents deletion of the snapshot's blobs meanwhile. */
   read(work: BackupWork): Promise<void>
 }
 
@@ -81,7 +81,7 @@ export interface BackupBlobs {
 
 /** Stores that a restore fills. */
 export interface RestoreTarget extends AsyncDisposable {
-  /** Adds rows. May be repeated: rows that are there are left as they are. */
+  /** Adds rows. Idempotent: existing rows stay unchanged. */
   write(table: string, rows: Row[], blobs: BackupBlobs): Promise<void>
 }
 
@@ -94,18 +94,18 @@ export interface DatabaseTarget extends RestoreTarget {
   writeFiles(transaction: Transaction, files: PrivateFiles): Promise<void>
 }
 
-/** A service, to the commands. */
+/** A service as the backup commands see it. */
 export interface ArchivedService extends DataPlaces {
   name: string
-  /** @throws {DataDirError} where there is nothing to back up. */
+  /** @throws {DataDirError} if there is nothing to back up. */
   openSource: () => Promise<BackupSource>
-  /** Opens empty stores in a folder, for the embedded form. */
+  /** Opens empty stores of the embedded form (SQLite) in a folder. */
   openFolder: (folder: string) => Promise<RestoreTarget>
   /** With `DATABASE_URL`; then nothing is restored into `dataDir`. */
   openDatabase?: (() => Promise<DatabaseTarget>) | undefined
 }
 
-/** The results, once all have ended. @throws the first error. */
+/** The results, after all tasks have settled. @throws the first error. */
 export async function allEnded<T>(tasks: Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(tasks)
   return Promise.all(tasks)

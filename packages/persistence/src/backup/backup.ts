@@ -5,7 +5,7 @@ import { maxSmallBytes, type SmallBlob } from './repository.ts'
 import { Snapshot } from './snapshot.ts'
 import { DamageList, findFault, type Job } from './verify.ts'
 
-/** With `verify` each byte is read again in the repository. Damaged blobs are left behind with `skipDamaged`. */
+/** With `verify` each byte is read back from the repository. With `skipDamaged` damaged blobs are left out. */
 export interface BackupJob extends Job {
   service: string
   source: BackupSource
@@ -17,9 +17,9 @@ export interface BackupResult {
 }
 
 /**
- * Makes a backup while the service may be running: the rows of one moment, and each blob that they refer to and that the
- * repository lacks. An interrupted backup is continued by the next one, which finds the blobs that are there.
- * @throws {DataDirError} that names the damaged files, unless they are skipped.
+ * Makes an incremental backup while the service may be running: all rows of one snapshot, and the blobs that the repository
+ * lacks. After an interruption the next backup reuses the blobs already copied.
+ * @throws {DataDirError} naming the damaged files, unless they are skipped.
  */
 export async function backUp(job: BackupJob): Promise<BackupResult> {
   const { service, source, repository, signal, progress, skipDamaged } = job
@@ -51,7 +51,7 @@ interface Copying {
   damages: DamageList
 }
 
-/** Copies those that the repository lacks. */
+/** Copies the blobs that the repository lacks. */
 async function copyLacking(copying: Copying, refs: BlobRef[]): Promise<void> {
   const { repository, verify, signal, progress } = copying.job
   const copied: BlobRef[] = []
@@ -70,14 +70,14 @@ async function copyLacking(copying: Copying, refs: BlobRef[]): Promise<void> {
     )
     for (const ref of group) progress.blob(ref)
   }
-  repository.addSmall(small) // With one flush.
+  repository.addSmall(small) // One fsync for all.
   for (const ref of verify ? copied : []) {
     const fault = await findFault(repository, ref, true)
     if (fault) copying.damages.add({ digest: ref.digest, fault })
   }
 }
 
-/** Stores a large blob, and returns a small one, to be stored together with others. A text is what is wrong with it. */
+/** Stores a large blob, or returns a small one for a batch. Returns a text if the blob is damaged: the fault. */
 async function copyOne(
   { job: { repository, signal }, open }: Copying,
   ref: BlobRef,
@@ -85,7 +85,7 @@ async function copyOne(
   const { digest, size } = ref
   let fault: string | undefined
   const noteFault = (error: unknown): undefined => {
-    // It concerns all blobs, such as a store that does not answer.
+    // Affects all blobs (such as an unreachable store), so abort.
     if (error instanceof DataDirError) throw error
     fault = unreadable(error)
   }
@@ -103,5 +103,5 @@ async function copyOne(
   return fault ?? 'has been altered'
 }
 
-// Enough to overlap the waits for disks and stores; with 1 MiB each.
+// Enough to overlap the latency of disks and stores; each copy buffers 1 MiB.
 const concurrentCopies = 16

@@ -28,9 +28,9 @@ An interrupted backup or restore is continued by the same command. A backup copi
 Exit status: 0 done, 1 not possible or damaged, 2 invalid arguments.
 `
 
-/** How a service stores its data in both forms. */
+/** The two storage forms of a service: folder (SQLite) and PostgreSQL. */
 interface ServiceForms extends Pick<ArchivedService, 'name' | 'openFolder'> {
-  /** Folders in `dataDir` that are the service's own: no backup may lie there. */
+  /** Folders in `dataDir` that belong to the service: a backup must not be placed there. */
   folders: string[]
   openFolderSource: (places: DataPlaces) => Promise<BackupSource>
   openDatabaseSource: () => Promise<BackupSource>
@@ -93,7 +93,7 @@ async function runBackup(context: Context): Promise<string> {
     if (keep !== undefined) await repository.keepNewest(keep)
     return await describe(context, `Backed up into ${result.snapshot.folder}`, result)
   } catch (error) {
-    // What was copied so far saves time later, unless it takes the room that others need.
+    // Keep the copied blobs for the next backup, except on a full disk, where the service may need the space.
     if (isDiskFull(error)) await repository.discard()
     else await repository.removePartials()
     throw error

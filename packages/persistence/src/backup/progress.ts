@@ -10,7 +10,7 @@ interface Amount {
 }
 
 /**
- * Shows progress: on a terminal in one line that is overwritten, else in a line every five seconds.
+ * Shows progress: on a terminal in one overwritten line, otherwise in a new line every five seconds.
  * `rows` and `blob` can be passed as callbacks.
  */
 export class Progress {

@@ -10,9 +10,9 @@ import { type BlobRef, ignoreMissing, type ReadableBlob } from './archive.ts'
 import { Snapshot, snapshotFolder } from './snapshot.ts'
 
 /**
- * A folder with backups of one service: `snapshots/<time>`, each with the rows of one moment, and the blobs that they refer
- * to, each once by its digest: up to 32 KiB in `blobs.sqlite`, larger ones as `blobs/<2 digits>/<digest>`. A snapshot has
- * its name once all of it is durable; blobs that no snapshot refers to are used by the next backup, or pruned.
+ * A folder with backups of one service. `snapshots/<time>` has the rows of one snapshot. The blobs are deduplicated by digest:
+ * up to 32 KiB in `blobs.sqlite`, larger ones as `blobs/<2 digits>/<digest>`. A snapshot gets its final name once all of it
+ * is durable. Unreferenced blobs are reused by the next backup, or pruned.
  */
 export class Repository implements Disposable {
   readonly folder: string
@@ -23,7 +23,7 @@ export class Repository implements Disposable {
   readonly #sizeOf
   readonly #insert
 
-  /** To be read, also from a read-only disk: a folder of backups, or one of its snapshots. */
+  /** Opens a repository, or one of its snapshots, for reading. Works on a read-only disk. */
   static openReader(path: string): Repository {
     const isSnapshot = basename(dirname(path)) === 'snapshots'
     return isSnapshot
@@ -32,8 +32,8 @@ export class Repository implements Disposable {
   }
 
   /**
-   * To be written to; created if it is missing.
-   * @throws {DataDirError} while another process writes to it, and when it has backups of another service.
+   * Opens a repository for writing, and creates it if missing.
+   * @throws {DataDirError} while another process writes to it, or if it has backups of another service.
    */
   static async openWriter(folder: string, service: string): Promise<Repository> {
     await refuseOtherFiles(folder)
@@ -58,7 +58,7 @@ export class Repository implements Disposable {
     this.#only = only
     if (!isReadOnly) this.#lock = lockRepository(folder)
     const file = join(folder, 'blobs.sqlite')
-    // A rollback journal, not a log: a finished repository is read where nothing may be written.
+    // Rollback journal instead of WAL: WAL cannot be read on a read-only disk.
     const isThere = existsSync(file)
     this.#small = new DatabaseSync(isThere || !isReadOnly ? file : ':memory:', {
       readOnly: isReadOnly && isThere,
@@ -75,7 +75,7 @@ export class Repository implements Disposable {
     return Promise.all((await this.#finished()).map((name) => this.#open(name)))
   }
 
-  /** The backup that was named, or the newest. @throws {DataDirError} when there is none, or it is of another service. */
+  /** The snapshot named at opening, or the newest. @throws {DataDirError} if there is none, or it is of another service. */
   async snapshot(service?: string): Promise<Snapshot> {
     const name = this.#only ?? (await this.#finished()).at(-1)
     if (!name) throw new DataDirError(`There is no finished backup in ${this.folder}.`)
@@ -104,7 +104,7 @@ export class Repository implements Disposable {
     return this.#sizeOf.get(Buffer.from(digest, 'hex'))?.size === size
   }
 
-  /** A blob to read, or undefined. */
+  /** Opens a blob for reading; undefined if missing. */
   async open({ digest, size }: BlobRef): Promise<ReadableBlob | undefined> {
     if (size <= maxSmallBytes) {
       const bytes = this.#find.get(Buffer.from(digest, 'hex'))?.bytes
@@ -124,7 +124,7 @@ export class Repository implements Disposable {
     }
   }
 
-  /** Stores small blobs, durably, in place of others under their digests. */
+  /** Stores small blobs durably, and replaces existing ones. */
   addSmall(blobs: SmallBlob[]): void {
     if (blobs.length === 0) return
     this.#small.exec('begin immediate')
@@ -137,7 +137,7 @@ export class Repository implements Disposable {
     }
   }
 
-  /** Copies a large blob, durably, in place of another under its digest. False if the bytes do not have the digest. */
+  /** Copies a large blob durably, and replaces an existing one. False if the bytes do not match the digest. */
   async addLarge(
     { digest, size }: BlobRef,
     read: ReadableBlob['read'],
@@ -193,10 +193,10 @@ export class Repository implements Disposable {
     return removed
   }
 
-  /** Removes all but so many of the newest backups, and the blobs that only they needed. @returns how many. */
+  /** Removes all backups but the newest `count`, and blobs without references. @returns the number of backups removed. */
   async keepNewest(count: number): Promise<number> {
     const old = (await this.#finished()).slice(0, -count)
-    // Without its name it is unfinished: what is interrupted here is removed by the next backup.
+    // Rename first: after an interruption the next backup removes `.partial` snapshots.
     for (const name of old) {
       const folder = snapshotFolder(this.folder, name)
       await rename(folder, `${folder}.partial`)
@@ -206,7 +206,7 @@ export class Repository implements Disposable {
     return old.length
   }
 
-  /** Removes all that no finished backup needs: the whole folder, if there is none. */
+  /** Removes all data that no finished backup needs; the whole folder if there is no finished backup. */
   async discard(): Promise<void> {
     await this.removePartials()
     if ((await this.#finished()).length > 0) {
@@ -217,7 +217,7 @@ export class Repository implements Disposable {
     await rm(this.folder, { recursive: true })
   }
 
-  /** Removes snapshots that were not finished. */
+  /** Removes unfinished snapshots. */
   async removePartials(): Promise<void> {
     for (const name of (await this.#names()).filter(isPartial))
       await rm(snapshotFolder(this.folder, name), { recursive: true })
@@ -238,13 +238,13 @@ export interface SmallBlob {
   bytes: Buffer
 }
 
-/** Blobs of up to this many bytes are rows: a file for each would take a flush for each. */
+/** Blobs up to this many bytes are rows, since a file for each would cost an fsync for each. */
 export const maxSmallBytes = 32_768
 
 const chunkBytes = 1_048_576
 const ownNames = ['snapshots', 'blobs', 'blobs.sqlite', 'blobs.sqlite-journal', 'lock']
 
-// What else is in the folder would be lost with it.
+// `discard` may remove the whole folder, so it must contain nothing else.
 async function refuseOtherFiles(folder: string) {
   const names = await readdir(folder).catch(() => [])
   const other = names.find((name) => !ownNames.includes(name))
@@ -252,7 +252,7 @@ async function refuseOtherFiles(folder: string) {
   throw new DataDirError(`There is something else in ${folder}, ${other}: choose another folder.`)
 }
 
-// Rows are appended: keyed by digest, each would dirty a random page.
+// Integer key: rows are appended. With the digest as key, each insert would dirty a random page.
 const schema = `pragma journal_mode = delete; pragma synchronous = full; pragma temp_store = memory;
   create table if not exists blobs (id integer primary key, digest blob not null unique, bytes blob not null) strict`
 

@@ -26,15 +26,15 @@ import type { BackupResult } from './backup.ts'
 import type { Snapshot } from './snapshot.ts'
 import { type DamageList, type Job, verifySnapshot } from './verify.ts'
 
-/** With `verify` every byte is read before anything is written. */
+/** With `verify` every byte of the backup is checked before anything is written. */
 export interface RestoreJob extends Job {
   service: ArchivedService
   snapshot: Snapshot
 }
 
 /**
- * Restores a backup into an empty data directory, or into the empty tables of a schema, that no service uses. An interrupted
- * restore is continued by calling this again; until it is complete, no service starts.
+ * Restores a backup into an empty data directory or schema that no service uses. Call it again to continue an interrupted
+ * restore; until it is complete, no service starts.
  * @throws {DataDirError}
  */
 export async function restore(job: RestoreJob): Promise<BackupResult> {
@@ -73,11 +73,11 @@ async function fill(job: RestoreJob, target: RestoreTarget, damages: DamageList)
   if (!skipDamaged) await damages.refuse(snapshot)
 }
 
-/** Identifies a backup, so that a restore of another one is not continued. */
+/** Identifies a backup: an interrupted restore is continued only with the same one. */
 const identityOf = ({ manifest }: Snapshot) =>
   createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
 
-// Built in a folder within, and moved into place once all is durable; while that folder exists, no service starts.
+// Builds the stores in a subfolder, and moves them into place once durable. While the subfolder exists, no service starts.
 async function restoreIntoFolder(job: RestoreJob, damages: DamageList) {
   const dataDir = resolve(job.service.dataDir)
   const into = underRestore(dataDir)
@@ -103,13 +103,13 @@ async function restoreIntoFolder(job: RestoreJob, damages: DamageList) {
 
 interface Marker {
   backup: string
-  /** All is there and durable, and is being moved into place. */
+  /** All data is durable in the subfolder, and is being moved into place. */
   isBuilt: boolean
 }
 
 const markerName = 'restore.json'
 
-/** Whether this backup is only to be moved into place; else its folder is there, empty or as an interruption has left it. */
+/** Whether the restore only needs moving into place. If not, the subfolder exists: empty, or as an interruption left it. */
 async function isBuilt(dataDir: string, backup: string): Promise<boolean> {
   const into = underRestore(dataDir)
   const begun = await readMarker(into)
@@ -119,7 +119,7 @@ async function isBuilt(dataDir: string, backup: string): Promise<boolean> {
       `Another backup was being restored into ${dataDir}: finish that restore, or delete everything in it.`,
     )
   }
-  // A new volume contains `lost+found`.
+  // A new ext4 volume contains `lost+found`.
   const own = [...lockNames, basename(into), 'lost+found']
   if ((await readdir(dataDir)).some((name) => !own.includes(name)))
     throw new DataDirError(`${dataDir} is not empty: a restore overwrites nothing.`)
@@ -143,7 +143,7 @@ async function writeMarker(into: string, marker: Marker) {
   await fsyncDirectory(into)
 }
 
-/** Restores the private files; the users file where the service has it, unless there is one. */
+/** Restores the private files. The users file goes to where the service expects it, unless one exists there. */
 async function restoreFiles(
   { service: { usersFile }, snapshot }: RestoreJob,
   { dataDir, into }: { dataDir: string; into: string },

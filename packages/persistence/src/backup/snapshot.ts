@@ -24,7 +24,7 @@ const Manifest = z.object({
   format: z.literal(1),
   service: z.string(),
   made_at: z.iso.datetime(),
-  /** In the order in which they are restored; each is `<name>.ndjson.zst`, one JSON object a row. */
+  /** In the order of restoration. Each is a file `<name>.ndjson.zst`, with one JSON object per row. */
   tables: z.array(z.object({ name: Name, rows: z.int(), sha256: Digest })),
   /** Private files, such as `users.json`. */
   files: z.array(z.object({ name: Name, sha256: Digest })),
@@ -41,8 +41,8 @@ export const snapshotFolder = (repository: string, name: string) =>
   join(repository, 'snapshots', name)
 
 /**
- * The rows of one moment. While it is being made, its folder ends in `.partial`, and has no manifest; then it has its name, the
- * time.
+ * A snapshot: rows of one consistent state. Its folder is named by the time. Until it is finished, the name ends in
+ * `.partial`.
  */
 export class Snapshot {
   readonly folder: string
@@ -53,7 +53,7 @@ export class Snapshot {
     this.manifest = manifest
   }
 
-  /** A finished one. @throws {DataDirError} when it is none. */
+  /** Opens a finished snapshot. @throws {DataDirError} if the folder has none. */
   static async open(folder: string): Promise<Snapshot> {
     const file = join(folder, manifestName)
     const text = await readFile(file, 'utf8').catch(() => undefined)
@@ -66,7 +66,7 @@ export class Snapshot {
     }
   }
 
-  /** Begins one, without rows. */
+  /** Begins an empty snapshot. */
   static async begin(repository: string, service: string): Promise<Snapshot> {
     const made_at = new Date().toISOString()
     const folder = `${snapshotFolder(repository, made_at.replaceAll(/[:.]/g, '-'))}.partial`
@@ -75,7 +75,7 @@ export class Snapshot {
     return new Snapshot(folder, { format: 1, service, made_at, ...nothing })
   }
 
-  /** Copies a table, flushed. `onRows` receives how many rows were copied. */
+  /** Copies a table, and fsyncs it. `onRows` receives the number of rows copied. */
   async addTable({ name, rows }: Table, signal: AbortSignal, onRows: (count: number) => void) {
     const hash = createHash('sha256')
     let count = 0
@@ -106,7 +106,7 @@ export class Snapshot {
     }
   }
 
-  /** Makes it a finished snapshot, durably. */
+  /** Writes the manifest and renames the folder to its final name, durably. */
   async finish(result: Pick<Manifest, 'damaged' | 'blobs'>): Promise<Snapshot> {
     const manifest = { ...this.manifest, ...result }
     const folder = this.folder.replace(/\.partial$/, '')
@@ -121,7 +121,7 @@ export class Snapshot {
   async *rows<Each extends Row>(table: string): AsyncGenerator<Each[]> {
     if (!this.manifest.tables.some(({ name }) => name === table)) return
     const file = createReadStream(join(this.folder, fileOf(table)))
-    // The iteration below throws its errors.
+    // Its errors are thrown by the iteration below.
     const text = createZstdDecompress({ chunkSize: batchBytes }).setEncoding('utf8')
     startPipeline(file, text, () => undefined)
     let rest = ''
@@ -132,7 +132,7 @@ export class Snapshot {
     }
   }
 
-  /** The blobs that it refers to, by digest. */
+  /** The blobs of this snapshot, sorted by digest. */
   blobs(): AsyncGenerator<(BlobRef & Row)[]> {
     return this.rows(blobTable)
   }
@@ -144,7 +144,7 @@ export class Snapshot {
     return files
   }
 
-  /** Records that every byte of it was read and is right, for `readBackupTimes`; not on a read-only disk. */
+  /** Records a successful full verification, for `readBackupTimes`. Does nothing on a read-only disk. */
   async setVerified(): Promise<void> {
     const file = join(this.folder, verifiedName)
     await writeFile(file, `${new Date().toISOString()}\n`).catch((error) => {
@@ -152,7 +152,7 @@ export class Snapshot {
     })
   }
 
-  /** Compares its files with their digests. @throws {DataDirError} */
+  /** Compares the files of the snapshot with their digests. @throws {DataDirError} */
   async verify(): Promise<void> {
     const { tables, files } = this.manifest
     const all = [...tables.map(({ name, sha256 }) => ({ name: fileOf(name), sha256 })), ...files]
@@ -165,12 +165,12 @@ export class Snapshot {
   }
 }
 
-/** Of the rows of one batch, as JSON. */
+/** Bytes of JSON in one batch of rows. */
 const batchBytes = 65_536
 
 const fileOf = (table: string) => `${table}.ndjson.zst`
 
-// By default JSON has a number for each byte.
+// Base64: by default JSON encodes a Buffer as an array with a number for each byte.
 const encodeBuffers = (row: Row): Row =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [

@@ -5,15 +5,15 @@ import type { Row, Table } from './archive.ts'
 /** A table of both databases, with the same columns in each. */
 export interface SqlTable {
   name: string
-  /** What of a row a backup has; by default all columns. */
+  /** Columns in a backup; by default all. */
   columns?: Statement
   /** The columns of a unique key, in order. */
   key: string[]
-  /** The identity column, if there is one: numbers of rows that were deleted are not given again. */
+  /** The identity column, if there is one. Its sequence is backed up, so that numbers of deleted rows are not reused. */
   identity?: string
 }
 
-/** The rows of tables as of one moment, and the last number of each identity. */
+/** The rows of tables in a snapshot, and the last number of each identity column. */
 export const readTables = (snapshot: SqlTransaction, tables: SqlTable[]): Table[] =>
   tables.flatMap((table) => {
     const { name: tableName, identity } = table
@@ -25,7 +25,7 @@ export const readTables = (snapshot: SqlTransaction, tables: SqlTable[]): Table[
     ]
   })
 
-/** Adds rows that `readTables` has read; in one transaction. Those whose keys exist stay as they are. */
+/** Adds rows from `readTables` in one transaction. Rows with existing keys are skipped. */
 export async function writeRows(database: Sql, table: string, rows: Row[]): Promise<void> {
   const [first] = rows
   if (!first) return
@@ -36,7 +36,7 @@ export async function writeRows(database: Sql, table: string, rows: Row[]): Prom
   )
 }
 
-/** Adds rows in a transaction. Those whose keys exist stay as they are. */
+/** Adds rows in a transaction. Rows with existing keys are skipped. */
 export async function insertRows(
   transaction: SqlTransaction,
   table: string,
@@ -87,7 +87,7 @@ async function* readIdentity(snapshot: SqlTransaction, table: string, column: st
 
 async function setIdentity(transaction: SqlTransaction, { table, sequence, last }: Row) {
   if (transaction.dialect === 'postgres') {
-    // A definition binds no values.
+    // DDL cannot bind values.
     const next = sql([String(Number(last) + 1)])
     await transaction.run(sql`alter sequence ${name(String(sequence))} restart with ${next}`)
     return

@@ -6,25 +6,25 @@ import type { Progress } from './progress.ts'
 import type { Repository } from './repository.ts'
 import type { Snapshot } from './snapshot.ts'
 
-/** What a command works with. */
+/** Options and dependencies of a backup command. */
 export interface Job {
   repository: Repository
-  /** Whether every byte is read; else only sizes are compared. */
+  /** Whether to read every byte; otherwise only sizes are compared. */
   verify: boolean
-  /** Whether damaged blobs are named and left out, with their files; else they fail the job. */
+  /** Whether to report and leave out damaged blobs and their files; otherwise they fail the job. */
   skipDamaged: boolean
   signal: AbortSignal
   progress: Progress
 }
 
-/** A row of a service that stores files, or of what they were until then. */
+/** A row of `files`, or of `past_files` with `ended_at`, of a service that stores files. */
 interface FileOfBlob extends Row {
   path: string
   digest: string
   ended_at?: string
 }
 
-/** The damaged blobs that a job has met, each once. */
+/** The damaged blobs that a job has found, each once. */
 export class DamageList {
   readonly #faults = new Map<string, string>()
 
@@ -40,7 +40,7 @@ export class DamageList {
     return this.#faults.has(digest)
   }
 
-  /** One line for each file of a snapshot that has such a blob, after a sentence; empty if there are none. */
+  /** `sentence`, then one line for each file of the snapshot with a damaged blob; empty without damage. */
   async describe(sentence: string, snapshot: Snapshot): Promise<string> {
     if (this.#faults.size === 0) return ''
     const lines: string[] = []
@@ -56,7 +56,7 @@ export class DamageList {
     return [`${this.#faults.size} ${sentence}:`, ...lines].join('\n')
   }
 
-  /** @throws {DataDirError} that names every file, if there is damage that was not there when the backup was made. */
+  /** @throws {DataDirError} naming every file, if any damage is newer than the backup. */
   async refuse(snapshot: Snapshot): Promise<void> {
     const known = new Set(snapshot.manifest.damaged.map(({ digest }) => digest))
     if (this.all.every(({ digest }) => known.has(digest))) return
@@ -64,7 +64,7 @@ export class DamageList {
   }
 }
 
-/** What is wrong with a blob of the repository, or undefined; all its bytes are read if `verify` is set. */
+/** The fault of a blob in the repository, or undefined. `verify` reads all its bytes. */
 export async function findFault(
   repository: Repository,
   ref: BlobRef,
@@ -84,8 +84,8 @@ export async function findFault(
 }
 
 /**
- * Compares a snapshot with its digests and its blobs with their sizes, or with their digests. What was damaged when it was
- * made is among the damage. @throws {DataDirError} when the snapshot itself has been altered.
+ * Checks the digests of a snapshot, and the sizes of its blobs (with `verify`: their digests). The result includes damage
+ * that its backup recorded. @throws {DataDirError} if the snapshot itself has been altered.
  */
 export async function verifySnapshot(
   job: Omit<Job, 'skipDamaged'> & { snapshot: Snapshot },

@@ -11,7 +11,7 @@ import type { SqlTransaction } from '../sql/sql.ts'
 import { render, type Statement } from '../sql/statement.ts'
 import { translateError } from './postgres-errors.ts'
 
-/** Milliseconds of a statement's time limit in which its connection must be there: made, or free again. */
+/** Maximum milliseconds to get a connection, new or from the pool: a part of the time limit of a statement. */
 const connectLimit = (timeoutMs: number) => Math.min(timeoutMs, Math.max(3000, 0.6 * timeoutMs))
 
 interface ConnectionSettings {
@@ -45,8 +45,8 @@ export async function clientConfig({ url, timeoutMs, name }: ConnectionSettings)
 }
 
 /**
- * The settings by which PostgreSQL itself ends statements after the time limit, so that none goes on that nobody waits
- * for. None behind a pooler that refuses them: there only transactions have the limit.
+ * Server-side time limit (`statement_timeout`), so that PostgreSQL ends abandoned statements. Empty behind a pooler that
+ * rejects the setting: there only transactions have the limit.
  */
 export async function serverLimits(
   config: ClientConfig,
@@ -79,8 +79,8 @@ export const limited = (limitMs: number, text: string, values?: unknown[]): Limi
 })
 
 /**
- * A connection of the pool, and what is left of a time limit for its first statement: waiting for the connection counts, so
- * that a database that accepts connections and answers nothing, such as one behind a pooler, is noticed within one limit.
+ * Gets a connection from the pool, and the rest of the time limit for its first statement. The wait for the connection
+ * counts: a database that accepts connections but never responds, as behind a pooler, is detected within one limit.
  */
 export async function acquire(
   pool: Pick<Pool, 'connect'>,
@@ -94,7 +94,7 @@ export async function acquire(
   return { client, leftMs }
 }
 
-/** Runs a task on a connection of the pool, with what is left of a time limit; the connection is closed if the task throws. */
+/** Runs a task on a pooled connection with the rest of the time limit. If the task throws, the connection is closed. */
 export async function withClient<T>(
   pool: Pool,
   limitMs: number,
@@ -111,7 +111,7 @@ export async function withClient<T>(
   }
 }
 
-/** Statements by way of `execute`; names are in the schema. Failures are thrown as `translateError` says. */
+/** Renders statements for the schema, and runs them by `execute`. Errors are translated by `translateError`. */
 export abstract class Connection implements SqlTransaction {
   readonly dialect = 'postgres'
   readonly schema: string
@@ -147,7 +147,7 @@ export abstract class Connection implements SqlTransaction {
   }
 }
 
-/** One connection in use, or a transaction on it. */
+/** One client connection, or a transaction on it. */
 export class ClientConnection extends Connection {
   readonly #client: Pick<ClientBase, 'query'>
 

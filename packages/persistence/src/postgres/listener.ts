@@ -11,8 +11,8 @@ const reconnectMs = 1000
 const checkIntervalMs = 10_000
 
 /**
- * LISTEN on one connection of its own, which is made again whenever it is lost. Notifications sent meanwhile are lost:
- * after each connection every listener is called once with an empty payload.
+ * LISTEN on a dedicated connection, with reconnects. Notifications during an outage are lost, so after each connect every
+ * listener is called once with an empty payload.
  */
 export class Listener {
   readonly #options: ListenerOptions

@@ -6,7 +6,7 @@ import { ClientConnection, type Connection, clientConfig, limited } from './conn
 import { ownTables, recordProcess, restoreTable } from './own-tables.ts'
 import { explainDatabaseFailure, translateError } from './postgres-errors.ts'
 
-/** Milliseconds for which a database that is starting is waited for. */
+/** Maximum milliseconds to wait for a database that is starting. */
 const startMs = 30_000
 const connectMs = 10_000
 const retryMs = 500
@@ -19,19 +19,18 @@ interface DatabaseOptions {
   directUrl?: string | undefined
   schema: string
   migrations: Migrations
-  /** Of this process, which is recorded; undefined for a backup or a restore. */
+  /** Id under which this process is recorded; undefined for a backup or a restore. */
   processId: string | undefined
   /** Milliseconds in which the database must respond. Migrations themselves have no limit. */
   limitMs: number
-  /** Receives the reason why the database is waited for. */
+  /** Receives the reason for waiting. */
   onError: (error: unknown) => void
 }
 
 /**
- * Brings a schema up to date: creates it, and applies the migrations that it has not seen. Processes that start at the same
- * time wait for each other.
- * @throws {DatabaseRefusedError} when the database cannot be reached or used: a newer version of the service has applied more, or
- * PostgreSQL is too old.
+ * Migrates a schema: creates it if missing, and applies pending migrations. Concurrent processes wait for each other.
+ * @throws {DatabaseRefusedError} if the database is unreachable or unusable, if PostgreSQL is too old, or if a newer version of
+ * the service has migrated the schema.
  */
 export async function migratePostgres(options: DatabaseOptions): Promise<void> {
   const deadline = Date.now() + startMs
@@ -90,7 +89,7 @@ async function migrate(connection: Connection, options: DatabaseOptions): Promis
     await migratePart(connection, part, statements)
 }
 
-/** Excludes others that migrate the schema or begin a restore into it, until the transaction ends. */
+/** Locks the schema against concurrent migrations and restores until the transaction ends. */
 export async function lockSchema(connection: Connection, schema: string): Promise<void> {
   await connection.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `migrate ${schema}`,

@@ -1,11 +1,11 @@
 import type { Connection } from './connections.ts'
 
-// What this package records in the schema of a service: commits, processes, and a restore that is not complete.
+// Tables of this package in the schema of a service: commits, processes, and an incomplete restore.
 
 const commits = (schema: string) => `${schema}.commits`
 const processes = (schema: string) => `${schema}.processes`
 
-/** Records a restore that is not complete; empty otherwise. */
+/** Table with a row while a restore is incomplete. */
 export const restoreTable = (schema: string) => `${schema}.restore`
 
 /** SQL that creates these tables. */
@@ -19,16 +19,16 @@ export const ownTables = (schema: string) => `
   create table ${restoreTable(schema)} (backup text primary key, rows_done jsonb not null default '{}')`
 
 /**
- * SQL that records the transaction `id`, a UUID, and commits it; if the first statement fails, the second is not run. After a
- * lost COMMIT answer the row tells whether the transaction took effect. `pg_xact_status` would not do: after a crash PostgreSQL
- * assigns transaction ids again that it had not yet written to disk, so another transaction's outcome would be reported.
+ * SQL that records the transaction `id`, a UUID, and commits; if the insert fails, COMMIT is not run. If the response to
+ * COMMIT is lost, the row shows whether the transaction took effect. `pg_xact_status` is unsafe: after a crash PostgreSQL
+ * reuses transaction ids that were not yet on disk, so it could report the outcome of another transaction.
  */
 export const commitStatement = (schema: string, id: string) =>
   `insert into ${commits(schema)} (id) values ('${id}'); commit`
 
 /**
- * Whether the transaction took effect. If it did not, it never will: its row is inserted here, so its own COMMIT would
- * fail. Waits for a transaction in progress.
+ * Whether the transaction took effect; waits while it is in progress. If not, this inserts its row, so that a late commit
+ * fails by the unique key: the result is final.
  */
 export async function isCommitted(connection: Connection, id: string): Promise<boolean> {
   const table = commits(connection.schema)
@@ -44,13 +44,13 @@ export async function isCommitted(connection: Connection, id: string): Promise<b
   return row !== undefined && !row.is_fence
 }
 
-/** SQL that removes the records of commits that nobody looks up any more: that starts within seconds. */
+/** SQL that removes commit records after ten minutes. Look-ups start within seconds. */
 export const pruneStatement = (schema: string) =>
   `delete from ${commits(schema)} where committed_at < now() - interval '10 minutes'`
 
 /**
- * Records that a process uses the schema, every few seconds: a restore must not begin under a running service. The
- * connections of the server would not do, since those of a pooler outlive processes and have no process of their own.
+ * Heartbeat: records every few seconds that a process uses the schema, so that no restore begins under a running service.
+ * `pg_stat_activity` is no substitute: connections of a pooler outlive processes and belong to none.
  */
 export async function recordProcess(connection: Connection, id: string): Promise<void> {
   await connection.query(
@@ -60,7 +60,7 @@ export async function recordProcess(connection: Connection, id: string): Promise
   )
 }
 
-/** Removes a process, and others that are long gone. */
+/** Removes the record of a process, and stale records. */
 export async function removeProcess(connection: Connection, id: string): Promise<void> {
   await connection.query(
     `delete from ${processes(connection.schema)} where id = $1 or seen_at < now() - interval '1 day'`,

@@ -6,8 +6,8 @@ import {
 } from '../errors.ts'
 
 /**
- * A failure of the database as a sentence for the operator that says why; returns all others unchanged. `setting`
- * names the URL that was used.
+ * Translates a database failure into an error with a sentence for the operator; returns others unchanged. `setting` is the
+ * name of the URL setting.
  */
 export function explainDatabaseFailure(error: unknown, setting = 'DATABASE_URL'): unknown {
   if (!(error instanceof Error && isTranslated(error))) return error
@@ -17,8 +17,8 @@ export function explainDatabaseFailure(error: unknown, setting = 'DATABASE_URL')
 }
 
 /**
- * The error of `pg` as one of the classes in errors.ts. Errors of a statement itself, such as a unique violation, are returned
- * unchanged; they have a five-character SQLSTATE in `code`.
+ * Maps errors of `pg` to the classes in errors.ts. Errors of a statement itself, such as a unique violation, are returned
+ * unchanged, with their SQLSTATE in `code`.
  */
 export function translateError(error: unknown): unknown {
   if (!(error instanceof Error) || isTranslated(error)) return error
@@ -31,8 +31,8 @@ export function translateError(error: unknown): unknown {
 }
 
 /**
- * Whether an error of COMMIT means that nothing was committed. A connection that PostgreSQL itself ends may have been
- * ended just after the commit.
+ * Whether an error of COMMIT proves that nothing was committed. Not if PostgreSQL ended the connection, since that may have
+ * happened just after the commit.
  */
 export function isOutcomeCertain(error: unknown): boolean {
   const state = error instanceof Error ? sqlStateOf(error) : undefined
@@ -56,7 +56,7 @@ const unavailableStates =
 const sqlStateOf = (error: Error): string | undefined =>
   'severity' in error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 
-// Failures of the socket have a system error code; pg's own ones have only a message.
+// Socket errors have a system error code; pg's own errors have only a message.
 const isConnectionFailure = (error: Error) =>
   ('code' in error && /^(?:E[A-Z_]+|CERT_|ERR_TLS_|ERR_SSL_)/.test(String(error.code))) ||
   connectionMessages.test(error.message)

@@ -15,36 +15,36 @@ import {
 
 export interface PostgresOptions {
   url: string
-  /** A connection without a pooler in transaction mode, for LISTEN and migrations. */
+  /** URL that bypasses a transaction-mode pooler, for LISTEN and migrations. */
   directUrl?: string | undefined
   maxConnections: number
-  /** Milliseconds after which a request that meets a database without a response is answered. */
+  /** Milliseconds within which a request fails if the database does not respond. */
   timeoutMs: number
   /** Created if it is missing. */
   schema: string
   migrations: Migrations
-  /** Opens it for a backup or a restore: not as a service, and also while a restore is unfinished. */
+  /** For a backup or a restore: records no process, and permits an unfinished restore. */
   isRestore?: boolean | undefined
-  /** Errors of idle connections, and changes of availability as the probe sees them. */
+  /** Receives errors of idle connections, and failures that the probe finds. */
   onError: (error: unknown) => void
 }
 
 interface Parts {
   pool: Pool
-  /** Absent without a direct connection. */
+  /** Absent without a direct URL. */
   listener: Listener | undefined
   /** Absent for a backup or a restore. */
   processId: string | undefined
 }
 
-/** Part of the time limit after which a statement without a response has failed; the rest is for the answer. */
+/** Share of the time limit for statements; the rest is for sending the response. */
 const statementShare = 0.95
 
 /** Milliseconds between two checks in the background. */
 const probeIntervalMs = 2000
 const pruneIntervalMs = 60_000
 
-/** A PostgreSQL database. Its statements work behind a pooler in transaction mode: none depends on session state. */
+/** A PostgreSQL database. Works behind a transaction-mode pooler: no statement depends on session state. */
 export class Postgres extends Connection implements Sql {
   readonly #parts: Parts
   readonly #probe: Probe
@@ -66,7 +66,7 @@ export class Postgres extends Connection implements Sql {
 
   /**
    * Applies the migrations and opens the pool. Waits up to 30 seconds for a database that is starting.
-   * @throws {DatabaseRefusedError} when it cannot be reached or used.
+   * @throws {DatabaseRefusedError} if the database is unreachable or unusable.
    */
   static async open(options: PostgresOptions): Promise<Postgres> {
     const { url, directUrl, schema, maxConnections, onError } = options
@@ -83,10 +83,10 @@ export class Postgres extends Connection implements Sql {
       ...{ max: maxConnections, idleTimeoutMillis: 30_000 },
     })
     pool.on('error', (error) => {
-      Reflect.deleteProperty(error, 'client') // With all its settings, it is not for a log.
+      Reflect.deleteProperty(error, 'client') // It has all connection settings: keep them out of logs.
       onError(error)
     })
-    // A connection that fails while it is in use rejects its query, and emits the error too.
+    // A connection that fails in use rejects its query and also emits the error, which would end the process.
     pool.on('connect', (client) => client.on('error', () => undefined))
     const direct = directUrl && (await clientConfig({ url: directUrl, timeoutMs, name }))
     const connect = async () => {
@@ -98,18 +98,18 @@ export class Postgres extends Connection implements Sql {
     return new Postgres({ pool, listener, processId }, options)
   }
 
-  /** Opens it for a command that backs up or restores: its statements may take a minute. @throws as `open` */
+  /** Opens the database for a backup or restore, with a statement limit of one minute. @throws as `open` */
   static openForRestore(
     options: Omit<PostgresOptions, 'timeoutMs' | 'isRestore' | 'onError'>,
   ): Promise<Postgres> {
-    // A statement that fails is reported by itself.
+    // A failed statement rejects by itself.
     const settings = { timeoutMs: 60_000, isRestore: true, onError: () => undefined }
     return Postgres.open({ ...options, ...settings })
   }
 
   /**
-   * Runs one statement: a read, or a write that may safely be repeated. If the connection is lost, a write may have taken
-   * effect although `DatabaseUnavailableError` is thrown.
+   * Runs one statement: a read or an idempotent write. If the connection is lost, the write may have taken effect despite
+   * `DatabaseUnavailableError`.
    */
   protected execute<Row extends QueryResultRow>(text: string, values?: unknown[]) {
     const { pool, limitMs } = this.#transactions
@@ -120,7 +120,7 @@ export class Postgres extends Connection implements Sql {
 
   /**
    * Runs one read-write transaction (READ COMMITTED). If it throws, it had no effect, except with `OutcomeUnknownError`.
-   * After a lost COMMIT answer the outcome is looked up for up to five seconds.
+   * If the response to COMMIT is lost, the outcome is looked up for up to five seconds.
    */
   transaction<T>(run: (transaction: Transaction) => Promise<T>): Promise<T> {
     return runTransaction(this.#transactions, run)
@@ -132,8 +132,8 @@ export class Postgres extends Connection implements Sql {
   }
 
   /**
-   * Calls the listener with each notification's payload, and with an empty payload whenever notifications may have been
-   * lost. False without a direct connection: the caller must poll.
+   * Calls the listener with the payload of each notification, and with an empty payload after possible losses.
+   * @returns false without a direct URL: the caller must poll.
    */
   async listen(channel: string, listener: (payload: string) => void): Promise<boolean> {
     if (!/^[a-z_]+$/.test(channel)) throw new Error(`${channel} is not a channel name`)
@@ -141,7 +141,7 @@ export class Postgres extends Connection implements Sql {
     return this.#parts.listener !== undefined
   }
 
-  /** What the probe last saw. */
+  /** Last result of the probe. */
   get isAvailable(): boolean {
     return this.#probe.isAvailable
   }
@@ -151,7 +151,7 @@ export class Postgres extends Connection implements Sql {
     return { total, idle, waiting }
   }
 
-  /** Ends all connections, when their transactions have ended. */
+  /** Ends all connections once their transactions have ended. */
   close(): Promise<void> {
     this.#closed ??= this.#close()
     return this.#closed
@@ -169,7 +169,7 @@ export class Postgres extends Connection implements Sql {
     const { processId } = this.#parts
     const isPruneDue = Date.now() - this.#prunedAt >= pruneIntervalMs
     await this.query('select 1')
-    // A database that cannot be written to still answers reads.
+    // A failed write does not count: a read-only database still serves reads.
     if (processId !== undefined) await recordProcess(this, processId).catch(() => undefined)
     if (!isPruneDue) return
     await this.query(pruneStatement(this.schema)).catch(() => undefined)

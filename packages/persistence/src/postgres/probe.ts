@@ -2,7 +2,7 @@ interface ProbeOptions {
   /** Rejects if the system is not available. */
   check: () => Promise<unknown>
   intervalMs: number
-  /** Called when the system is not available any more. */
+  /** Called when the system becomes unavailable. */
   onLost: (error: unknown) => void
 }
 
@@ -11,7 +11,7 @@ export class Probe {
   readonly #options: ProbeOptions
   readonly #timer: NodeJS.Timeout
   #running: Promise<void> | undefined
-  /** What the last check saw. */
+  /** Result of the last check. */
   isAvailable = true
 
   constructor(options: ProbeOptions) {

@@ -9,7 +9,7 @@ import { isOutcomeCertain, translateError } from './postgres-errors.ts'
 
 export type Transaction = Connection
 
-/** Milliseconds for which a transaction with a lost COMMIT answer is looked up. */
+/** Maximum milliseconds to look up the outcome of a transaction whose response to COMMIT was lost. */
 const lookupMs = 5000
 const lookupPauseMs = 100
 
@@ -21,8 +21,8 @@ export interface TransactionOptions {
 }
 
 /**
- * Runs a read-write transaction (READ COMMITTED). The time limit holds on the server too, for its statements and for its
- * pauses, so that an abandoned transaction releases its locks. If this throws, the transaction had no effect, except with
+ * Runs a read-write transaction (READ COMMITTED). The server enforces the time limit, too, for statements and idle time, so
+ * that an abandoned transaction releases its locks. If this throws, the transaction had no effect, except with
  * `OutcomeUnknownError`.
  */
 export function runTransaction<T>(
@@ -52,7 +52,7 @@ export const runSnapshot = <T>(
 interface Frame {
   begin: string
   commit: string
-  /** After a lost COMMIT answer: whether the transaction took effect. @throws {OutcomeUnknownError} */
+  /** Whether the transaction took effect, if the response to COMMIT was lost. @throws {OutcomeUnknownError} */
   lookUp: (cause: unknown) => Promise<boolean>
 }
 
@@ -81,7 +81,7 @@ async function attempt<T>(
   return value
 }
 
-/** Rolls back. A connection that does not answer is closed, which rolls back too. @returns the translated error. */
+/** Rolls back. Closes a connection that does not respond, which also rolls back. @returns the translated error. */
 async function abandon(client: PoolClient, error: unknown): Promise<unknown> {
   const failure = translateError(error)
   const isLost = failure instanceof DatabaseUnavailableError

@@ -10,7 +10,7 @@ export interface SqlTransaction {
 }
 
 /**
- * A database of either dialect. Failures of the database itself are `DatabaseFullError`, `DatabaseUnavailableError` and
+ * A database of either dialect. Failures of the database are thrown as `DatabaseFullError`, `DatabaseUnavailableError` or
  * `OutcomeUnknownError`; errors of a statement, such as a unique violation, are thrown unchanged.
  */
 export interface Sql extends SqlTransaction {
@@ -19,14 +19,14 @@ export interface Sql extends SqlTransaction {
    * `OutcomeUnknownError`). SQLite runs one at a time; PostgreSQL runs them side by side (READ COMMITTED).
    */
   transaction<T>(work: (transaction: SqlTransaction) => Promise<T>): Promise<T>
-  /** Runs reads on one state of the database. */
+  /** Runs reads on one consistent snapshot. */
   snapshot<T>(work: (snapshot: SqlTransaction) => Promise<T>): Promise<T>
 }
 
-/** The migrations of each part of a service, by its name, in order. They bind no values. Text is for PostgreSQL alone. */
+/** Ordered migrations of each part of a service, by its name. They bind no values. Plain strings: PostgreSQL only. */
 export type Migrations = Record<string, (Statement | string)[]>
 
-/** Whether a statement failed because a row with its key exists. */
+/** Whether an error is a unique violation. */
 export const isUniqueViolation = (error: unknown): boolean =>
   error instanceof Error &&
   'code' in error &&

@@ -12,11 +12,11 @@ export interface SqliteOptions {
   /** Absent: the database must exist and is not migrated. */
   migrations?: Migrations | undefined
   isReadOnly?: boolean
-  /** A new database can give free pages back to the file system (`incremental_vacuum`). */
+  /** Creates a new database with `incremental_vacuum`, which can return free pages to the file system. */
   isVacuumed?: boolean
   /** Milliseconds to wait for another process that has locked the database. */
   busyTimeoutMs?: number
-  /** The clock of `now`. */
+  /** Clock for the SQL function `now_ms`. */
   now?: () => number
 }
 
@@ -25,7 +25,7 @@ const maxPrepared = 300
 const maxLogBytes = 16 * 1024 * 1024
 export const defaultBusyTimeoutMs = 5_000
 
-/** One connection, with its prepared statements; as `SqlTransaction` inside the transaction that its owner has begun. */
+/** One connection with its prepared statements. Its owner begins and ends transactions. */
 export class Connection implements SqlTransaction {
   readonly dialect = 'sqlite'
   readonly database: Database.Database
@@ -39,12 +39,12 @@ export class Connection implements SqlTransaction {
       timeout: busyTimeoutMs,
     })
     if (!isReadOnly) {
-      // `auto_vacuum` before the first page is written. A large transaction must not leave a large log for ever.
+      // `auto_vacuum` must precede the first write. The size limit truncates the WAL after a large transaction.
       this.database.exec(`${options.isVacuumed ? 'pragma auto_vacuum = incremental;' : ''}
         pragma journal_mode = WAL; pragma journal_size_limit = ${maxLogBytes}`)
     }
-    // WAL falls back to NORMAL at each opening; a power cut would then lose the last commits. In a container only the data
-    // directory is writable, so temporary tables stay in memory. The kernel's page cache has what the own one has not.
+    // FULL: with the default of WAL, NORMAL, a power cut loses the last commits. Temporary tables in memory: in a container
+    // only the data directory is writable. A small page cache: the kernel caches the file, too.
     this.database.exec(
       'pragma synchronous = FULL; pragma temp_store = MEMORY; pragma cache_size = -8000',
     )
@@ -92,15 +92,15 @@ function openFile(file: string, options: Database.Options) {
   try {
     return new Database(file, options)
   } catch (error) {
-    // Of the directory, for which better-sqlite3 looks itself.
+    // better-sqlite3 throws a TypeError if the directory is missing.
     throw error instanceof TypeError ? Object.assign(error, { code: 'ENOENT' }) : error
   }
 }
 
 /**
- * Returns a function that names the file of an open database that was deleted or replaced since, by device and inode, or cannot
- * be looked at, if any: SQLite goes on writing to such a file, and what it commits is lost. The write-ahead log exists once
- * the database has been read.
+ * Returns a function that finds a file of an open database that was deleted, replaced (by device and inode) or is
+ * unreadable: SQLite continues to write to such a file, and its commits are lost. Call it after the first read, which
+ * creates the write-ahead log.
  */
 export function watchFiles(file: string): () => string | undefined {
   const paths = [file, `${file}-wal`, `${file}-shm`]
@@ -110,7 +110,7 @@ export function watchFiles(file: string): () => string | undefined {
       try {
         return identityOf(path) !== identities[at]
       } catch {
-        return true // The disk fails.
+        return true // The disk is failing.
       }
     })
 }
@@ -121,8 +121,8 @@ function identityOf(path: string): string {
 }
 
 /**
- * The write-ahead log of an open database. The kernel reports a failed flush once, and may drop what it could not write: no
- * later commit counts behind that.
+ * The write-ahead log of an open database. The kernel reports a failed fsync once, and may drop the dirty pages. After one,
+ * nothing is committed: a commit behind a gap in the log would be lost.
  */
 export class WriteAheadLog {
   readonly #file: string
@@ -139,17 +139,17 @@ export class WriteAheadLog {
     return this.#failure !== undefined
   }
 
-  /** @throws {DatabaseUnavailableError} after a failed flush. */
+  /** @throws {DatabaseUnavailableError} after a failed fsync. */
   check(): void {
     if (this.hasFailed) throw new DatabaseUnavailableError(this.#failure)
   }
 
-  /** Of a flush, also of one by SQLite. */
+  /** Records a failed fsync, by this class or by SQLite. */
   fail(error: unknown): void {
     this.#failure ??= error
   }
 
-  /** Callers that come while a flush runs share the next one. */
+  /** Fsyncs the log. Calls during a running fsync share the next one. */
   flush(): Promise<void> {
     this.#next ??= this.#last.then(() => {
       this.#next = undefined
@@ -176,15 +176,15 @@ export class WriteAheadLog {
   }
 }
 
-/** Whether a commit failed when SQLite flushed it. */
+/** Whether a commit failed in SQLite's fsync. */
 export const isFailedFlush = (error: unknown): boolean =>
   error instanceof Error &&
   'code' in error &&
   /^SQLITE_IOERR_(?:DIR_)?FSYNC$/.test(String(error.code))
 
 /**
- * What an earlier process has left in the log may never have reached the disk: its flush may have failed, and the kernel does not
- * write it again. As pages of the database it is written again, before anything is committed behind it.
+ * Checkpoints the log of an earlier process. Its fsync may have failed, and the kernel does not write those pages again; the
+ * checkpoint writes them to the database before anything is committed behind them.
  */
 export function emptyLog(database: Database.Database): void {
   try {
@@ -194,10 +194,10 @@ export function emptyLog(database: Database.Database): void {
   }
 }
 
-/** How often a database that another process has locked is tried again. */
+/** Milliseconds between attempts while another process has locked the database. */
 const retryMs = 10
 
-/** Begins a transaction that writes, which waits for locks of other processes until then, by `performance.now()`. */
+/** Begins a write transaction. Waits for locks of others until `deadline`, a time of `performance.now()`. */
 export async function beginImmediate(connection: Connection, deadline: number): Promise<void> {
   for (let attempt = 0; ; attempt++) {
     try {
@@ -206,13 +206,13 @@ export async function beginImmediate(connection: Connection, deadline: number): 
     } catch (error) {
       const isLocked = error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
       if (!isLocked || performance.now() >= deadline) throw error
-      // Another connection of this process is done in a moment.
+      // First yield only: another connection of this process finishes soon.
       await (attempt < 3 ? turn() : wait(retryMs))
     }
   }
 }
 
-/** Does work in the transaction that was begun, and ends it. `check` runs before the commit. */
+/** Runs `work` in the transaction already begun, then `check`, and commits; rolls back if either throws. */
 export async function inTransaction<T>(
   connection: Connection,
   work: (transaction: SqlTransaction) => Promise<T>,

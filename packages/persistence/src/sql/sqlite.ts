@@ -22,18 +22,18 @@ import {
 } from './sqlite-connection.ts'
 import { render, type Statement } from './statement.ts'
 
-/** How often the files are checked while nothing is written. */
+/** Milliseconds between checks of the files while nothing is written. */
 const checkMs = 1_000
 const probeMs = 5_000
-/** So many unsynced commits, and one of them is durable: it alone carries the log over to the database. */
+/** One of this many unsynced commits is made durable, since only durable commits checkpoint the log. */
 const maxUnsynced = 500
 const logPages = 1000
 
 type Synchronous = 'FULL' | 'NORMAL'
 
 /**
- * A database in a file. Transactions and single writes run one after another on one connection; reads outside of them see
- * what is committed: while a transaction is open they run on a second one. Every statement blocks the event loop while it runs.
+ * A database in a file. Transactions and single writes run one at a time on one connection. Reads outside of them see only
+ * committed data: while a transaction is open, they use a second connection. Each statement blocks the event loop.
  */
 export class SqliteSql implements Sql {
   readonly dialect = 'sqlite'
@@ -42,19 +42,19 @@ export class SqliteSql implements Sql {
   readonly #findReplaced: () => string | undefined
   readonly #timer: NodeJS.Timeout
   #reader: Connection | undefined
-  /** Of an earlier snapshot. */
+  /** Connection of an earlier snapshot, for reuse. */
   #idle: Connection | undefined
   #isClosed = false
   #lastWrite: Promise<unknown> = Promise.resolve()
-  /** When a write last ended, and how. */
+  /** Time and outcome of the last write. */
   #known = { at: performance.now(), isAvailable: true }
   #isIntact = true
   #synchronous: Synchronous = 'FULL'
   #unsyncedCommits = 0
   readonly #log: WriteAheadLog
   /**
-   * The same database. Its commits survive the process, but a power cut only if a later durable one, or `flush`, has succeeded:
-   * they cost no fsync.
+   * The same database, with commits that cost no fsync. They survive a crash of the process; they survive a power cut only
+   * after a later durable commit or `flush`.
    */
   readonly unsynced: Sql = {
     dialect: 'sqlite',
@@ -74,9 +74,9 @@ export class SqliteSql implements Sql {
       migrateSqlite(database, options.migrations)
       emptyLog(database)
     }
-    // What SQLite cannot open for writing, it opens for reading.
+    // SQLite silently opens a read-only file for reading: this write fails then, at the start.
     if (!options.isReadOnly) database.exec('delete from migrations where 0')
-    // From now on locks of other processes are waited for between attempts, while other requests go on.
+    // From now on `beginImmediate` waits for locks, without blocking the event loop.
     database.pragma('busy_timeout = 0')
     database.exec('select 1 from sqlite_schema')
     this.#log = new WriteAheadLog(options.file)
@@ -86,14 +86,14 @@ export class SqliteSql implements Sql {
     }, checkMs).unref()
   }
 
-  /** Whether no flush of unsynced commits has failed, and the files are those that were opened: checked each second, and before each durable commit and flush. */
+  /** Whether no fsync of unsynced commits failed, and no file was replaced. Checked each second, and by durable commits. */
   get isIntact(): boolean {
     return this.#isIntact && !this.#log.hasFailed
   }
 
   /**
-   * Whether the last write succeeded, and the files are still those that were opened; checked each second. The first call
-   * in five seconds without a write tries one in the background, for the next call.
+   * Whether the last write succeeded and the database is intact. After five seconds without a write, a call starts one in the
+   * background; later calls see its outcome.
    */
   get isAvailable(): boolean {
     if (performance.now() - this.#known.at >= probeMs) {
@@ -103,7 +103,7 @@ export class SqliteSql implements Sql {
     return this.#known.isAvailable && this.isIntact
   }
 
-  /** The writing connection, for what only SQLite has. Never leave a transaction open on it. */
+  /** The write connection, for features of SQLite alone. Never leave a transaction open on it. */
   get database(): Database {
     return this.#writer.database
   }
@@ -125,7 +125,7 @@ export class SqliteSql implements Sql {
     synchronous: Synchronous = 'FULL',
   ): Promise<T> {
     const { busyTimeoutMs = defaultBusyTimeoutMs } = this.#options
-    // The time in the queue counts, so that a lock of another process delays every write by one time limit at most.
+    // The deadline includes the time in the queue: a lock of another process delays each write by one time limit at most.
     const deadline = performance.now() + busyTimeoutMs
     const result = this.#lastWrite.then(async () => {
       try {
@@ -145,7 +145,7 @@ export class SqliteSql implements Sql {
     return result
   }
 
-  /** Makes all that is committed durable, off the event loop. After a failure nothing is committed any more. */
+  /** Makes all commits durable, without blocking the event loop. After a failed fsync all writes are rejected. */
   async flush(): Promise<void> {
     try {
       this.#checkFiles()
@@ -159,7 +159,7 @@ export class SqliteSql implements Sql {
     let connection: Connection | undefined
     let isUsable = false
     try {
-      connection = this.#idle ?? this.#openReader() // Its own: a transaction stays open across calls.
+      connection = this.#idle ?? this.#openReader() // Dedicated: its transaction stays open across calls.
       this.#idle = undefined
       connection.prepare({ text: 'begin' }).run()
       const value = await inTransaction(connection, work)
@@ -168,21 +168,21 @@ export class SqliteSql implements Sql {
     } catch (error) {
       throw storageFailure(error)
     } finally {
-      // Its page cache and its statements serve the next snapshot.
+      // Keep one connection: its page cache and prepared statements serve the next snapshot.
       if (isUsable && !this.#idle && !this.#isClosed) this.#idle = connection
       else connection?.database.close()
     }
   }
 
-  /** Waits for the writes that have begun. */
+  /** Closes the database after pending writes. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     this.#isClosed = true
     await this.#lastWrite
     await this.#log.close()
     this.#idle?.database.close()
-    // The last connection writes the log to the database, unless it only reads: that is left to the next start, which compares
-    // checksums.
+    // Closing the last connection checkpoints the log. After a failed fsync an open reader prevents that: the next start
+    // recovers the log by its checksums.
     if (this.#log.hasFailed) this.#reader ??= this.#openReader()
     else this.#reader?.database.close()
     this.#writer.database.close()
@@ -198,18 +198,18 @@ export class SqliteSql implements Sql {
     const isBusy = this.#writer.database.inTransaction
     if (isBusy && this.#options.file === ':memory:') return this.transaction(readFromWriter)
     try {
-      // What another connection commits empties the page cache of this one.
+      // A second connection only when needed: commits of the writer invalidate its page cache.
       if (isBusy) this.#reader ??= this.#openReader()
       const prepared = ((isBusy && this.#reader) || this.#writer).prepare(rendered)
       if (prepared.readonly) return read(prepared, rendered.values)
     } catch (error) {
       throw storageFailure(error)
     }
-    // Such as `insert … returning`.
+    // A statement that writes, such as `insert … returning`.
     return this.transaction(readFromWriter, synchronous)
   }
 
-  // SQLite hides a failed flush of its automatic checkpoints: only durable commits have one, whose log has just been flushed.
+  // SQLite hides a failed fsync of automatic checkpoints, so only durable commits run them: their log has just been fsynced.
   #setSynchronous(wanted: Synchronous) {
     if (wanted === 'NORMAL') this.#unsyncedCommits += 1
     const synchronous = this.#unsyncedCommits % maxUnsynced === maxUnsynced - 1 ? 'FULL' : wanted
@@ -223,7 +223,7 @@ export class SqliteSql implements Sql {
     return new Connection({ ...this.#options, migrations: undefined, isReadOnly: true })
   }
 
-  // The value changes, since SQLite does not write what is there already.
+  // A changing value: SQLite skips a write of the present one.
   #probe() {
     const { database } = this.#writer
     return this.transaction(async () =>
@@ -248,7 +248,7 @@ export class SqliteSql implements Sql {
   }
 }
 
-/** Applies the migrations that a database has not seen, all or none. */
+/** Applies pending migrations in one transaction. */
 function migrateSqlite(database: Database, migrations: Migrations) {
   const migrate = database.transaction(() => {
     database.exec(
@@ -260,7 +260,7 @@ function migrateSqlite(database: Database, migrations: Migrations) {
     for (const [part, statements] of Object.entries(migrations)) {
       const applied = find.get(part)?.applied ?? 0
       if (applied > statements.length) throw newer()
-      if (applied === statements.length) continue // Nothing is written: the disk may be full.
+      if (applied === statements.length) continue // Write nothing, as the disk may be full.
       for (const statement of statements.slice(applied)) {
         database.exec(typeof statement === 'string' ? statement : render(statement, target).text)
       }

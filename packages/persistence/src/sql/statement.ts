@@ -19,7 +19,7 @@ export interface Rendered {
 /** A statement, or a part of one: writes its text and its bound values for a target. */
 export type Statement = (rendered: Rendered, target: Target) => void
 
-/** Text between values, which are bound: booleans as 0 and 1, undefined as null. Only a `Statement` among them becomes text. */
+/** Builds a statement. Values are bound: booleans as 0 and 1, undefined as null. A `Statement` is inserted as SQL. */
 export const sql =
   (strings: readonly string[], ...values: unknown[]): Statement =>
   (rendered, target) => {
@@ -30,7 +30,7 @@ export const sql =
       if (typeof value === 'function') value(rendered, target)
       else {
         rendered.values.push(typeof value === 'boolean' ? Number(value) : (value ?? null))
-        // After some bare parameters, such as those of `limit`, SQLite compiles the statement again for each value.
+        // Unary plus: for some bare parameters, as of `limit`, SQLite recompiles the statement for each value.
         rendered.text += target.dialect === 'postgres' ? `$${rendered.values.length}` : '+?'
       }
     }
@@ -52,15 +52,15 @@ export const join = (parts: readonly unknown[], separator = ', '): Statement =>
 export const list = (values: readonly unknown[]): Statement =>
   values.length === 0 ? sql`null` : join(values)
 
-/** Different text in each dialect: only where the two have nothing in common. */
+/** Different SQL for each dialect, where no common form exists. */
 export const dialect =
   (statements: Record<Dialect, Statement>): Statement =>
   (rendered, target) =>
     statements[target.dialect](rendered, target)
 
 /**
- * Without text: SQLite runs the statement once for each row, whose values are those of the `?` in its text. It binds no others.
- * Not for PostgreSQL, where each run is a round trip.
+ * Adds no text: SQLite runs the statement once per row, and binds its values to the `?` in the text. The statement binds no
+ * other values. Not for PostgreSQL, where each run is a round trip.
  */
 export const eachRow =
   (rows: readonly unknown[][]): Statement =>
@@ -70,11 +70,11 @@ export const eachRow =
 
 const nothing = sql``
 
-/** Milliseconds since 1970 by the database's clock. In SQLite by the clock that it was opened with. */
+/** Milliseconds since 1970 by the clock of the database; in SQLite, the clock in its options. */
 export const now: Statement = sql`${name('now_ms')}()`
 /** Locks the rows read, until the transaction ends. SQLite has one writer at a time. */
 export const forUpdate: Statement = dialect({ postgres: sql`for update`, sqlite: nothing })
-/** Query that excludes others who run it, until the transaction ends. SQLite has one writer at a time. */
+/** Query that takes an exclusive lock named by a table until the transaction ends. SQLite has one writer at a time. */
 export const lockOf = (table: string): Statement =>
   sql`select ${dialect({
     postgres: sql`pg_advisory_xact_lock('${name(table)}'::regclass::oid::bigint)`,
