@@ -1,24 +1,24 @@
-// Ids of events are ULIDs: ten characters of time, sixteen that tell apart what has the same time. Here two of these
-// sixteen count, so that ids are in the order of the numbers that `appendEvents` takes.
+// Event ids are ULIDs: ten characters of time, then sixteen random ones. Here the first two of the sixteen are a counter:
+// twelve characters encode the number from `appendEvents`, so ids sort in the order of these numbers.
 
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ' // Crockford's base 32.
 
-/** Events that can have the same millisecond. */
+/** Event numbers per millisecond: a number is milliseconds × 1,024 + counter. */
 export const idsPerMs = 1024
 
 export const eventIdPattern = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 
-/** The id of the event with this number; `random` tells the services apart that give the same number. */
+/** The id of the event with this number. `random` distinguishes events of other services with the same number. */
 export const eventId = (number: number, random = randomTail()) => encode(number, 12) + random
 
-/** What is after the ids of this number and before those of the next one. */
+/** Upper bound of the ids of this number. */
 export const endOfNumber = (number: number) => eventId(number, 'Z'.repeat(14))
 
-/** What is before all ids since this time, in milliseconds since 1970. */
+/** Lower bound of the ids from this time on, in milliseconds since 1970. */
 export const startOfTime = (milliseconds: number) =>
   eventId(milliseconds * idsPerMs, '0'.repeat(14))
 
-/** Milliseconds since 1970. */
+/** The time of an event id, in milliseconds since 1970. */
 export const timeOfId = (id: string) =>
   [...id.slice(0, 10)].reduce((value, digit) => value * 32 + alphabet.indexOf(digit), 0)
 
@@ -29,7 +29,7 @@ function encode(value: number, length: number): string {
   return text
 }
 
-// Tells ids apart and protects nothing: bytes of the system would cost as much as the insert.
+// Uniqueness only, not a secret: cryptographic randomness would cost as much as the insert.
 const randomTail = () => {
   let tail = ''
   while (tail.length < 14) tail += alphabet.charAt(Math.random() * 32)

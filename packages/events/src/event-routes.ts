@@ -40,10 +40,10 @@ export function registerEventRoutes(app: App, { log, source, clock }: Dependenci
         return caller && read(caller, after)
       }
       const frames = await streams.open({ after, read: follow, gone: response.signal })
-      // Otherwise nginx would gather events until a buffer is full, and a stop of the service would wait for the connection.
+      // Without these, nginx would buffer events, and shutdown would wait for the connection.
       reply.header('x-accel-buffering', 'no').header('connection', 'close')
       reply.type('text/event-stream; charset=utf-8')
-      // The schema of the response is that of a page.
+      // Cast: the response schema describes a page, not the stream.
       return reply.send(Readable.from(frames, { highWaterMark: 1 }) as never)
     },
   )

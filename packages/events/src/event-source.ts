@@ -3,12 +3,12 @@ import { z } from 'zod'
 import { timeOfId } from './event-id.ts'
 import type { StoredEvent } from './outbox.ts'
 
-/** What a service tells of. */
+/** The events of a service: types, and how to describe them for a reader. */
 export interface EventSource {
   types: readonly [string, ...string[]]
-  /** What webhooks can be limited to. */
+  /** The kind of limit that webhooks can have. */
   scope: 'domains' | 'folders'
-  /** The data of an event, as the API has it, for a reader: a caller, or a webhook; undefined: it is not theirs. */
+  /** The API's `data` of an event for a reader (a caller or webhook). Undefined: hidden from this reader. */
   describe: (event: StoredEvent, reader: Rights & { username?: string }) => object | undefined
   /** An event of this type, with the API's object. */
   example: { type: string; data: Pick<Event, 'at' | 'by' | 'request_id'> }

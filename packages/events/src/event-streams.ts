@@ -9,15 +9,15 @@ type Page = Awaited<ReturnType<typeof EventLog.prototype.page<Event>>>
 
 interface Listener {
   after: string | undefined
-  /** What the listener may see now, after a position; undefined: nothing any more. */
+  /** Reads the events after a position that the listener may see. Undefined: access was revoked. */
   read: (after?: string) => Promise<Page | undefined>
   /** Aborted when the response has ended. */
   gone: AbortSignal
 }
 
 /**
- * Streams of server-sent events (HTML, 9.2). Events are read only as fast as a listener takes them, so a slow one costs no
- * memory until the server cuts it.
+ * Streams of server-sent events (HTML, 9.2), with back-pressure: events are read only as fast as the listener takes them, so
+ * a slow listener costs no memory until the server disconnects it.
  */
 export class EventStreams {
   readonly #log: EventLog
@@ -31,7 +31,7 @@ export class EventStreams {
   }
 
   /**
-   * The frames of one listener, until it goes or may not listen any more.
+   * The frames of one listener, until it disconnects or its access is revoked.
    * @throws 503 `too_many_listeners`, and the errors of the first page.
    */
   async open(listener: Listener): Promise<AsyncGenerator<string>> {
@@ -55,15 +55,15 @@ export class EventStreams {
       for (const event of page.events)
         yield `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
       const isCurrent = page.isEnd && page.next >= this.#log.lastEnd
-      // An id without data moves the position past events that this listener does not see.
+      // An id without data advances Last-Event-ID past events hidden from this listener.
       if (isCurrent && !(await this.#wait(gone))) yield `:\nid: ${page.next}\n\n`
       if (this.#isClosing || gone.aborted) return
-      // After an error the client continues with another request, which gets it.
+      // On an error end the stream: the client reconnects, and that request gets the error.
       page = await read(page.next).catch(() => undefined)
     }
   }
 
-  /** Waits for an event. @returns false after 15 seconds without one. */
+  /** Waits for an event or the end of the response. @returns false after 15 seconds without one. */
   async #wait(gone: AbortSignal): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const wake = () => resolve(true)

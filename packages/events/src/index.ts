@@ -1,4 +1,4 @@
-// What happens in a service, for those who want to know: an outbox in the transactions of the changes, and its readers.
+// Events of a service: a transactional outbox, and its readers (pages, streams, webhooks).
 
 export type { EventSource } from './event-source.ts'
 export { serveEvents } from './open-events.ts'

@@ -21,7 +21,7 @@ interface Dependencies {
   log: Logger
 }
 
-/** Serves the events of a service and its webhooks, and delivers to these while the app is open. */
+/** Serves events and webhooks of a service, and runs webhook deliveries while the app is open. */
 export function serveEvents(app: App, parts: Dependencies) {
   const { source, clock, config, log: logger } = parts
   const store = new WebhookStore(parts.auth.database)

@@ -12,16 +12,16 @@ const pruneIntervalMs = 60_000
 const maxPruned = 2_000
 /** Rows of one insert. */
 const maxInserted = 1_000
-/** Rows of one read, and of one page: where few events are visible, a page ends before it is full. */
+/** Rows of one read, and maximum rows scanned for a page: if most are hidden, the page ends before it is full. */
 const batchRows = 500
 const maxScanned = 20_000
 
 export interface NewEvent {
   type: string
-  /** Who caused it; absent: nobody that the service knows. */
+  /** The user or workload that caused it; absent if unknown. */
   by?: string | undefined
   requestId?: string | undefined
-  /** What `EventSource.describe` makes the API's object of; JSON. */
+  /** JSON, from which `EventSource.describe` builds the API's `data`. */
   data: unknown
 }
 
@@ -34,9 +34,9 @@ export interface StoredEvent {
 }
 
 /**
- * Records events together with what they tell of: in the transaction of the change, after its last lock. They are numbered
- * under a lock that is held until the commit, so that no reader can meet an event before an earlier one. Events that are too
- * old are deleted on the way.
+ * Appends events in the transaction of their change; call it after the last lock of that transaction. It numbers events
+ * under a row lock held until the commit, so that a reader never sees an event before an earlier one. From time to time it
+ * also deletes events older than 30 days.
  */
 export async function appendEvents(transaction: SqlTransaction, added: NewEvent[]): Promise<void> {
   const count = added.length
@@ -72,16 +72,16 @@ interface PageQuery<Shown> {
   after?: string | undefined
   types?: readonly string[] | undefined
   limit: number
-  /** The event as a reader sees it; undefined: it does not. */
+  /** The event as shown to the reader; undefined: hidden. */
   show: (event: StoredEvent) => Shown | undefined
 }
 
-/** Reads the events in their order. */
+/** Reads events in the order of their ids. */
 export class EventLog {
   readonly #sql: Sql
   /** Emits `events` when `end` finds more than before: replicas append events, too. */
   readonly appended = new EventEmitter().setMaxListeners(0)
-  /** What `end` found last. */
+  /** Last result of `end`. */
   lastEnd = ''
 
   constructor(database: Sql) {
@@ -105,11 +105,11 @@ export class EventLog {
   }
 
   /**
-   * The events after a position. Reading on after `next` misses none, whatever commits meanwhile; `isEnd`: there were no more.
-   * @throws 410 `events_expired` for a position that is older than 30 days, unless nothing has happened since.
+   * The events after a position. Continuing at `next` misses none, despite concurrent commits. `isEnd`: there were no more.
+   * @throws 410 `events_expired` for a position older than 30 days, unless no event was appended since.
    */
   async page<Shown>({ after = '', types, limit, show }: PageQuery<Shown>) {
-    // Read before the events: all up to its last number have been committed.
+    // Read the sequence before the events: all events up to its last number are committed.
     const { end, expired, oldest, recent } = await this.#sequence()
     if (after !== '' && after < end && after < later(expired, oldest)) throw eventsExpired()
     const found: Shown[] = []
@@ -137,7 +137,7 @@ export class EventLog {
     if (!row) throw new Error('a left join has no row')
     const { last, expired, now: nowMs } = row
     const oldest = startOfTime(nowMs - keptMs)
-    // Where nothing happens for weeks, those who follow `next` go on all the same.
+    // `recent` advances `next` on an idle log, so that the position of a follower does not expire.
     return {
       end: endOfNumber(last ?? 0),
       expired: expired ?? '',

@@ -10,21 +10,21 @@ import {
   strict,
 } from '@domains-and-files/persistence'
 
-// Ids sort by their bytes in both databases.
+// Byte order in both databases.
 const text = dialect({ sqlite: sql`text`, postgres: sql`text collate "C"` })
 
-// These have no index, which would be written with each change: reading in the order of ids finds them soon.
+// Not in the index on types, which each change would have to write: a scan in id order finds these types soon.
 const frequentTypes = ['files.changed', 'zone.changed']
 
 const isRare: Statement = sql([
   `type not in (${frequentTypes.map((type) => `'${type}'`).join(', ')})`,
 ])
 
-/** Condition: events of one of these types. Rare ones are found by an index. */
+/** SQL condition: the event has one of these types. With rare types only, the partial index serves it. */
 export const ofTypes = (types: readonly string[]): Statement =>
   sql`type in (${list(types)}) and ${types.some((type) => frequentTypes.includes(type)) ? sql`1 = 1` : isRare}`
 
-/** The outbox: in the database of what the events are about. */
+/** The outbox, in the database of the changes that events report. */
 export const eventMigrations = {
   events: [
     sql`create table ${name('events')} (
@@ -47,15 +47,14 @@ export const eventMigrations = {
   ],
 } satisfies Migrations
 
-/** What a backup of the outbox holds. */
+/** Tables of the outbox in a backup. */
 export const eventTables: SqlTable[] = [
   { name: 'events', key: ['id'] },
   { name: 'event_sequence', key: ['singleton'] },
 ]
 
 /**
- * Webhooks and what was delivered to them: in PostgreSQL, or beside the API tokens in DATA_DIR. Times are milliseconds since
- * 1970.
+ * Webhooks and their deliveries: in PostgreSQL, or beside the API tokens in DATA_DIR. Times are milliseconds since 1970.
  */
 export const webhookMigrations = {
   webhooks: [
@@ -89,7 +88,7 @@ export const webhookMigrations = {
   ],
 } satisfies Migrations
 
-/** What a backup of the webhooks holds: parents first. */
+/** Tables of the webhooks in a backup, referenced tables first. */
 export const webhookTables: SqlTable[] = [
   { name: 'webhooks', key: ['id'] },
   { name: 'webhook_deliveries', key: ['webhook', 'event'] },

@@ -21,13 +21,13 @@ interface Dependencies {
   source: EventSource
   sender: DeliverySender
   logger: Logger
-  /** How often it looks for events, and for tries that are due. */
+  /** Milliseconds between two polls for new events and due retries. */
   pollMs?: number
 }
 
 /**
- * Delivers events to the webhooks, each from its own queue, one delivery at a time. Any number of processes share them. A
- * process that is killed repeats at most the delivery that it had begun.
+ * Delivers events to webhooks: each has its own queue, with one delivery at a time. Any number of processes share the work.
+ * If a process is killed, at most its running delivery is sent again.
  */
 export class WebhookDispatcher {
   readonly #parts: Dependencies
@@ -49,7 +49,7 @@ export class WebhookDispatcher {
     }, pollMs).unref()
   }
 
-  /** Ends the deliveries under way: they are begun again, here or by another process. */
+  /** Aborts running deliveries; after a restart, or in another process, they are sent again. */
   async close() {
     this.#isClosing = true
     clearInterval(this.#timer)
@@ -79,11 +79,11 @@ export class WebhookDispatcher {
         this.#running.set(id, run)
       }
     } catch {
-      // The database does not answer, which its probe logs.
+      // The database is unavailable, which its probe logs.
     }
   }
 
-  /** Delivers until nothing is due: tries that are to be repeated, then the events after the webhook's position. */
+  /** Delivers until nothing is due: first due retries, then the events after the webhook's position. */
   async #deliver(id: string) {
     const { store } = this.#parts
     const webhook = await store.claim(id)
@@ -108,7 +108,7 @@ export class WebhookDispatcher {
     }
   }
 
-  /** @returns false where the webhook gets nothing more now. */
+  /** Makes one try and records it. @returns false to stop delivering to this webhook. */
   async #try(
     webhook: ClaimedWebhook,
     { event: id, type, tries }: Pick<Delivery, 'event' | 'type' | 'tries'>,
@@ -151,6 +151,6 @@ export class WebhookDispatcher {
 const testEvent = (id: string) =>
   toEvent({ id, type: testType, by: null, requestId: null, data: {} }, {})
 
-/** Of an event that was deleted meanwhile, or that the webhook does not get any more. */
+/** Outcome for an event that was deleted meanwhile, or that the webhook may no longer see. */
 const gone: Attempt = { status: null, ms: 0, answer: 'The event is not kept any more' }
 const lastTry = retryDelaysMs.length

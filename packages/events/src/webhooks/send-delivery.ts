@@ -8,7 +8,7 @@ const timeoutMs = 10_000
 const maxBodyBytes = 65_536
 const maxAnswerBytes = 1024
 
-/** How one try ended. */
+/** Outcome of one try. */
 export interface Attempt {
   /** Null: no response. */
   status: number | null
@@ -23,10 +23,10 @@ interface Sending {
   event: Event
 }
 
-/** Sends events as Standard Webhooks (https://www.standardwebhooks.com) has them. */
+/** Sends events in the format of Standard Webhooks (https://www.standardwebhooks.com). */
 export class DeliverySender {
   readonly #clock: Clock
-  /** Networks that webhooks may lead to although they are private. */
+  /** Private networks that webhooks may reach. */
   readonly #networks: readonly string[]
   readonly #closing = new AbortController()
 
@@ -35,14 +35,14 @@ export class DeliverySender {
     this.#networks = networks
   }
 
-  /** One try; it follows no redirect. Never throws. */
+  /** Makes one try of at most 10 s. Follows no redirect. Never throws. */
   async send(sending: Sending): Promise<Attempt> {
     const startedAt = this.#clock.now()
     const late = new AbortController()
     const timer = this.#clock.setTimer(() => late.abort(), timeoutMs)
     const signal = AbortSignal.any([late.signal, this.#closing.signal])
     const failed = (why: unknown) => ({ status: null, answer: messageOf(why) })
-    // A name is looked up without regard to the signal.
+    // `dns.lookup` takes no signal, so race it.
     const aborted = new Promise<Omit<Attempt, 'ms'>>((resolve) => {
       signal.addEventListener('abort', () => resolve(failed('no response within 10 s')))
     })
@@ -51,7 +51,7 @@ export class DeliverySender {
     return { ...end, ms: this.#clock.now() - startedAt }
   }
 
-  /** Ends the tries under way. */
+  /** Aborts running tries. */
   close() {
     this.#closing.abort()
   }
@@ -59,7 +59,7 @@ export class DeliverySender {
   async #post({ url: text, secret, event }: Sending, signal: AbortSignal) {
     const url = new URL(text)
     const addresses = await resolveHost(url.hostname, this.#networks)
-    // An ES import of `node:http` would load the WebSocket client at every start.
+    // Not imported: an ES import of `node:http` loads the WebSocket client at every start.
     const { request } =
       url.protocol === 'https:'
         ? process.getBuiltinModule('node:https')
@@ -87,12 +87,12 @@ async function readStart(response: IncomingMessage): Promise<string> {
   for await (const chunk of response) {
     chunks.push(chunk)
     bytes += chunk.length
-    if (bytes >= maxAnswerBytes) break // Which closes the connection.
+    if (bytes >= maxAnswerBytes) break // Leaving the loop closes the connection.
   }
   return Buffer.concat(chunks).subarray(0, maxAnswerBytes).toString()
 }
 
-/** A larger event is sent without its data, which is whole in GET /api/events. */
+/** The JSON of an event. Over `maxBodyBytes` it is sent without `data`, which GET /api/events has. */
 function bodyOf(event: Event): string {
   const whole = JSON.stringify(event)
   if (Buffer.byteLength(whole) <= maxBodyBytes) return whole

@@ -173,14 +173,14 @@ function serveDeliveries(app: App, parts: Dependencies) {
 type Limits = Pick<WebhookDefinition, 'domains' | 'folders'>
 type Sender = Parameters<typeof callerOf>[0]
 
-/** @throws 404 `webhook_not_found`, also for one that tells of more than the caller may read. */
+/** @throws 404 `webhook_not_found`, also for a webhook whose limits exceed the caller's. */
 async function find({ store }: Dependencies, request: Sender & { params: { id: string } }) {
   const webhook = await store.get(request.params.id)
   if (excessOf(callerOf(request), webhook)) throw webhookNotFound(webhook.id)
   return webhook
 }
 
-/** Why this webhook is not the caller's to see or to make. */
+/** Why the caller may not see or create this webhook; undefined if it may. */
 const excessOf = (caller: Caller, { domains, folders }: Limits) =>
   findExcess(caller, { role: 'viewer', domains, folders })
 

@@ -33,7 +33,7 @@ export const DeliveryRecord = z
   })
 
 type Schemas = ReturnType<typeof schemasOf>
-/** What an admin says of a webhook. Absent: all types, domains or folders. */
+/** A webhook as an admin defines it. Absent lists mean all types, domains or folders. */
 export type WebhookDefinition = z.infer<Schemas['New']>
 export type WebhookChanges = z.infer<Schemas['Changes']>
 

@@ -20,18 +20,18 @@ const columns = sql`id, definition, secret, created_at, created_by, is_paused, p
 
 export const maxWebhooks = 50
 const keptDeliveries = 100
-/** Longer than a try takes. */
+/** Milliseconds until a claim expires: longer than a try takes. */
 const claimMs = 30_000
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
-/** Pauses after failed tries; after the last one the delivery has failed. */
+/** Milliseconds between tries. A try after the last pause is final: if it fails, so does the delivery. */
 export const retryDelaysMs = [
   ...[5_000, 30_000, 2 * minuteMs, 15 * minuteMs],
   ...[1, 3, 6, 12, 24].map((hours) => hours * hourMs),
 ]
 
-/** The type of the event that POST …/test sends. */
+/** Event type of POST …/test. */
 export const testType = 'webhook.test'
 
 export interface Webhook extends WebhookDefinition {
@@ -45,7 +45,7 @@ export interface Webhook extends WebhookDefinition {
   position: string
 }
 
-/** A webhook that this process delivers to, alone. */
+/** A webhook claimed by this process, which alone delivers to it. */
 export interface ClaimedWebhook extends Webhook {
   claim: string
 }
@@ -57,7 +57,7 @@ export type Delivery = Omit<z.infer<typeof DeliveryRecord>, 'id' | 'at' | 'next_
   next_at: number
 }
 
-/** A try that has ended; `tries` were before it. */
+/** A completed try, after `tries` earlier ones. */
 interface EndedTry extends Pick<Delivery, 'event' | 'type' | 'tries'> {
   attempt: Attempt
 }
@@ -67,7 +67,7 @@ type WebhookRow = Omit<Webhook, keyof WebhookDefinition | 'paused'> & {
   is_paused: number
 }
 
-/** The webhooks, their queues and their last deliveries. */
+/** Stores webhooks, their queues and their last deliveries. */
 export class WebhookStore {
   readonly #sql: Sql
 
@@ -91,14 +91,14 @@ export class WebhookStore {
     return toWebhook(row)
   }
 
-  /** It gets the events after `position`. @throws 409 `too_many_webhooks` */
+  /** Creates a webhook, which gets the events after `position`. @throws 409 `too_many_webhooks` */
   create(
     definition: WebhookDefinition,
     { createdBy, position }: { createdBy: string; position: string },
   ): Promise<Webhook> {
     const secret = `whsec_${randomBytes(32).toString('base64')}`
     return this.#sql.transaction(async (transaction) => {
-      // Those that are created at the same time count each other.
+      // Serialized, so that concurrent creations cannot exceed the limit.
       await transaction.get(lockOf('webhooks'))
       const row = await transaction.get<WebhookRow>(sql`
         insert into ${webhooks} (id, definition, secret, created_at, created_by, position)
@@ -151,7 +151,7 @@ export class WebhookStore {
     })
   }
 
-  /** Webhooks with something to deliver: events up to `end` that they have not got, or a try that is due. */
+  /** Ids of webhooks with undelivered events up to `end`, or a due retry. */
   async due(end: string): Promise<string[]> {
     const rows = await this.#sql.all<{ id: string }>(sql`select id from ${webhooks}
       where is_paused = 0 and claimed_until <= ${now} and (position < ${end} or exists
@@ -159,7 +159,7 @@ export class WebhookStore {
     return rows.map(({ id }) => id)
   }
 
-  /** Undefined where it is paused, or another process delivers to it. A process that ends loses its claim in 30 seconds. */
+  /** Claims a webhook for 30 s. Undefined if it is paused, or claimed by another process. */
   async claim(id: string): Promise<ClaimedWebhook | undefined> {
     const claim = randomUUID()
     const row = await this.#sql.get<WebhookRow>(sql`update ${webhooks}
@@ -174,7 +174,7 @@ export class WebhookStore {
       where webhook = ${id} and status = 'pending' and next_at <= ${now} order by next_at, event limit 1`)
   }
 
-  /** Gives a claim back. */
+  /** Releases a claim. */
   async release({ id, claim }: ClaimedWebhook, position: string): Promise<void> {
     await this.#sql.run(sql`update ${webhooks} set claim = null, claimed_until = 0,
       position = case when position < ${position} then ${position} else position end
@@ -182,8 +182,8 @@ export class WebhookStore {
   }
 
   /**
-   * Records a try, and keeps the claim. A webhook that answered 410 is paused.
-   * @returns false where the webhook is paused, removed, or claimed by another process, which repeats the delivery.
+   * Records a try, and renews the claim. A response 410 pauses the webhook.
+   * @returns false if the webhook is paused, removed, or claimed by another process, which then repeats the delivery.
    */
   record({ id, claim }: ClaimedWebhook, ended: EndedTry): Promise<boolean> {
     const { event, attempt } = ended
@@ -198,7 +198,7 @@ export class WebhookStore {
     })
   }
 
-  /** Records a try that is not repeated by itself. */
+  /** Records the try of a test event, which is never retried automatically. */
   recordTest(id: string, ended: Omit<EndedTry, 'type' | 'tries'>): Promise<Delivery> {
     return this.#sql.transaction((transaction) =>
       store(transaction, id, { type: testType, tries: 0, ...ended }),
@@ -214,7 +214,7 @@ async function store(
   const isDelivered = status !== null && status >= 200 && status < 300
   const pause = type === testType ? undefined : retryDelaysMs[tries]
   const state = isDelivered ? 'delivered' : pause === undefined ? 'failed' : 'pending'
-  // Never earlier; up to a fifth later, so that what failed together is not repeated together.
+  // Jitter, up to a fifth later and never earlier: avoids synchronized retries.
   const pauseMs = Math.round((pause ?? 0) * (1 + Math.random() / 5))
   const delivery = await transaction.get<Delivery>(sql`insert into ${deliveries}
       (webhook, event, type, status, tries, next_at, at, ms, response_status, answer)
@@ -228,7 +228,7 @@ async function store(
   return delivery
 }
 
-// `create` and `update` wrote the definition.
+// Cast: only `create` and `update` write definitions.
 const toWebhook = ({ definition, is_paused, ...row }: WebhookRow): Webhook => ({
   ...(JSON.parse(definition) as WebhookDefinition),
   ...row,

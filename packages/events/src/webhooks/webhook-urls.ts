@@ -23,24 +23,24 @@ export type WebhookConfig = ReturnType<typeof webhookConfig>
 export const webhookConfig = (settings: z.output<z.ZodObject<typeof webhookSettings>>) => ({
   /** Whether a webhook may have an `http:` URL. */
   allowsHttp: settings.WEBHOOK_HTTP === 'true',
-  /** Private networks that webhooks may lead to. */
+  /** Private networks that webhooks may reach. */
   networks: settings.WEBHOOK_NETWORKS,
 })
 
-/** Special-purpose addresses (RFC 6890 and its registries), and those where clouds serve secrets to their machines. */
+/** Special-purpose addresses (RFC 6890 and its registries), and metadata services of clouds, which serve secrets. */
 const refused = [
   '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16 169.254.0.0/16 172.16.0.0/12',
   '192.0.0.0/24 192.0.2.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24',
   '224.0.0.0/4 240.0.0.0/4',
-  // Also those that translate to IPv4 in other ways than `translated`.
+  // Includes ranges with other translations to IPv4 than `translated`.
   '::/96 ::ffff:0:0:0/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16',
   'fc00::/7 fe80::/10 fec0::/10 ff00::/8',
 ].flatMap((line) => line.split(' '))
 
-/** Networks that hold IPv4 addresses in their last 32 bits: IPv4-mapped (RFC 4291) and NAT64 (RFC 6052). */
+/** Networks that embed an IPv4 address in the last 32 bits: IPv4-mapped (RFC 4291) and NAT64 (RFC 6052). */
 const translated = ['::ffff:0:0/96', '64:ff9b::/96']
 
-/** Whether a webhook may not be delivered to an address: it is ours, or one that only this machine or network can reach. */
+/** Whether webhooks must not reach an address (SSRF): one of this machine, or a special-purpose one, unless allowed. */
 export function isRefused(text: string, allowed: readonly string[]): boolean {
   const address = withoutZone(text)
   const reached = isInNetworks(address, translated) ? ipv4In(address) : address
@@ -51,7 +51,7 @@ export function isRefused(text: string, allowed: readonly string[]): boolean {
 
 const withoutZone = (address: string) => address.replace(/%.*/, '')
 
-/** The IPv4 address in the last 32 bits, which are hexadecimal in URLs. */
+/** The embedded IPv4 address. The URL parser normalises the last 32 bits to two hexadecimal groups. */
 function ipv4In(address: string): string {
   const groups = new URL(`http://[${address}]`).hostname.slice(1, -1).split(':')
   const [high = 0, low = 0] = groups.slice(-2).map((group) => Number.parseInt(group || '0', 16))
@@ -59,7 +59,7 @@ function ipv4In(address: string): string {
 }
 
 /**
- * All addresses of a host. Connect to these, so that nobody can exchange them after the check.
+ * All addresses of a host, checked. Connect to these: a second look-up could return others (DNS rebinding).
  * @throws 400 `webhook_url_refused`
  */
 export async function resolveHost(
@@ -79,7 +79,7 @@ export async function checkUrl(text: string, { allowsHttp, networks }: WebhookCo
     throw urlRefused(allowsHttp ? 'It is no http or https URL' : 'It is no https URL')
   if (url.username || url.password) throw urlRefused('It has a user name or password in it')
   await resolveHost(url.hostname, networks).catch((error) => {
-    // A name that does not resolve now may do so later: each delivery checks it.
+    // An unresolvable name is accepted: it may resolve later, and each delivery checks it again.
     if (error instanceof HttpError) throw error
   })
 }
