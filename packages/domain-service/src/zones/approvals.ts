@@ -27,14 +27,14 @@ export class Approvals {
     this.#options = options
   }
 
-  /** Stores a write that is evaluated as always, without sending anything. */
+  /** Evaluates a write and stores it as a proposal; sends nothing. */
   async propose(domain: Domain, write: ZoneWrite): Promise<KnownChange> {
     const { ledger, readCurrent } = this.#options
     const request = toChangeRequest(domain, write, 'propose')
     const known = await ledger.proposals.find(request)
     if (known !== undefined) return this.#find(known)
     const effect = evaluateWrite(request, await readCurrent(domain))
-    // Preconditions hold now: what else changes in the zone until the approval does not matter.
+    // Preconditions are checked now: what else changes in the zone until the approval does not matter.
     const stored = { ...request, ifMatch: undefined, ifNoneMatch: undefined }
     const { change, isNew } = await ledger.accept(stored, effect)
     return isNew ? { change, zones: zonesOf(effect) } : this.#find(change.id)
@@ -89,7 +89,7 @@ export class Approvals {
   }
 }
 
-// Not read again: what is stored stays stored where the database fails then.
+// Not read from the ledger: the change is stored, so a failing database must not turn it into an error.
 const zonesOf = (effect: ChangeEffect): ChangeZones => ({ ...effect, ...toDelta(effect) })
 
 const describeDelta = (delta: Delta, { domain, rows }: Zone) => ({

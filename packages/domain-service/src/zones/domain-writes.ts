@@ -21,28 +21,28 @@ export interface DomainWritesOptions {
     awaited: AwaitedChanges
     /** Milliseconds after which a call to the registrar is given up. */
     timeoutMs: number
-    /** Whether `wake` is called for what other replicas do. */
+    /** Whether `wake` is called when other replicas change the queue. */
     isListening: boolean
   }
 }
 
 type Options = DomainWritesOptions & { onIdle: () => void }
 
-/** How often the ledger is asked what other replicas have done. */
+/** Poll interval of the ledger, for changes of other replicas; longer while notifications of them arrive. */
 const pollMs = 100
 const listeningPollMs = 1_000
-/** How long a domain's failing queries are repeated. */
+/** How long replicas retry a domain's failing queries before its clients get the error. */
 const maxOutageMs = 10_000
 /**
- * The writes of one domain. Their queue is in the ledger. Among replicas, whichever holds the domain's lease carries out what
- * all of them have queued; each answers its own clients, from the ledger where another one has carried a change out.
+ * The writes of one domain; their queue is in the ledger. The replica that holds the domain's lease carries out the writes
+ * of all replicas. Each replica answers its own clients, from the ledger if another one carried the change out.
  */
 export class DomainWrites {
   readonly #domain: Domain
   readonly #options: Options
   readonly #clients: WaitingClients
   #checks: PromiseWithResolvers<void>[] = []
-  /** Who waits until no change is ready. */
+  /** Callers that wait until no change is ready. */
   #drains: PromiseWithResolvers<void>[] = []
   /** Changes that are being queued in the database. */
   #accepting = 0
@@ -165,14 +165,14 @@ export class DomainWrites {
       const writes: QueuedWrite[] = []
       await this.pull(writes)
       hasWorked ||= writes.length > 0
-      // Every batch resolves open sends.
+      // A batch resolves open sends, so a check starts one.
       if (batches + writes.length === 0 && (await ledger.hasOpenSend(name))) this.#checkOpenSend()
       if (this.#isStopped) this.#rejectTasks(serviceStopping())
       const hasWork = writes.length + this.#checks.length > 0
       if (this.#isStopped || !hasWork) {
         this.#drains = this.#drains.filter((drain) => !drains.includes(drain))
         for (const drain of drains) drain.resolve()
-        // Nobody else carries these out: they have ended.
+        // No other process carries out these changes, so they have ended.
         if (!this.#options.replicas) await this.#clients.answer(waiting)
         return hasWorked
       }
@@ -212,7 +212,7 @@ export class DomainWrites {
     }
   }
 
-  /** Adds what all processes have queued. @returns the id up to which nothing is missing. */
+  /** Adds the writes that all processes have queued. @returns the id up to which none is missing. */
   async pull(writes: QueuedWrite[]): Promise<number> {
     if (this.#isStopped) return Infinity
     const isAccepting = this.#accepting > 0
@@ -222,7 +222,7 @@ export class DomainWrites {
     this.#answeredAt = performance.now()
     for (const change of ready) {
       if (!this.#options.replicas && !change.isAsync && !this.#clients.ends.has(change.id)) {
-        // Its client got an error while the ledger could not be written.
+        // No client waits: it got an error while the ledger could not be written.
         const end = failedOutcome(change, ledgerUnavailable(undefined))
         if (!isAccepting) await ledger.endChanges(this.#domain.name, [end]).catch(() => undefined)
       } else {
@@ -234,7 +234,7 @@ export class DomainWrites {
     return ready.length >= maxReady ? (ready.at(-1)?.id ?? Infinity) : Infinity
   }
 
-  // Another replica may carry out the changes.
+  // Waits out a short outage: another replica may carry out the changes.
   #endOutage(error: unknown) {
     const { replicas, batch } = this.#options
     const problem = databaseProblem(error)
@@ -249,7 +249,7 @@ export class DomainWrites {
   }
 
   /**
-   * The call must have ended, or been given up, while nobody else can hold the lease.
+   * Requires a lease that outlasts a call: the call must end, or time out, before another replica can acquire the lease.
    * @throws {HttpError} where this process may not send the zone any more.
    */
   checkLease() {

@@ -4,7 +4,7 @@ import type { Ledger, QueuedChange } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
 import { isDatabaseAway, type QueuedWrite, readEnd, type WriteResult } from './zone-write.ts'
 
-/** A change that failed here so often, and has not ended, is left to other replicas. */
+/** After this many failures here, a change that has not ended is left to other replicas. */
 const maxFailures = 3
 
 const outcomeUnknown = (cause: unknown) => databaseProblem(new OutcomeUnknownError(cause)) ?? cause
@@ -13,9 +13,9 @@ const outcomeUnknown = (cause: unknown) => databaseProblem(new OutcomeUnknownErr
 export class WaitingClients {
   readonly #ledger: Ledger
   readonly #awaited: AwaitedChanges | undefined
-  /** By the changes that they wait for. Several may have sent one change under an idempotency key. */
+  /** Clients by the id of their change. Several may wait for one change, with the same idempotency key. */
   readonly ends = new Map<number, PromiseWithResolvers<WriteResult>[]>()
-  /** Changes that the batch of this process has, which reports their ends. */
+  /** Changes in the running batch of this process, which reports how they end. */
   readonly pulled = new Set<number>()
   /** How often a batch of this process has failed to carry out a change. */
   readonly #failures = new Map<number, number>()
@@ -29,7 +29,7 @@ export class WaitingClients {
   wait(id: number): Promise<WriteResult> {
     const end = Promise.withResolvers<WriteResult>()
     this.ends.set(id, [...(this.ends.get(id) ?? []), end])
-    // A batch of this process reports itself how its changes ended.
+    // A batch of this process reports the ends of its changes itself.
     this.#awaited?.add(id, (cause) => {
       if (!this.pulled.has(id)) this.#reject(id, outcomeUnknown(cause))
     })
@@ -53,8 +53,8 @@ export class WaitingClients {
     }
   }
 
-  // Another replica may have taken over what failed here, so the ledger decides. A change that cannot be ended in it would be
-  // carried out again and again.
+  // Another replica may have taken over a change that failed here, so the ledger decides how it ends. Without the limit, a
+  // change whose end cannot be recorded would be carried out again and again.
   #countFailure(id: number, error: unknown, awaited: AwaitedChanges) {
     const failures = (this.#failures.get(id) ?? 0) + 1
     this.#failures.set(id, failures)
@@ -63,7 +63,7 @@ export class WaitingClients {
     else if (failures >= maxFailures) this.#giveUp(id, error)
   }
 
-  /** A batch has ended. What was not in it, though nothing else was, has an end that batches fail to record. */
+  /** Ends a batch. A waiting change outside it failed, too, if the batch was empty: its end could not be recorded. */
   endBatch(error?: unknown) {
     for (const id of this.ends.keys()) {
       const isUnrecorded = this.pulled.size === 0 || this.#failures.has(id)
@@ -73,14 +73,14 @@ export class WaitingClients {
     this.pulled.clear()
   }
 
-  /** Answers those whose changes have ended, by whichever replica. */
+  /** Answers the clients whose changes have ended, on whichever replica. */
   async answerEnded() {
     if (!this.#awaited) return
     const ids = [...this.ends.keys()].filter((id) => !this.pulled.has(id))
     if (ids.length > 0) await this.answer(await this.#ledger.ended(ids))
   }
 
-  /** Answers with what the ledger has of these changes. @throws where it cannot be read. */
+  /** Answers the clients of these changes from the ledger. @throws where it cannot be read. */
   async answer(ids: number[]) {
     for (const id of ids) {
       if (!this.ends.has(id)) continue
@@ -94,7 +94,7 @@ export class WaitingClients {
     }
   }
 
-  /** The ledger cannot be used: answers all but those whose changes a batch of this process has. */
+  /** Answers all clients that the ledger is unavailable, except those whose change is in a batch of this process. */
   giveUp(error: unknown) {
     for (const id of this.ends.keys()) if (!this.pulled.has(id)) this.#giveUp(id, error)
   }

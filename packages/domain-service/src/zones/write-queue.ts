@@ -25,7 +25,7 @@ const maxTotalLength = 128 * 1024 * 1024
 const maxActive = 8
 /** Asynchronous changes that arrive within this time share a batch: registrar quota is scarcer than latency. */
 const debounceMs = 500
-/** How often changes are looked at that have failed and wait: the ledger knows until when. */
+/** Poll interval for failed changes: the ledger knows when each may be carried out again. */
 const retryMs = 5_000
 
 /**
@@ -67,7 +67,7 @@ export class WriteQueue {
 
   /**
    * Accepts an asynchronous change; resolves once it is stored.
-   * @throws {HttpError} validation_failed for a list or an RRset that is faulty and that no live record excuses.
+   * @throws {HttpError} validation_failed for a faulty list or RRset, unless the faulty records are already in the zone.
    */
   async add(domain: Domain, write: ZoneWrite): Promise<StoredChange> {
     const { clock, ledger } = this.#options.batch
@@ -81,7 +81,7 @@ export class WriteQueue {
     return change
   }
 
-  // Only a faulty request costs a read. A repeated one is answered as it was; without a zone the outcome says what is wrong.
+  // Only a new, faulty request costs a read. If that fails, the change is queued, and its outcome reports the faults.
   async #demandValid(domain: Domain, request: ChangeRequest) {
     const { readCurrent, batch } = this.#options
     const empty = { domain: domain.name, usesRegistrarDns: true, emailType: undefined, rows: [] }
@@ -144,7 +144,7 @@ export class WriteQueue {
     }, retryMs)
   }
 
-  /** Reads the zone, resolves its open sends and repairs a late write. Waits for calls however long. */
+  /** Reads the zone, resolves its open sends and repairs a late write. Waits for call slots without a deadline. */
   check(domain: Domain): Promise<void> {
     return this.#writesOf(domain).check()
   }

@@ -32,7 +32,7 @@ export class ZoneChecks {
     this.#options = options
   }
 
-  /** Checks the domains that processes which have ended left unsettled, unless they are watched already. */
+  /** Checks the domains that ended processes left unsettled, unless they are already watched. */
   async start(): Promise<void> {
     for (const name of await this.#options.ledger.unsettledDomains()) {
       const domain = readDomain(name)
@@ -44,7 +44,7 @@ export class ZoneChecks {
 
   afterBatch(domain: Domain, { isOpen, hasWritten }: BatchEnd) {
     if (isOpen) this.#watch(domain)
-    // A late write would overwrite this one.
+    // A late write could overwrite this batch, too.
     else if (hasWritten && this.#isWatched(domain)) this.#schedule(domain)
   }
 
@@ -94,7 +94,7 @@ interface SweepOptions {
   registrar: Pick<RegistrarClient, 'zone'>
   /** The domains to read. */
   domains: { readonly managed: string[] }
-  /** Each zone is read that often; 0: none. */
+  /** Each zone is read once within this time; 0: none is. */
   intervalMs: number
   /** Whether this process is the one that sweeps. */
   isActive: () => boolean
@@ -102,14 +102,14 @@ interface SweepOptions {
   log: Logger
 }
 
-/** A start is followed by requests, which go first. */
+/** Leaves the calls after a start to requests. */
 const firstPauseMs = 60_000
 const pauseMs = 2_000
 const idleMs = 60_000
 
 /**
- * Reads the zones that nobody else has read for a while, the longest unseen first, so that changes made outside are found.
- * The ledger knows when each was seen: a restart or another replica goes on there.
+ * Finds changes made outside: reads the zones that no request has read within the interval, the longest unread first. The
+ * ledger knows when each was read, so that the sweep continues after a restart or on another replica.
  */
 export class ZoneSweep {
   readonly #options: SweepOptions
@@ -132,7 +132,7 @@ export class ZoneSweep {
     this.#timer?.cancel()
   }
 
-  /** How far it is: of the domains, those that were seen within the interval. */
+  /** Progress of the sweep: how many of the domains were read within the interval. */
   async state() {
     const { domains, intervalMs, clock, isActive, ledger } = this.#options
     const sightings = await ledger.knownZones.sightings()
@@ -167,7 +167,7 @@ export class ZoneSweep {
     this.#schedule(name === undefined ? idleMs : pauseMs)
   }
 
-  // First those of which a difference waits for a second read.
+  // Zones with a difference that waits for a second read come first.
   async #findDue(): Promise<string | undefined> {
     const { domains, ledger, clock, intervalMs } = this.#options
     const sightings = await ledger.knownZones.sightings()
@@ -191,7 +191,7 @@ interface ComparisonOptions {
   ignore: RecordPattern[]
 }
 
-/** Compares every zone that is read with the one that the ledger knows, and records what was changed outside. */
+/** Compares every zone that is read with the known zone of the ledger, and records changes made outside. */
 export class OutsideChanges {
   readonly #options: ComparisonOptions
   #running = Promise.resolve()
@@ -228,7 +228,7 @@ export class OutsideChanges {
   }
 }
 
-/** Whether it names the RRset; `name` is relative to the domain, `@` for the domain itself. */
+/** Whether the pattern matches an RRset; `name` is relative to the domain, `@` for the domain itself. */
 export type RecordPattern = (domain: string, name: string, type: string) => boolean
 
 /** Parses a list of `fqdn:TYPE` and `domain:name:TYPE` with `*` in each part; undefined for anything else. */

@@ -90,7 +90,7 @@ export async function readEnd(ledger: Ledger, id: number): Promise<WriteResult> 
   }
 }
 
-/** A failure as the ledger stores it. What is neither for the client nor of the database is a fault of ours. */
+/** A failure as the ledger stores it. Errors other than HttpErrors and database failures are internal faults. */
 export function toStoredProblem(error: unknown): StoredProblem {
   const failure = error instanceof HttpError ? error : databaseProblem(error)
   if (!failure) return { status: 500, code: 'internal_error', detail: 'Internal error' }

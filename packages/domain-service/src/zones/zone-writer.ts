@@ -17,7 +17,7 @@ interface Options extends Omit<BatchDependencies, 'cache' | 'onLateWrite'> {
   cacheTtlMs: number
   /** Milliseconds after which a call to the registrar is given up. */
   timeoutMs: number
-  /** Records whose changes outside are of no interest. */
+  /** Records whose changes made outside are ignored. */
   driftIgnore: RecordPattern[]
   openQueue: (options: WriteQueueOptions) => WriteQueue
   /** Whether this process is the one that carries out asynchronous changes. */
@@ -60,8 +60,8 @@ export class ZoneWriter {
   }
 
   /**
-   * Resolves what processes that have ended left open: in the background, and before each domain's next batch. With
-   * several processes, one of them calls this from time to time.
+   * Resolves what ended processes left open, in the background; each domain's next batch does so, too. Among replicas,
+   * one calls this from time to time.
    */
   async start(): Promise<void> {
     try {
@@ -81,7 +81,7 @@ export class ZoneWriter {
     })
   }
 
-  /** For clients that give up: where no call is left for a read, the zone as the ledger knows it. */
+  /** The zone, or the one that the ledger knows where no call is left for a read: for clients that do not retry. */
   async readOrKnown(domain: Domain): Promise<Zone> {
     try {
       return (await this.read(domain, false)).value
@@ -93,7 +93,7 @@ export class ZoneWriter {
     }
   }
 
-  // A client that reads the history next finds what this read has shown.
+  // Waits for the comparison: a client that reads the history next finds the changes that this read has shown.
   async #load(domain: Domain): Promise<Zone> {
     const zone = await this.#options.registrar.zone(domain, 'read')
     await this.#outside.idle
@@ -114,7 +114,7 @@ export class ZoneWriter {
   async #readCurrent(domain: Domain): Promise<Zone> {
     const { registrar, ledger, clock } = this.#options
     const read = () => this.#load(domain)
-    // An answer may be outdated: the zone counts as the base of a write would.
+    // An answer may be outdated, so the zone is read like the base of a write.
     const load = async () => {
       const recent = await ledger.recentSends(domain.name)
       return readCurrent({ clock, recent, isLate: async () => false }, { read })

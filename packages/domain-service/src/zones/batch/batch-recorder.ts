@@ -39,12 +39,12 @@ export interface EndedSend {
 export const notVerified = 'the registrar reported success, but the zone could not be read back yet'
 const notRecorded = 'the change is made, but its outcome could not be recorded in the history'
 
-/** How long a database that was away is not tried again: one attempt may take its whole time limit. */
+/** Pause before an unavailable database is tried again: one attempt may take its whole time limit. */
 const awayMs = 1_000
 
 /**
- * Records how the writes of a batch ended, and then answers them. What a database that is away does not record is
- * resolved by a later batch.
+ * Records how the writes of a batch ended, and then answers them. A later batch resolves what could not be recorded while
+ * the database was away.
  */
 export class BatchRecorder {
   readonly #ledger: Ledger
@@ -84,7 +84,7 @@ export class BatchRecorder {
       const changes = evaluated.filter(isChange).map((each) => factsOf(each.write, resultOf(each)))
       this.#log.error({ domain, detail: outcome.error.message, changes }, 'write not confirmed')
     }
-    // A next batch carries out what failed because the database was away.
+    // Writes that failed because the database was away are not ended: the next batch carries them out.
     const recorded = sendOutcome(
       send,
       ends.filter((each) => !isAway(each)),
@@ -107,7 +107,7 @@ export class BatchRecorder {
     }
   }
 
-  // The registrar's zone is as it is: a failing ledger must not turn a done write into a failed one.
+  // The registrar has the zone: a failing ledger must not turn a done write into a failed one.
   async #record<Result>(domain: string, run: () => Promise<Result>): Promise<Result | undefined> {
     if (performance.now() - this.#awayAt < awayMs) return undefined
     try {
@@ -138,7 +138,7 @@ export const failed = (write: QueuedWrite, error: unknown): WriteEnd => ({
   answer: { error },
 })
 
-/** An asynchronous change waits again if the failure may pass. Such a failure is not the answer to a repeated request. */
+/** A failure that may pass queues an asynchronous change again, and releases the idempotency key of any other. */
 export function failedOutcome(
   { id, isAsync }: Pick<QueuedChange, 'id' | 'isAsync'>,
   error: unknown,
@@ -192,7 +192,7 @@ export function endWith(send: EndedSend, each: EvaluatedWrite, isDone: boolean):
   const { outcome, base } = send
   const { write } = each
   const { id } = write
-  // The zones of the intent hold where the batch came out as intended; else those that really were.
+  // Where the zone differs from the intended one, the zones that were read replace those of the intent.
   const zones = outcome.kind === 'differs' ? { before: base, after: outcome.zone } : undefined
   if (isDone) {
     const verified = outcome.kind !== 'written' || outcome.verified

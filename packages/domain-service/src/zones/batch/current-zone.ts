@@ -14,8 +14,8 @@ import type { RegistrarClient } from '../../registrar/client.ts'
 
 // The zone at the registrar as a batch reads, compares and replaces it.
 
-// Another tool may have written since, and a write would undo that. From the first byte of the read's request to the
-// first byte of the write's: less than a second, with a margin for the resolution of clocks.
+// Maximum age of a read that a write is based on: the write undoes what other tools have written since. Under a second
+// from the first byte of the read's request to that of the write's, with a margin for the resolution of clocks.
 const maxReadAgeMs = 980
 
 /** Thrown at the moment of sending: the zone was read too long ago. Nothing was sent. */
@@ -47,7 +47,7 @@ export class BatchCalls implements Disposable {
     this.#reservation = reservation
   }
 
-  /** Holds slots for so many further calls, before everything else, so that no later call of them waits. */
+  /** Holds slots for `calls` further calls, ahead of other priorities, so that none of these calls waits. */
   async ensure(calls: number): Promise<void> {
     if (this.#reservation.slots >= calls) return
     this.#reservation.release()
@@ -69,7 +69,7 @@ export class BatchCalls implements Disposable {
     })
   }
 
-  // What was changed outside can be told once the outcome of our own send is recorded.
+  // Compared late: changes made outside can be told from our own send only once its outcome is recorded.
   #compareReadBacks() {
     for (const [zone, readAt] of this.#readBacks.splice(0))
       this.#options.registrar.onZone(zone, readAt)
@@ -139,8 +139,8 @@ interface Seen {
   age: number
 }
 
-// The newest zone: older ones are outdated answers. Exception: an old zone that a late write has left is current. If that
-// answer is outdated too, the confirmed zone is put back all the same. A zone that no send explains has to be shown twice.
+// The newest zone: older ones are outdated answers. Exception: an old zone that a late write has left is current; if that
+// answer is outdated, too, the confirmed zone is still restored. A zone that no send explains has to be read twice.
 async function choose(seen: Seen[], isLate: ReadOptions['isLate']): Promise<Zone> {
   const [newest, ...older] = seen.filter(({ age }) => age > 0).sort((a, b) => a.age - b.age)
   const unexplained = seen.filter(({ age }) => age < 0)
@@ -152,8 +152,8 @@ async function choose(seen: Seen[], isLate: ReadOptions['isLate']): Promise<Zone
 }
 
 /**
- * How many sends ago this zone was replaced; 0: the newest send left it; -1: no recent send explains it. The newest send
- * that knows a zone decides, since a zone may come back, but one that may not be done proves nothing against an earlier.
+ * How many sends ago this zone was replaced; 0: the newest send left it; -1: no recent send explains it. A zone may come
+ * back, so the newest send that explains it decides; a send that may not be done yields to an earlier one.
  */
 export function ageOf(zone: Zone, recent: RecentSend[]): number {
   let unproven = -1

@@ -32,7 +32,7 @@ import type { WriteOutcome } from './verified-write.ts'
 /** What a queued write does to the zone, before anything is sent. */
 export interface EvaluatedWrite extends ChangeEffect {
   write: QueuedWrite
-  /** The write's own failure; `after` is `before` then, as wherever nothing changes. */
+  /** The write's own failure; `after` is then `before`, as for every write that changes nothing. */
   error?: unknown
 }
 
@@ -40,7 +40,7 @@ export interface EvaluatedWrite extends ChangeEffect {
 export const isChange = ({ before, after }: Pick<EvaluatedWrite, 'before' | 'after'>) =>
   after !== before
 
-/** Evaluates writes in their order, each against the zone as the ones before leave it; a failing one changes nothing. */
+/** Evaluates writes in order, each against the zone that the previous ones leave; a failing write changes nothing. */
 export async function evaluateWrites(writes: QueuedWrite[], zone: Zone) {
   let current = zone
   const evaluated: EvaluatedWrite[] = []
@@ -59,12 +59,12 @@ export async function evaluateWrites(writes: QueuedWrite[], zone: Zone) {
   return { evaluated, zone: current }
 }
 
-/** How many asynchronous writes of a batch are examined at most: each costs a second evaluation of those behind it. */
+/** Maximum asynchronous writes of a batch that are examined: each costs another evaluation of the batch. */
 const maxExamined = 16
 
 /**
- * Leaves out asynchronous writes of which later ones leave no trace: without such a write the zone ends the same, and
- * every other write has the same outcome. They go to `superseded`, with those later ones.
+ * Leaves out asynchronous writes that later ones undo completely: without such a write the zone ends the same, and every
+ * other write succeeds or fails as before. They go to `superseded`, each with the writes that undo it.
  */
 export async function takeSuperseded(
   writes: QueuedWrite[],
@@ -90,7 +90,7 @@ export async function takeSuperseded(
   return kept
 }
 
-// None of the records that it added is left.
+// Whether the final zone has none of the records that the write added.
 function isUndone(each: EvaluatedWrite, last: Zone): boolean {
   const { added } = toDelta(each)
   return added.length > 0 && subtract(added, last.rows, last.domain).length === added.length
@@ -156,7 +156,7 @@ function demandPreconditions(
   if (ifNoneMatch?.trim() === '*' && !isNew) throw alreadyExists(etag)
 }
 
-// First: other faults of such a request would show records that the token may not read.
+// Checked first: other faults of such a request would reveal records that the token may not read.
 function demandNamedWithinLimits(limits: RecordLimit[], zone: Zone, edit: ZoneEdit) {
   requireWithinRecords(limits, namedRrsets(zone, edit))
   const emailType = 'emailType' in edit ? edit.emailType : undefined
@@ -222,9 +222,9 @@ export function resultOf(
 }
 
 /**
- * The writes of a batch that are done. Where the zone came back otherwise than several writes together left it, those
- * are done whose own records are as requested, if the other writes' records are all that differs. A difference that no
- * write accounts for is nobody's success.
+ * The writes of a batch that are done. If the zone read back differs from the zone of several writes, a write is done
+ * whose own records are as requested, provided that only records of other writes differ. If any difference belongs to no
+ * write, none of them is done.
  */
 export function findDone(evaluated: EvaluatedWrite[], outcome: WriteOutcome): EvaluatedWrite[] {
   const changing = evaluated.filter(isChange)

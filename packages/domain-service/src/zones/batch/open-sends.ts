@@ -25,7 +25,7 @@ interface Options {
  */
 export async function resolveOpenSend(send: OpenSend, zone: Zone, options: Options): Promise<void> {
   const { ledger, log } = options
-  // A later send may have made the same change: only the zone before that one tells about this one.
+  // A later send may have made the same change: only the zone read before it shows the effect of this one.
   const seen = send.nextBase ? { ...zone, ...send.nextBase } : zone
   const outcome = await outcomeOf(send, seen, options)
   if (!outcome) return
@@ -67,7 +67,7 @@ async function outcomeOf(
   return { state: 'closed', found: zone, unanswered, changes }
 }
 
-// Somebody else may have changed other records since.
+// Looks at the change's own records only: other tools may have changed others since.
 async function isIn(zone: Zone, id: number, ledger: Ledger): Promise<boolean> {
   const zones = await ledger.zonesOf(id)
   if (!zones) return false
@@ -89,9 +89,9 @@ function notConfirmed(change: StoredChange, send: OpenSend, zone: Zone): ChangeO
     id: change.id,
     status: 'unconfirmed',
     verified: false,
-    // What the client was answered, or what is known now.
+    // The problem that the client got, or the one known now.
     problem: change.problem ?? toStoredProblem(writeNotConfirmed(detailOf(send, zone))),
-    // Nobody got an answer, so that a repeated request is carried out.
+    // No client got an answer, so a repeated request must be carried out.
     releaseKey: send.state === 'open',
   }
 }

@@ -28,7 +28,7 @@ interface Options {
 /** The calls of a batch: read, write, read-back. */
 const batchCalls = 3
 
-/** How long a batch that nobody waits for holds back one that somebody waits for. */
+/** How long a batch without waiting clients may delay one with waiting clients. */
 const maxBackgroundWaitMs = 2_000
 
 const maxDebounceMs = 250
@@ -38,7 +38,7 @@ const maxSharedDebounceMs = 450
 /**
  * Carries out one batch with these writes, and those that are queued meanwhile, in the order in which they were accepted;
  * without any it only reads the zone, resolves its open sends and repairs a late write.
- * @returns undefined where no calls were free: what somebody waits for was refused, the rest stays queued.
+ * @returns undefined where no slots came free: writes with a waiting client were refused, the others stay queued.
  * @throws where the zone could not be read, or the ledger not be written.
  */
 export async function runBatch(
@@ -58,7 +58,7 @@ export async function runBatch(
     await batch.run((await Promise.all(rechecked)).flat())
     return batch
   } catch (error) {
-    // A fault of ours must not end the process, nor leave anyone waiting.
+    // An internal fault must not end the process, nor leave a client without an answer.
     if (!(error instanceof HttpError || isDatabaseAway(error)))
       dependencies.log.error({ err: error, domain: domain.name }, 'batch failed')
     await recorder.end(writes.splice(0).map((write) => failed(write, error)))
@@ -95,7 +95,7 @@ async function gather(writes: QueuedWrite[], { queue, isShared }: Options): Prom
   for (let seen = 0; mayJoin && writes.length > seen && performance.now() < latest; ) {
     seen = writes.length
     await sleep(isShared ? 50 : 20)
-    await nextIteration() // After a busy moment, requests that lie ready at the sockets are read first.
+    await nextIteration() // Lets Node first read requests that are ready at the sockets.
     pulledTo = await queue.pull(writes)
   }
   return pulledTo
@@ -109,7 +109,7 @@ async function claim(
   { batch: { ledger }, isShared }: Options,
 ): Promise<QueuedWrite[]> {
   const all = writes.splice(0).filter(({ id }) => id <= upTo)
-  // Nobody else takes these, nor can they be cancelled.
+  // No other process takes these writes, nor can they be cancelled.
   if (!isShared && all.every(({ isAsync }) => !isAsync)) return all
   const ids = all.map(({ id }) => id)
   try {

@@ -50,7 +50,7 @@ async function isolate(refusal: Refusal, steps: Steps): Promise<QueuedWrite[]> {
       latest = attempt
       suspects = attempt.writes
     } else {
-      // With the second half the zone would be the one that was refused, so that is not sent as a whole again.
+      // The second half would give the refused zone again, so it is not sent as a whole.
       suspects = second
       if (attempt === 'failed') latest = undefined
     }

@@ -14,9 +14,9 @@ import {
 
 /**
  * How a write ended. `written`: the registrar has the zone as sent (`verified`: read back). `refused`: the registrar
- * refused it; `rows` are the indexes of the rows that it names, `zone` the one before if it is still shown. `unsent`: nothing reached the registrar. `stale`: nothing
- * was sent, since the zone has changed. `differs`: the zone read back is another. `unknown`: nobody can say yet.
- * `unanswered`: how many transmissions got no answer and may still be carried out.
+ * refused it; `rows` are the indexes of the rows that it names, `zone` is the one before if it is still shown. `unsent`:
+ * nothing reached the registrar. `stale`: nothing was sent, since the zone has changed. `differs`: another zone was read
+ * back. `unknown`: not known yet. `unanswered`: how many transmissions got no answer and may still be carried out.
  */
 export type WriteOutcome = { unanswered: number } & (
   | { kind: 'written'; zone: Zone; verified: boolean }
@@ -148,7 +148,7 @@ async function readAgainIfStale(write: Write, mustRead: boolean): Promise<Zone |
   await calls.ensure(2)
   if (calls.isFresh && !mustRead) return undefined
   await calls.ensure(3)
-  // No send, or one without an answer: the zone may well be as it was.
+  // Stands for no send, or one without an answer: the zone may well be as it was.
   const base = { base: before, zone: before, isDone: true }
   const zone = await write.readCurrent([base, ...write.recent])
   return isBase(zone, write) ? undefined : zone
@@ -181,7 +181,7 @@ async function readBack(
     const isOld = isSame(zone, before)
     if (isOld && mayResend && isRepeated) return 'unchanged'
     if (reads < maxReads && !(age < 0 && isRepeated)) {
-      // A zone before this send may be an outdated answer. Any other has to be repeated.
+      // The zone before this send may be an outdated answer. Any other zone has to be read twice.
       if (age > 0 && !mayResend) await delay(clock, lookAgainMs)
       continue
     }

@@ -66,14 +66,14 @@ export class WriteBatch {
   readonly #domain: string
   readonly #recorder: BatchRecorder
   #zone: Zone | undefined
-  /** Of the zone, as caches count them. */
+  /** The version of the zone, for the cache. */
   #version = 0
   #recent: RecentSend[] = []
   #emailType: Promise<string | undefined> | undefined
   #late: LateRepair | undefined
-  /** Asynchronous writes that are not sent, with the later ones that make them pointless. */
+  /** Asynchronous writes that are not sent, each with the later writes that undo it. */
   readonly #superseded = new Map<QueuedWrite, QueuedWrite[]>()
-  /** Why a send did not leave. */
+  /** Why a send never left this service. */
   #unsent: HttpError | undefined
   /** Whether a send has no final outcome yet, so that the zone is to be read again later. */
   isOpen = false
@@ -121,7 +121,7 @@ export class WriteBatch {
     await this.#settleSuperseded()
   }
 
-  // One whose later writes all failed waits for the next batch.
+  // A superseded write whose later writes all failed waits for the next batch.
   async #settleSuperseded(): Promise<void> {
     const { undone } = this.#recorder
     for (const [write, later] of this.#superseded) {
@@ -168,7 +168,7 @@ export class WriteBatch {
     throw zoneKeepsChanging()
   }
 
-  // What was read or written last, or a fresh read. Only a write needs to know an email type that getHosts does not tell.
+  // The zone read or written last, or a fresh read. Only a write needs getInfo for an email type that getHosts leaves out.
   async #currentZone(isForWrite: boolean): Promise<Zone> {
     if (!this.#zone) {
       await this.#calls.ensure(3)
@@ -277,7 +277,7 @@ export class WriteBatch {
 
   async #findDone({ evaluated, outcome }: EndedSend): Promise<EvaluatedWrite[]> {
     if (outcome.kind !== 'differs') return findDone(evaluated, outcome)
-    // A zone that a late write left proves nothing about this one.
+    // A zone that a late write left proves nothing about this send.
     const isLate = await findLateWrite(this.#dependencies.ledger, outcome.zone)
     return isLate ? [] : findDone(evaluated, outcome)
   }
