@@ -2,11 +2,11 @@ import { LRUCache } from 'lru-cache'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import { LruLoader } from './lru-loader.ts'
 
-// Several times what a socket buffers, and a part of that where memory is scarce.
+// Several times the buffer of a socket; smaller chunks once memory is scarce.
 export const chunkBytes = 256 * 1024
 const scarceChunkBytes = 16 * 1024
 
-/** A content to send in chunks, open until it is disposed of. */
+/** A blob that is sent in chunks; open until disposed of. */
 export interface LargeContent {
   blob: OpenBlob
   /** Identifies its bytes. */
@@ -15,23 +15,23 @@ export interface LargeContent {
   memory: ChunkMemory
 }
 
-/** Bytes of a content; they do not change until they are released, once. */
+/** Bytes of a blob, unchanged until the caller releases them, once. */
 export interface Chunk {
   bytes: Buffer
   release: () => void
 }
 
 /**
- * The chunks of contents that are too large to be cached as one buffer. However many clients do not read, they hold little:
- * once all responses together hold `maxHeldBytes`, new chunks are small. Chunks of contents that are requested again are
- * cached; one large download evicts nothing.
+ * Chunks of blobs that are too large to cache as one buffer. Bounds the memory that slow clients hold: once all responses
+ * together hold `maxHeldBytes`, new chunks are 16 KiB. A blob's chunks are cached from its second request on, so a single
+ * large download evicts nothing.
  */
 export class ChunkMemory {
   readonly cache: LruLoader<Buffer>
   readonly #maxCachedBytes: number
   readonly #maxHeldBytes: number
   readonly #requested = new LRUCache<string, true>({ max: 64 })
-  // New buffers took an eighth of the time of a large file.
+  // Free list: allocating a buffer per chunk took an eighth of the time of a large download.
   readonly #unused: Buffer[] = []
   #heldBytes = 0
 
@@ -45,24 +45,24 @@ export class ChunkMemory {
     return this.#heldBytes
   }
 
-  /** Whether responses should hold as little as possible. */
+  /** Whether responses hold `maxHeldBytes` or more: then chunks are small and none is read ahead. */
   get isScarce(): boolean {
     return this.#heldBytes >= this.#maxHeldBytes
   }
 
-  /** A content that is requested; it is cached from its second request on. */
+  /** Call once per request: a blob is cached from its second request on. */
   request(blob: OpenBlob, key: string): LargeContent {
-    // A store that fetches whole ranges in one request is not asked for single chunks.
+    // `expect`: the store fetches a range in one request, so single chunks would cost more.
     const canBeCached = blob.size <= this.#maxCachedBytes && !blob.expect
     const isCached = canBeCached && this.#requested.has(key)
     if (canBeCached) this.#requested.set(key, true)
     return { blob, key, isCached, memory: this }
   }
 
-  /** The next of the bytes from `start` to `end`, as many as memory allows. */
+  /** Reads the next chunk of the bytes from `start` to `end`. */
   async acquire(content: LargeContent, start: number, end: number): Promise<Chunk> {
     const { blob, isCached } = content
-    // Up to a multiple of their size, as they are cached.
+    // Chunks end at multiples of their size, as in the cache.
     const full = Math.min(chunkBytes - (start % chunkBytes), end - start)
     const length = this.isScarce ? Math.min(scarceChunkBytes, full) : full
     const isReused = !isCached && length === chunkBytes

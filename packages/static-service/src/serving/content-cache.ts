@@ -17,15 +17,15 @@ interface Dependencies {
   catalog: Catalog
   compressor: Compressor
   memoryBytes: number
-  /** Seconds for which files of sites that a deploy removed are found; default: 0. */
+  /** Seconds for which `findEnded` finds a file that a deploy removed; default: 0. */
   graceSeconds?: number
   describe: (row: FileRow) => ServedFile
 }
 
 /**
- * Files and their contents for serving; small contents stay in memory, so that most calls return without waiting. Never
- * stale: a change that has been answered is seen by every later `find`. Bytes are cached by digest, after they were found
- * to match it; only a file leads to them.
+ * Cache of files and blobs for serving. Small blobs stay in memory, so most calls return synchronously. Never stale: every
+ * `find` after the response to a change sees the change. Bytes are cached by digest, after they were verified against it;
+ * callers reach them only through a file.
  */
 export class ContentCache {
   readonly #catalog: Catalog
@@ -52,20 +52,20 @@ export class ContentCache {
     this.#codings = new LruLoader(share, () => 64)
     this.#chunks = new ChunkMemory(2 * share)
     this.#contents = new LruLoader(memoryBytes - 4 * share, (content) => content.length)
-    // It precedes the response to the change.
+    // Called before the response to the change.
     catalog.onChange(this.#files.invalidate)
     compressor.onForm((digest) => this.#codings.invalidate([digest]))
   }
 
-  /** Its caches by the label of their metrics. */
+  /** The caches by their metrics label. */
   get memory() {
     const chunks = this.#chunks.cache
     return { rows: this.#files, forms: this.#codings, contents: this.#contents, chunks }
   }
 
   /**
-   * The file that is at this path now. Files are remembered where this process alone changes the catalog; otherwise each
-   * call reads the catalog.
+   * The file that is at this path now. Cached only where this process alone changes the catalog; with replicas each call
+   * reads the catalog.
    */
   find(path: string): ServedFile | undefined | Promise<ServedFile | undefined> {
     return this.#catalog.isExclusive
@@ -73,7 +73,7 @@ export class ContentCache {
       : this.#read(path)
   }
 
-  /** The file at this path, if it is remembered; only where `find` remembers files. */
+  /** The cached file at this path, if any. Call it only where `isExclusive`: elsewhere it may be stale. */
   peek(path: string): ServedFile | undefined {
     return this.#files.peek(path)
   }
@@ -89,7 +89,7 @@ export class ContentCache {
     return { ...file, headers }
   }
 
-  /** The codings that a file is stored in, identity among them. Requests the compressed forms that it could have. */
+  /** The codings that a file is stored in, including identity. Queues the compression of missing ones. */
   codings(file: ServedFile) {
     const { row } = file
     if (!file.isCompressible) return identityOnly
@@ -101,8 +101,8 @@ export class ContentCache {
   }
 
   /**
-   * The bytes of a representation; undefined when they are missing, or are a damaged compressed form, which is discarded.
-   * @throws when the content is not what was stored.
+   * The bytes of a representation. Undefined if they are missing; also for a damaged compressed form, which is discarded.
+   * @throws when the blob itself is damaged.
    */
   content(
     { row }: Pick<ServedFile, 'row'>,
@@ -117,7 +117,7 @@ export class ContentCache {
 
   /**
    * The size of a representation, without reading it; undefined when it is missing.
-   * @throws when a content has another size than its row says.
+   * @throws when the size of a blob differs from its row.
    */
   async sizeOf({ row }: ServedFile, coding: ContentCoding): Promise<number | undefined> {
     const cached = this.#contents.inspect(contentKey(row, coding))
@@ -139,7 +139,7 @@ export class ContentCache {
     return row && this.#describe(row)
   }
 
-  // Memory only spares describing a row that has not changed.
+  // Always reads the row; the cache only saves describing an unchanged one.
   async #read(path: string): Promise<ServedFile | undefined> {
     const row = await this.#catalog.find(path)
     if (!row) return undefined
@@ -155,7 +155,7 @@ export class ContentCache {
     return file
   }
 
-  // Only where it needs no waiting. Damaged bytes are left to `#readWhole`, which reports them.
+  // Synchronous reads only. Skips damaged bytes: `#readWhole` reports them.
   #readNow(row: FileRow, coding: ContentCoding): Buffer | undefined {
     if (coding !== 'identity' || row.size > maxSmallBytes) return undefined
     const bytes = this.#store.readNow?.(row.digest)
@@ -210,7 +210,7 @@ function copyOf(bytes: Buffer): Buffer {
 
 const identityOnly: readonly ContentCoding[] = ['identity']
 
-// Larger contents are sent in chunks.
+// Larger blobs are sent in chunks.
 const maxCachedBytes = 256 * 1024
 // The size of a compressed form is unknown before it is opened; it is a fraction of its source.
 const maxCompressedSource = 1024 * 1024

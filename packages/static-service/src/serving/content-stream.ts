@@ -2,7 +2,7 @@ import { HttpError, type RawBody } from '@domains-and-files/http'
 import type { Piece } from '../rfc9110/byte-ranges.ts'
 import type { Chunk, LargeContent } from './chunk-memory.ts'
 
-/** The bytes of a representation: small ones in memory, others open on the disk, to be disposed of by the caller. */
+/** The bytes of a representation: in memory if small, else an open blob, which the caller disposes of. */
 export type Content = Buffer | LargeContent
 
 export function joinPieces(content: Buffer, pieces: Piece[]): Buffer {
@@ -13,20 +13,20 @@ export function joinPieces(content: Buffer, pieces: Piece[]): Buffer {
 }
 
 /**
- * The pieces of a content in chunks; each is valid until the next one is requested. While memory suffices one chunk is read
- * ahead, so that the disk works while the socket drains. The content is closed after the last chunk, after a failure, and by
- * `return`.
+ * Streams the pieces of a blob in chunks; a chunk is valid until the next call of `next`. Unless memory is scarce, reads
+ * one chunk ahead, so that the disk works while the socket drains. Closes the blob after the last chunk, after a failure,
+ * and on `return`.
  */
 export class ContentStream implements RawBody {
   readonly #content: LargeContent
   readonly #digest: string
   readonly #pieces: Piece[]
-  /** Bytes of the first piece that were read. */
+  /** Bytes already read of the first piece. */
   #position = 0
   #current: Chunk | undefined
   #ahead: Promise<Chunk | undefined> | undefined
 
-  /** Rejects, with the content closed, when the first bytes cannot be read: no header has been sent yet. */
+  /** Reads the first chunk before any header is sent. If that fails, closes the blob and rejects. */
   static async open(
     content: LargeContent,
     pieces: Piece[],
@@ -59,7 +59,7 @@ export class ContentStream implements RawBody {
       this.#ahead = undefined
       if (!chunk) return await this.return()
       this.#current = chunk
-      // Its failure is reported by the call that awaits it.
+      // The next call awaits it and reports a failure.
       if (!this.isScarce) this.#readAhead().catch(() => undefined)
       return { done: false, value: chunk.bytes }
     } catch (error) {
@@ -69,7 +69,7 @@ export class ContentStream implements RawBody {
   }
 
   async return(): Promise<IteratorResult<Buffer, void>> {
-    // A descriptor is not closed under a running read.
+    // Closing the descriptor must wait for a running read.
     const unread = await this.#ahead?.catch(() => undefined)
     this.#ahead = undefined
     unread?.release()

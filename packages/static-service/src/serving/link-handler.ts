@@ -37,7 +37,7 @@ const headers = {
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
 }
 
-/** What a URL of a link names. */
+/** A parsed link URL. */
 interface LinkTarget {
   token: string
   /** Below the folder; undefined: the link itself. */
@@ -46,8 +46,8 @@ interface LinkTarget {
 }
 
 /**
- * /l/{token} and /l/{token}/{rest}: the file of a link, or the files below its folder, as they are now, while the maker of the
- * link may read them. Whatever is wrong, the answer is the same 404.
+ * /l/{token} and /l/{token}/{rest}: the current file of a link, or the current files below its folder, while the link's
+ * maker may read them. An unusable link gets the same 404 whatever the reason.
  */
 export class LinkHandler implements RawRoute {
   readonly prefix = '/l/'
@@ -90,13 +90,13 @@ export class LinkHandler implements RawRoute {
     throw linkNotFound()
   }
 
-  // Of a link that is used up only later parts of a download that is under way are sent.
+  // A used-up link still serves further ranges of a download that has begun.
   async #isContinued({ method, headers: { range } }: IncomingMessage, link: Link, path: string) {
     const isPart = method === 'GET' && range !== undefined
     return isPart && (await this.#dependencies.links.isUnderWay(link, path))
   }
 
-  // While the rights of its maker last.
+  // A link ends with its maker's right to read.
   async #isAlive({ maker, path }: Link): Promise<boolean> {
     const caller = await this.#dependencies.findCaller(maker)
     return caller !== undefined && allowsPath(caller, path)

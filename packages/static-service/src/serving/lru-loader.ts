@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache'
 export class LruLoader<Value extends object> {
   readonly #cached: LRUCache<string, Value>
   readonly #loading = new Map<string, Promise<Value | undefined>>()
-  /** Lookups answered from memory, and those that had to load. */
+  /** Cache hits, and misses that had to load. */
   readonly counts = { hit: 0, miss: 0 }
 
   constructor(maxBytes: number, sizeOf: (value: Value) => number) {
@@ -37,7 +37,7 @@ export class LruLoader<Value extends object> {
     return cached
   }
 
-  /** As `peek`, but not counted: for callers that may not use the value. */
+  /** As `peek`, but not counted as a hit: the caller may not use the value. */
   inspect(key: string): Value | undefined {
     return this.#cached.get(key)
   }

@@ -3,7 +3,7 @@ import { blobPathOf, maxSmallBytes } from '../blobs/blob-path.ts'
 import type { Selection } from '../rfc9110/byte-ranges.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
 
-/** The proxy that may send stored files itself, and the size from which on it does. */
+/** The proxy that may send stored files itself, and the minimum size of these files. */
 export interface Offload {
   to: 'nginx' | 'caddy'
   minBytes: number
@@ -15,9 +15,9 @@ interface OffloadRequest {
 }
 
 /**
- * Whether the proxy offers to send the body of a response. It must say so itself: another route of the same proxy may
- * have no handler for it. The caller believes trusted proxies only. Requests with conditions, or with ranges that servers
- * read differently, are answered here.
+ * Whether the proxy offers to send the body of a response. The proxy says so per request (X-Static-Offload): another of its
+ * routes may lack the handler. The caller must check that the proxy is trusted. This service answers requests with
+ * conditions itself, and those with ranges that servers parse differently.
  */
 export function canOffload(
   { method, headers }: OffloadRequest,
@@ -32,7 +32,7 @@ export function canOffload(
   return selection !== 'whole' && /^bytes=(?:\d{1,15}-\d{0,15}|-\d{1,15})$/.test(headers.range)
 }
 
-/** Whether a representation of this size is a file: smaller ones are in the database, and no proxy can read them there. */
+/** Whether a representation of this size is a file. Smaller ones are database rows, which no proxy can read. */
 export const hasFile = (size: number) => size > maxSmallBytes
 
 interface OffloadedContent {
@@ -42,15 +42,15 @@ interface OffloadedContent {
   isWhole: boolean
 }
 
-/** The headers of a response whose body the proxy sends: with the path of the blob below DATA_DIR, which names a digest. */
+/** Response headers that make the proxy send the body: they add the blob's path below DATA_DIR, named by its digest. */
 export function offloadHeaders(
   headers: Record<string, string>,
   { to, digest, coding, isWhole }: OffloadedContent,
 ): Record<string, string> {
   const location = { 'x-accel-redirect': `/blobs/${blobPathOf(digest, coding).join('/')}` }
   if (to === 'caddy') return { ...headers, ...location }
-  // nginx keeps these fields, so that they would be sent twice: beside those of a second request to us, and beside its
-  // own Accept-Ranges for a whole file. It does not know them under other names.
+  // nginx keeps these fields and would send them twice: beside those of a second request to this service, and beside its
+  // own Accept-Ranges for a whole file. Renamed fields are not kept.
   const renamed = Object.entries(headers).flatMap(([name, value]) => {
     if (name === 'accept-ranges' && isWhole) return []
     return [[keptByNginx.has(name) ? `x-static-${name}` : name, value]]

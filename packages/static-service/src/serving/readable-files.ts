@@ -16,8 +16,8 @@ interface Dependencies {
 type Found = ServedFile | undefined
 
 /**
- * The only way from a request to a file, and to its bytes, in memory or not. A private file is absent for all who may not read
- * it, and looking for it takes them as long as where none is: it is looked up after its reader is known.
+ * Read access to files: no request reaches a file or its bytes any other way. For callers without the right to read it, a
+ * private file looks absent, in timing as well: its look-up begins only after the reader is authorized.
  */
 export class ReadableFiles {
   readonly #cache: ContentCache
@@ -32,7 +32,7 @@ export class ReadableFiles {
 
   find(request: IncomingMessage, path: string): Found | Promise<Found> {
     const rules = this.#rules
-    // Elsewhere the look-up of the file finds out whether the rules are current.
+    // With replicas, the look-up of the file finds out whether the rules are current.
     if (rules.isExclusive) {
       const known = this.#cache.peek(path)
       if (known?.publicBy === rules.version) return known
@@ -44,13 +44,13 @@ export class ReadableFiles {
       : this.#ifPublic(request, path, file)
   }
 
-  /** The file that a deploy or the like has removed from a path, while it may still be served; never a private one. */
+  /** The public file that a deploy, restore or revert removed from this path within the grace. */
   async findEnded(path: string): Promise<Found> {
-    // The look-up of a file that is gone tells nothing about the rules.
+    // The look-up of a removed file does not load newer rules.
     await this.#rules.refresh()
     if (!this.#rules.isPublic(path)) return undefined
     const file = await this.#cache.findEnded(path)
-    // They may have changed meanwhile.
+    // The rules may have changed meanwhile.
     return this.#rules.isPublic(path) ? file : undefined
   }
 

@@ -16,22 +16,22 @@ import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { contentTag } from '../rfc9110/content-negotiation.ts'
 import { cspOf } from './static-target.ts'
 
-/** A file as it is served: its row, and what every response about it has in common. */
+/** A file as it is served: its row, and the parts that all its responses share. */
 export interface ServedFile {
   row: FileRow
   /** Last modification in whole seconds since 1970, the resolution of HTTP dates. */
   changed: number
-  /** Whether it may be stored in other codings. */
+  /** Whether it may have compressed forms. */
   isCompressible: boolean
-  /** With the charset, where there should be one. */
+  /** With a charset where the type needs one. */
   contentType: string
-  /** Whether everybody may read it: then proxies may send it, and caches keep it. */
+  /** Whether everybody may read it: only then may proxies send it and shared caches store it. */
   isPublic: boolean
-  /** The version of the access rules by which everybody may read it; undefined: not known. */
+  /** The version of the access rules that made it public; undefined: not known. */
   publicBy: number | undefined
-  /** In every response about it. */
+  /** Sent with every response about it. */
   headers: Headers
-  /** Made once for each coding: headers are most of the work of a small response. */
+  /** Cached per coding: headers are most of the work of a small response. */
   representations: Map<string, Representation>
 }
 
@@ -40,21 +40,21 @@ export type Headers = Record<string, string>
 /** A file that is served to those who have a link to it. */
 export interface LinkedFile {
   find(): Promise<ServedFile | undefined>
-  /** Counts a download, if this is one. False: no more may be sent. */
+  /** Counts a download where one begins. False: the link permits no more. */
   admit(isFromStart: boolean): Promise<boolean>
   missing(): HttpError
 }
 
-/** One representation of a file, with its date or without. */
+/** One representation of a file, with or without Last-Modified. */
 export interface Representation {
   coding: ContentCoding
   validators: Validators
-  /** Of every response about it, 304 included. */
+  /** Sent with every response about it, including 304. */
   common: Headers
-  /** Of a response with all of it. */
+  /** Sent with its complete body only. */
   own: Headers
   notModified: PreparedHead
-  /** Of a 200 with a body of this size. */
+  /** The head of a 200 with a body of this size. */
   whole?: { size: number; head: PreparedHead }
   /** The body, if it is small, with one byte per character. */
   text?: string
@@ -89,7 +89,7 @@ export function describeFile(row: FileRow, rules: Config['static']): ServedFile 
   }
 }
 
-/** The file for one reader, with headers for it. */
+/** The file as served to a reader with credentials or a link, with these headers. */
 export function asPrivate(file: ServedFile, headers: Headers): ServedFile {
   const vary = [headers.vary, file.headers.vary].filter(Boolean).join(', ')
   const own = { ...file.headers, ...headers, ...(vary && { vary }) }
@@ -97,8 +97,8 @@ export function asPrivate(file: ServedFile, headers: Headers): ServedFile {
 }
 
 /**
- * Whether the date identifies this content. Within the second of the change another content may follow that has the same
- * date (RFC 9110, 8.8.2.2); a date in the future must not be sent (8.8.2.1).
+ * Whether Last-Modified identifies these bytes. Within the second of a change, other bytes may follow with the same date
+ * (RFC 9110, 8.8.2.2); a date in the future must not be sent (8.8.2.1).
  */
 export const hasReliableDate = ({ changed }: ServedFile, now: number) =>
   Math.floor(now / 1000) > changed
@@ -138,7 +138,7 @@ interface Described {
   status: 200 | 404
 }
 
-/** An error about the file, with the headers by which caches and other origins are kept from it. */
+/** An error about the file, with its Vary and Cross-Origin-Resource-Policy. */
 export function withVary({ status, code, message, headers }: HttpError, file: ServedFile) {
   const { vary, 'cross-origin-resource-policy': policy = '' } = file.headers
   const own = { 'cross-origin-resource-policy': policy, ...(vary && { vary }) }
@@ -147,7 +147,7 @@ export function withVary({ status, code, message, headers }: HttpError, file: Se
 
 type Query = URLSearchParams | undefined
 
-/** The head of a response with all of a representation, which has this size; most are remembered. */
+/** The head of a complete response, of this size. A 200 without a query is cached. */
 export function headOf({ file, representation, status }: Described, query: Query, size: number) {
   const { common, own } = representation
   const isUsual = !query && status === 200
@@ -175,7 +175,7 @@ export const notModifiedHead = ({ file, representation }: Described, query: Quer
     ? prepareHead(304, { ...representation.common, ...queryHeaders(file, query) })
     : representation.notModified
 
-/** What the query changes. A `v` that is not of these bytes is an old link: it changes nothing. */
+/** Headers that the query adds. A `v` that does not match the digest is an old link and is ignored. */
 export function queryHeaders({ row, isPublic }: ServedFile, query: Query): Headers {
   const [v = '', ...more] = query?.getAll('v') ?? []
   const isImmutable =

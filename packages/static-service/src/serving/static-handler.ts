@@ -53,13 +53,13 @@ interface Dependencies {
 interface Asked {
   request: IncomingMessage
   target: Target
-  /** The file answers for another path, where later another file may be: its date says nothing about that path. */
+  /** The file answers for another path. A different file may appear there later, so its date is not sent. */
   isFallback: boolean
   attempt: number
   link?: LinkedFile
 }
 
-/** What is going to be sent. */
+/** The response that was selected. */
 interface Selected {
   asked: Asked
   file: ServedFile
@@ -73,8 +73,8 @@ type Found = ServedFile | undefined
 
 /**
  * /static/{path}: conditions, ranges and content codings by RFC 9110. Not @fastify/static: its tags are weak, it answers
- * several ranges whole and takes malformed ones (8.8 and 14). Every response is complete, of the file as it was at one
- * moment after the request arrived, with the validators of those bytes. What is in memory is sent without waiting.
+ * several ranges with the whole file, and accepts malformed ones (8.8 and 14). Each response is a snapshot: the file at one
+ * moment after the request arrived, with the validators of those bytes. Bytes in memory are sent synchronously.
  */
 export class StaticHandler implements RawRoute {
   readonly prefix = '/static/'
@@ -107,7 +107,7 @@ export class StaticHandler implements RawRoute {
     return this.#serve(asked, this.#files.find(request, target.path))
   }
 
-  /** Responds with a file that is at no path of its own. @throws {HttpError} as `respond`, or what `link.missing` makes. */
+  /** Responds with the file of a link. @throws {HttpError} as `respond`, or `link.missing()`. */
   respondWith(request: IncomingMessage, target: Target, link: LinkedFile): Promise<RawResponse> {
     const asked = { request, target, link, isFallback: false, attempt: 0 }
     return link.find().then((file) => this.#serve(asked, file))
@@ -125,7 +125,7 @@ export class StaticHandler implements RawRoute {
         ? 'whole'
         : selectRanges(request, { validators, size: file.row.size })
     const selected = { asked, file, selection, representation: identity, status: 200 } as const
-    // Ranges are ranges of the identity form. At the second attempt a compressed form was missing.
+    // Ranges select identity bytes. A retry sends identity as well: a compressed form may have been missing.
     const isNegotiated = file.isCompressible && selection === 'whole' && attempt === 0
     return isNegotiated ? this.#negotiate(selected) : this.#answer(selected)
   }
@@ -169,7 +169,7 @@ export class StaticHandler implements RawRoute {
     const { asked, selection } = selected
     const isFromStart = !Array.isArray(selection) || selection.some(({ start }) => start === 0)
     if (!(await link.admit(isFromStart))) throw link.missing()
-    // Counted once, also where the content is read again.
+    // A retry must not count the download again.
     const admitted = { ...link, admit: async () => true }
     return this.#sendContent({ ...selected, asked: { ...asked, link: admitted } })
   }
@@ -187,13 +187,13 @@ export class StaticHandler implements RawRoute {
     const { whole } = representation
     const isPrepared = whole?.size === content.length && !asked.target.query && status === 200
     const head = isPrepared ? whole.head : headOf(selected, asked.target.query, content.length)
-    // A string is sent together with the headers, in one write.
+    // Node sends headers and a string body in one write.
     if (file.row.size > maxTextBytes) return { head, body: content }
     representation.text ??= content.toString('latin1')
     return { head, body: representation.text }
   }
 
-  // The file was replaced or deleted after its row was read, or a compressed form was.
+  // The file, or its compressed form, was replaced or deleted after the row was read.
   #retry({ asked: before, file, status }: Selected): Reply {
     const { request, target, attempt, link } = before
     this.#cache.invalidate(file)
@@ -226,11 +226,11 @@ export class StaticHandler implements RawRoute {
     return { head: prepareHead(200, offloadHeaders(headers, location)) }
   }
 
-  // A clean URL, the redirect to a directory's index, or the site's own page for missing paths.
+  // Tries a clean URL, the redirect to a directory's index, a recently removed file, then the site's 404 page.
   async #serveMissing(asked: Asked): Promise<RawResponse> {
     const { request, link } = asked
     if (link) throw link.missing()
-    // Also finds what is wrong with the path of a frequent URL.
+    // Validates the path, which `plainPath` skipped.
     const { path, isDirectory } = readTarget(request.url ?? '', this.#rules)
     if (!isDirectory) {
       const cleanUrl = cleanUrlTarget(path, this.#rules)
@@ -242,7 +242,7 @@ export class StaticHandler implements RawRoute {
     }
     const isInSite = !isDirectory && siteOfFile(path, this.#rules) !== undefined
     const ended = isInSite ? await this.#files.findEnded(path) : undefined
-    // Under its path only, as if nothing followed it: no date, no query.
+    // No date and no query (`?v=`): another file may take this path later.
     if (ended) {
       const target = { path, isDirectory, query: undefined }
       return this.#serve({ ...asked, target, isFallback: true }, ended)
@@ -277,13 +277,13 @@ export class StaticHandler implements RawRoute {
 
 const plainTarget = { isDirectory: false, query: undefined }
 
-// A file can be replaced again and again between row and bytes, but not this often: then its bytes are lost.
+// A file may be replaced between reading its row and its bytes. After this many attempts the bytes are taken as lost.
 const maxAttempts = 8
 
-// Within what the cache of files estimates for an entry.
+// Fits in the 4 KiB that the file cache estimates per entry.
 const maxTextBytes = 2048
 
-// Ranges, and contents that are not in memory.
+// Sends ranges, and blobs that are not in memory.
 function sendPieces(selected: Selected, content: Content): Reply {
   const { file, selection } = selected
   const isInMemory = Buffer.isBuffer(content)

@@ -6,7 +6,7 @@ import { decodeUrl, hasEncodedSlash, join, parentOf, readPath } from '../files/f
 export interface SitePolicy {
   /** Without slashes at its ends; the root is empty. */
   directory: string
-  /** Each directory directly below is a site of its own, and this is none. */
+  /** Each direct subdirectory is a site; this directory itself is not. */
   isParent: boolean
   /** File that answers for its directory. */
   index: string
@@ -35,11 +35,11 @@ export function siteOf(path: string, { sites }: StaticPolicies): SitePolicy | un
   return undefined
 }
 
-/** The innermost site that a file is in: one at the path of a site is beside it. */
+/** The innermost site that contains a file. A file at the path of a site is not in that site. */
 export const siteOfFile = (path: string, policies: StaticPolicies): SitePolicy | undefined =>
   siteOf(parentOf(path), policies)
 
-/** Of a file. */
+/** Content-Security-Policy of a file. */
 export const cspOf = (path: string, policies: StaticPolicies): string | undefined => {
   const site = siteOfFile(path, policies)
   return site ? site.csp : policies.csp
@@ -61,7 +61,7 @@ export const notFoundPage = (path: string, policies: StaticPolicies): string | u
   return site && join(site.directory, '404.html')
 }
 
-/** What a URL below /static names. */
+/** A parsed URL below /static. */
 export interface Target {
   path: string
   /** The URL is that of a directory, and the path that of its index. */
@@ -91,8 +91,8 @@ export function readTarget(url: string, policies: StaticPolicies): Target {
 }
 
 /**
- * Most URLs: their path needs no decoding, and no segment is empty or begins with a dot. Up to `maxPlainLength` nothing else
- * than the number of segments can be wrong with it.
+ * Fast path for most URLs: the path needs no decoding, and no segment is empty or begins with a dot. Up to `maxPlainLength`
+ * only its number of segments can be invalid.
  */
 export const plainPath = /^\/static\/((?:[\w~-][\w.~-]*\/)*[\w~-][\w.~-]*)$/
 
