@@ -5,7 +5,7 @@ import { createRetryingFetch, wait } from './retrying-fetch.ts'
 import { type ClientOptions, Session } from './session.ts'
 import { unwrap } from './unwrap.ts'
 
-/** The types of records that can be written. */
+/** Record types that can be written. */
 export type RecordType = operations['setRrset']['parameters']['path']['type']
 
 /** The state of a change. */

@@ -36,8 +36,8 @@ export class FileClient {
   }
 
   /**
-   * Stores a blob at a path, replacing what is there: more than 16 MiB in several requests, each of which is repeated after
-   * a failure.
+   * Stores a blob at a path, and replaces an existing file. Over 16 MiB it is sent in several requests, each repeated after a
+   * failure.
    * @throws {ProblemError}
    */
   async upload(path: string, content: Blob, options: UploadOptions = {}): Promise<StoredFile> {
@@ -65,7 +65,7 @@ export class FileClient {
   }
 }
 
-// A slash separates segments: `%2F` would be another path, which does not exist.
+// Keep slashes: `%2F` is not a separator.
 const encodePath = (path: string) => path.split('/').map(encodeURIComponent).join('/')
 
 function countBytes({ size }: Blob, onProgress: (sent: number, total: number) => void) {

@@ -5,11 +5,11 @@ export interface Problem {
   detail: string
   request_id?: string
   errors?: { path: string; message: string }[]
-  /** Of `contents_missing`: digests. */
+  /** With the code `contents_missing`: digests. */
   missing?: unknown
 }
 
-/** An error response. `message` is the problem's `detail`, followed by each validation fault that it does not name. */
+/** An error response. `message` is the problem's `detail`, then the validation faults that the detail does not name. */
 export class ProblemError extends Error {
   readonly status: number
   /** The stable error code; see docs/errors.md. */
@@ -18,10 +18,10 @@ export class ProblemError extends Error {
   /** The faults of a request that failed validation, each with its JSON Pointer; else empty. */
   readonly errors: { path: string; message: string }[]
 
-  /** The digests that a manifest names and that are not stored, up to 1,000; else empty. */
+  /** Digests in a manifest whose contents are not stored, up to 1,000; else empty. */
   readonly missing: string[]
 
-  /** Seconds after which the request may be repeated, where the response has `Retry-After`. */
+  /** Seconds of `Retry-After`, if the response has it. */
   readonly retryAfter: number | undefined
 
   constructor(problem: Problem, headers?: { get(name: string): string | null }) {
@@ -39,7 +39,7 @@ export class ProblemError extends Error {
     this.missing = Array.isArray(problem.missing) ? problem.missing.map(String) : []
   }
 
-  /** The error of a response whose body was not read yet. A body that is no problem is described by its status. */
+  /** Reads the error from a response. A body that is not a problem is described by its status. */
   static async from(response: Response): Promise<ProblemError> {
     const body: unknown = await response.json().catch(() => undefined)
     return new ProblemError(isProblem(body) ? body : describeStatus(response), response.headers)

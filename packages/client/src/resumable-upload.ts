@@ -10,19 +10,19 @@ export interface UploadOptions {
 }
 
 interface Dependencies {
-  /** Of the service, without a slash at its end. */
+  /** Address of the service, without a trailing slash. */
   baseUrl: string
   send: Fetch
   sleep: (milliseconds: number) => Promise<void>
 }
 
-/** Bytes above which a file is sent in several requests, and of each of them: below the limits of proxies. */
+/** Larger files are sent in several requests of this many bytes: below the limits of common proxies. */
 export const partBytes = 16_777_216
 
 /**
- * Stores a blob by tus 1.0. What a lost connection or an unavailable service has broken off is continued where the service
- * says, up to seven times without a byte more: in two minutes.
- * @throws {ProblemError} when the service refuses the file.
+ * Stores a blob by tus 1.0. After a lost connection or an unavailable service it resumes at the offset of the service. Fails
+ * after seven retries (two minutes) without progress.
+ * @throws {ProblemError} if the service rejects the file.
  */
 export async function uploadResumably(
   path: string,
@@ -33,7 +33,7 @@ export async function uploadResumably(
   try {
     await appendAll(url, content, options)
   } catch (error) {
-    // It counts among the unfinished uploads of its user.
+    // Delete it: unfinished uploads count against the user's limit.
     await send('DELETE', url, { ...options, headers: {} }).catch(() => undefined)
     throw error
   }
@@ -48,7 +48,7 @@ async function appendAll(url: string, content: Blob, options: UploadOptions & De
     const answer = await attempt(() => append(url, { offset, part }, options))
     if (answer?.isStored) return onProgress?.(content.size, content.size)
     const before = offset
-    // What has broken off may have arrived all the same.
+    // Bytes of the failed request may have arrived, so ask for the offset.
     offset = answer?.offset ?? (await retry(options, () => readOffset(url, options)))
     failures = offset > before ? 0 : failures + 1
     if (failures > maxFailures) throw new Error('The upload makes no progress: try again later')
@@ -101,7 +101,7 @@ async function send(method: string, url: string, options: Sending): Promise<Resp
   return response
 }
 
-/** Repeats what fails for a reason that may pass, up to seven times in two minutes. */
+/** Retries a task after transient failures, up to seven times in two minutes. */
 export async function retry<T>(
   { sleep }: Pick<Dependencies, 'sleep'>,
   task: () => Promise<T>,
@@ -113,7 +113,7 @@ export async function retry<T>(
   }
 }
 
-/** Undefined after a failure that may pass. */
+/** Undefined after a transient failure. */
 async function attempt<T>(task: () => Promise<T>): Promise<T | undefined> {
   try {
     return await task()
@@ -123,7 +123,7 @@ async function attempt<T>(task: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Whether a failure may pass by itself. What `fetch` throws for a connection that fails is a TypeError. A full store is no failure that passes soon. */
+/** Whether a failure is transient. `fetch` throws TypeError for a failed connection. 507 (full) is not transient. */
 export const mayPass = (error: unknown) =>
   error instanceof ProblemError
     ? [408, 423, 429, 500, 502, 503, 504].includes(error.status) || error.code === 'offset_conflict'

@@ -3,15 +3,15 @@ export type Fetch = (request: Request) => Promise<Response>
 export interface RetryOptions {
   /** Attempts in total; default 5. */
   attempts?: number
-  /** Longest `Retry-After` that is waited for, in seconds; default 120. A longer one is returned to the caller. */
+  /** Maximum `Retry-After` to wait for, in seconds; default 120. A response with a longer one is returned to the caller. */
   maxWaitSeconds?: number
   fetch?: Fetch
   sleep?: (milliseconds: number) => Promise<void>
 }
 
 /**
- * A `fetch` that repeats requests answered with 429 or 503 after their `Retry-After`. A request is repeated only if that
- * is safe: an idempotent method (RFC 9110, 9.2.2) or an `Idempotency-Key`.
+ * Wraps `fetch` to retry responses 429 and 503 after their `Retry-After`. Only safe repeats: idempotent methods (RFC 9110,
+ * 9.2.2) or requests with an `Idempotency-Key`.
  */
 export function createRetryingFetch(options: RetryOptions = {}): Fetch {
   const { attempts = 5, maxWaitSeconds = 120, sleep = wait } = options

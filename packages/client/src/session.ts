@@ -13,7 +13,7 @@ export interface ClientOptions extends RetryOptions {
   credentials: Credentials
 }
 
-/** Adds the token to requests. Unless it is given, it is obtained first, and again when it has expired. */
+/** Adds the token to requests. Without a given token it logs in first, and again after a 401. */
 export class Session {
   readonly #baseUrl: string
   readonly #credentials: Credentials
@@ -36,7 +36,7 @@ export class Session {
     return this.#fetch(authorize(request, await this.#token()))
   }
 
-  /** Requests share a login, and repeat one that has failed. */
+  /** Concurrent requests share one login. After a failed login the next request tries again. */
   #token(): Promise<string> {
     const credentials = this.#credentials
     if ('token' in credentials) return Promise.resolve(credentials.token)

@@ -13,7 +13,7 @@ export async function unwrap<Data>(
 }
 
 /**
- * The pages of a list that has `next`: none of its rows is missed or repeated because others come or go meanwhile.
+ * The pages of a list with cursor pagination (`next`): concurrent inserts and deletes neither skip nor repeat other rows.
  * `read` gets what its query must have: `pages((position) => unwrap(files.api.GET('/api/files', { params: { query: position } })))`.
  */
 export async function* pages<Page extends { next: string | null }>(

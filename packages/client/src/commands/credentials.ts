@@ -10,7 +10,7 @@ import { ProblemError } from '../problem-error.ts'
 import type { Credentials } from '../session.ts'
 import { UsageError } from './terminal.ts'
 
-/** What a service is called in variables, and where it is. */
+/** A service: the prefix of its environment variables, and its address. */
 export interface Service {
   /** `DOMAINS` or `FILES`. */
   prefix: string
@@ -18,8 +18,8 @@ export interface Service {
 }
 
 /**
- * From `<PREFIX>_TOKEN`, or `<PREFIX>_USERNAME` and `<PREFIX>_PASSWORD` (a missing password is asked for), or the token that
- * GitHub or GitLab offers to a job, or the last `login --sso`.
+ * Finds credentials, in this order: `<PREFIX>_TOKEN`; `<PREFIX>_USERNAME` and `<PREFIX>_PASSWORD` (prompts if missing); the
+ * job token of GitHub or GitLab; the last `login --sso`.
  */
 export async function readCredentials(service: Service): Promise<Credentials> {
   const { prefix } = service
@@ -58,7 +58,7 @@ async function askPassword(question: string): Promise<string | undefined> {
   }
 }
 
-/** How this CI job gets a token of the service, if it offers one of its own. */
+/** Returns a function that exchanges this CI job's own token for one of the service; undefined outside of such jobs. */
 function findWorkload(service: Service): (() => Promise<string>) | undefined {
   const { ACTIONS_ID_TOKEN_REQUEST_URL: url, ACTIONS_ID_TOKEN_REQUEST_TOKEN: secret } = process.env
   const ofJob = process.env[`${service.prefix}_ID_TOKEN`]
@@ -75,7 +75,7 @@ function findWorkload(service: Service): (() => Promise<string>) | undefined {
   }
 }
 
-// All commands of a GitLab job have the same token, which the service exchanges once.
+// Cached: all commands of a GitLab job have the same token, and the service exchanges each token only once.
 async function exchangeOnce(service: Service, ofJob: string): Promise<string> {
   const key = `job ${createHash('sha256').update(`${service.baseUrl} ${ofJob}`).digest('hex')}`
   const known = await findToken(key)
@@ -85,7 +85,7 @@ async function exchangeOnce(service: Service, ofJob: string): Promise<string> {
   return token
 }
 
-/** RFC 8693. */
+/** Token exchange (RFC 8693). */
 async function exchange({ baseUrl }: Service, subjectToken: string) {
   const response = await fetch(`${trimSlashes(baseUrl)}/api/auth/token`, {
     method: 'POST',
@@ -104,7 +104,7 @@ async function exchange({ baseUrl }: Service, subjectToken: string) {
   throw new ProblemError({ status: 400, code: 'invalid_grant', detail })
 }
 
-/** A text of a JSON object. @throws {Error} if it is not there */
+/** Reads a string field of a JSON object. @throws {Error} if it is missing */
 function readField(body: unknown, name: string): string {
   if (typeof body === 'object' && body !== null && name in body) {
     const value: unknown = Object.entries(body).find(([key]) => key === name)?.[1]
@@ -135,7 +135,7 @@ async function findToken(key: string): Promise<string | undefined> {
   return stored && Date.parse(stored.expires_at) > Date.now() ? stored.token : undefined
 }
 
-/** Stores a token for this user of the machine only: that of a login by the address of its service. `expiresIn` is in seconds. */
+/** Stores a token in a file that only this user can read. Key of a login: the service's address. `expiresIn`: seconds. */
 export async function storeToken(key: string, token: string, expiresIn: number) {
   const file = tokensFile()
   const expires_at = new Date(Date.now() + expiresIn * 1000).toISOString()

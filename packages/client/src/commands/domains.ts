@@ -59,15 +59,15 @@ async function list(client: DomainClient, [search]: string[]) {
   }
 }
 
-/** Prints the result of a write, or the number of the change where it has to be approved. */
+/** Prints the result of a write, or the number of the change if it needs approval. */
 async function write<Data extends object>(
   result: Promise<{ data?: Data; error?: unknown; response: Response }>,
   print: (data: Exclude<Data, { status: unknown }>) => void,
 ) {
   const data = await unwrap(result)
-  // Only a change that waits has a status, and these commands do not send `Prefer: respond-async`.
+  // Only an unfinished change has `status`. Without `Prefer: respond-async`, that is a proposal.
   if (!('status' in data)) return print(data as Exclude<Data, { status: unknown }>)
-  const { id } = data as unknown as { id: number } // The schema of every 202.
+  const { id } = data as unknown as { id: number } // As in the schema of every 202.
   process.stdout.write(`Proposed as change ${id}: another person can approve it.\n`)
 }
 
@@ -85,7 +85,7 @@ async function show({ api }: DomainClient, [domain = '']: string[]) {
 async function add({ api }: DomainClient, args: string[], flags: DomainFlags) {
   const [domain = '', type = '', name = '', address = ''] = args
   const { ttl, 'mx-pref': preference, 'dry-run': dryRun } = flags
-  const record = type.toUpperCase() as RecordType // The service names its types.
+  const record = type.toUpperCase() as RecordType // The service rejects unknown types.
   const result = api.POST('/api/domains/{domain}/dns/hosts/{record}', {
     params: { path: { domain, record }, query: { dry_run: dryRun } },
     body: {

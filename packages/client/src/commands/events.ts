@@ -17,8 +17,8 @@ type GetEvents = (options: {
 const pauseMs = 2_000
 
 /**
- * Prints events, one JSON object a line: those that are kept, or with `follow` those to come, and none twice or not at all
- * where the connection breaks.
+ * Prints events, one JSON object a line: the stored ones, or with `follow` future ones. Lost connections neither skip nor
+ * repeat an event.
  */
 export async function printEvents(
   get: GetEvents,

@@ -54,7 +54,7 @@ async function list(client: FileClient, [directory]: string[]) {
 
 async function put(client: FileClient, [source = '', target = '']: string[]) {
   const path = target === '' || target.endsWith('/') ? target + basename(source) : target
-  await access(source, constants.R_OK) // Without it the error does not name the file.
+  await access(source, constants.R_OK) // Otherwise the error does not name the file.
   const content = await openAsBlob(source)
   const bar = new ProgressBar(content.size)
   const record = await client.upload(path, content, { onProgress: shownIn(bar) })
@@ -62,7 +62,7 @@ async function put(client: FileClient, [source = '', target = '']: string[]) {
   process.stdout.write(`${record.url}\n`)
 }
 
-/** Shows the progress of one file, which may begin again. */
+/** Shows the progress of one file, which may restart from zero. */
 function shownIn(bar: ProgressBar) {
   let shown = 0
   return (sent: number) => {

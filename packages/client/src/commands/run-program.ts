@@ -8,9 +8,9 @@ import { UsageError } from './terminal.ts'
 type Options = NonNullable<ParseArgsConfig['options']>
 
 interface Program<Client, Named extends Options> {
-  /** One line for each command: `  domains show <domain> [--flag]`; what is in angle brackets must be given. */
+  /** One line for each command: `  domains show <domain> [--flag]`; angle brackets mark required arguments. */
   usage: string
-  /** Of the service on this machine. */
+  /** Default port of the service on this machine. */
   port: number
   options: Named
   open: (options: { baseUrl: string; credentials: Credentials }) => Client
@@ -66,7 +66,7 @@ function reasonOf(error: unknown, service: string): string | undefined {
   if (error instanceof ProblemError) return `${error.message} (${error.code})`
   if (error instanceof TypeError && error.cause instanceof Error)
     return `The service cannot be reached at ${service}: ${error.cause.message}`
-  // Of the system: a file that is not there, or may not be read.
+  // System errors, such as a missing or unreadable file.
   return error instanceof Error && 'syscall' in error ? error.message : undefined
 }
 

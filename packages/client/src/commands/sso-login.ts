@@ -14,8 +14,8 @@ type LoggedIn = components['schemas']['LoggedIn']
 const waitMs = 300_000
 
 /**
- * Logs in by single sign-on: a browser comes back to this machine with a code, which only this process can exchange
- * (RFC 8252, 7.3; RFC 7636). Later commands use the token until it ends.
+ * Logs in by single sign-on: the browser is redirected to a loopback port with a code, which only this process can exchange
+ * (RFC 8252, 7.3; RFC 7636). Later commands use the token until it expires.
  */
 export async function logIn(service: Service, isSso: boolean): Promise<void> {
   if (!isSso) throw new UsageError('Add --sso; for a password set variables instead.')
@@ -66,6 +66,6 @@ function openBrowser(url: string) {
   const [command = 'xdg-open', ...args] = process.env.BROWSER
     ? [process.env.BROWSER]
     : (openers[process.platform] ?? [])
-  // Where there is none, a person opens the address that is printed.
+  // Without an opener the user opens the printed address.
   execFile(command, [...args, url], () => undefined)
 }

@@ -13,7 +13,7 @@ export interface LocalFile {
 
 export interface SyncPlan {
   upload: LocalFile[]
-  /** Paths in the store that are not on this machine. */
+  /** Paths in the store without a local file. */
   remove: string[]
   unchanged: number
 }
@@ -30,7 +30,7 @@ export async function listLocalFiles(directory: string, prefix: string): Promise
   )
 }
 
-// The recursive `readdir` follows links to directories, also in circles.
+// Not the recursive `readdir`, which follows links to directories, even in cycles.
 async function filesIn(directory: string): Promise<string[]> {
   const found: string[] = []
   for (const entry of await readdir(directory, { withFileTypes: true })) {

@@ -11,9 +11,9 @@ import { type Flags, readInteger } from './run-program.ts'
 import { type LocalFile, listLocalFiles, sha256Of } from './sync-plan.ts'
 import { formatTable, ProgressBar, UsageError } from './terminal.ts'
 
-// A folder as one thing: what `files deploy`, `download`, `rollback`, `history` and `revert` do.
+// Commands on a whole folder: `files deploy`, `download`, `rollback`, `history` and `revert`.
 
-/** Their options. */
+/** Options of these commands. */
 export const treeOptions = {
   'dry-run': { type: 'boolean', default: false },
   overwrite: { type: 'boolean', default: false },
@@ -25,7 +25,7 @@ export const treeOptions = {
 
 type TreeFlags = Flags<typeof treeOptions>
 
-/** Makes a directory of the store what a local one is, in one step. Only contents that are missing there are sent. */
+/** Replaces a directory of the store by a local one, atomically. Sends only contents that the store lacks. */
 export async function deploy(
   client: FileClient,
   [source = '', prefix]: string[],
@@ -119,7 +119,7 @@ function printMissing(files: HashedFile[]) {
   for (const { path } of files) process.stdout.write(`send ${path}\n`)
 }
 
-/** Writes a directory of the store, as it is or was, below a local one; needs the program tar. */
+/** Extracts a directory of the store, present or past, into a local one. Needs the program tar. */
 export async function download(
   client: FileClient,
   [prefix, target = '']: string[],
@@ -136,13 +136,13 @@ export async function download(
   await mkdir(target, { recursive: true })
   const tar = spawn('tar', ['-xf', '-', '-C', target], { stdio: ['pipe', 'inherit', 'inherit'] })
   const ended = once(tar, 'close')
-  // As undici has it, whose types are not those of Node.
+  // Cast: the stream types of undici and Node differ.
   await pipeline(Readable.fromWeb(response.body as never), tar.stdin)
   const [code] = await ended
   if (code !== 0) throw new Error(`tar has failed with status ${code}`)
 }
 
-/** Makes a directory what it was: before its last change, or at a version, a change or an instant. */
+/** Restores a directory to its state before its last change, or at a version, a change or an instant. */
 export async function rollback(
   client: FileClient,
   [prefix]: string[],
@@ -179,7 +179,7 @@ export async function history({ api }: FileClient, [path = '']: string[]) {
   }
 }
 
-/** Takes back what one change did. */
+/** Reverts one change. */
 export async function revert(
   client: FileClient,
   [change = '']: string[],

@@ -35,13 +35,13 @@ interface PlannedZone {
 
 const suffix = '.zone'
 
-/** A zone as text. */
+/** Downloads a zone as a zone file. */
 export async function readZoneFile(api: DomainClient['api'], domain: string): Promise<string> {
   const path = '/api/domains/{domain}/dns/zonefile'
   return String(await unwrap(api.GET(path, { params: { path: { domain } }, parseAs: 'text' })))
 }
 
-/** Replaces a zone by a text. */
+/** Replaces a zone by a zone file. */
 export const putZoneFile = (
   api: DomainClient['api'],
   { domain, text }: { domain: string; text: string },
@@ -72,7 +72,7 @@ export async function pullZones(client: DomainClient, [folder = '']: string[]) {
     for (const { name: domain, uses_registrar_dns } of domains) {
       if (uses_registrar_dns === false) continue
       const text = await readZoneFile(client.api, domain)
-      // The service refuses a zone file without a record.
+      // Skip empty zones: the service rejects a zone file without records.
       if (!/^[^;$\s]/m.test(text)) continue
       await writeFile(join(folder, domain + suffix), text)
       process.stdout.write(`${domain}\n`)
@@ -80,7 +80,7 @@ export async function pullZones(client: DomainClient, [folder = '']: string[]) {
   }
 }
 
-/** Prints what `apply` would change. Exit status: 0 nothing, 2 something, 1 a file that the service refuses. */
+/** Prints what `apply` would change. Exit status: 0 no change, 2 changes, 1 the service rejects a file. */
 export async function planZones(client: DomainClient, [folder = '']: string[]) {
   const { zones, isComplete } = await plan(client, folder)
   if (!isComplete) process.exitCode = 1
@@ -88,8 +88,8 @@ export async function planZones(client: DomainClient, [folder = '']: string[]) {
 }
 
 /**
- * Prints the plan, then carries it out through the queue: each zone only if it is still as the plan compared it. One line
- * for each domain. Exit status 1 if a file is refused, before anything is changed, or if a zone is not written.
+ * Prints the plan, then applies it through the queue: each zone only if it has not changed since the comparison. Prints one
+ * line for each domain. Exit status 1 if a zone is not written, or if a file is rejected; then nothing is changed.
  */
 export async function applyZones(client: DomainClient, [folder = '']: string[]) {
   const { zones, isComplete } = await plan(client, folder)
