@@ -24,7 +24,7 @@ const Config = z.object({
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 })
 
-/** Reads the settings; empty variables count as absent. @returns a text with every fault where there is one. */
+/** Reads the settings; empty variables count as absent. @returns a text naming every fault, if there is one. */
 export function readConfig(env: Record<string, string | undefined>) {
   const given = Object.entries(env).filter(([, value]) => value !== '')
   const result = Config.safeParse(Object.fromEntries(given))

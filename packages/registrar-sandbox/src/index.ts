@@ -56,7 +56,7 @@ export async function startSandbox(options: SandboxOptions) {
     url: `${originOf(app.server.address())}/xml.response`,
     /** Calls since the start or the last `clearCalls()`, oldest first; at most 10,000. */
     calls: registrar.calls as readonly Call[],
-    /** The faults that no call has met yet. */
+    /** Pending faults: no call has matched them yet. */
     get faults() {
       return registrar.faults.pending
     },
@@ -82,9 +82,9 @@ export async function startSandbox(options: SandboxOptions) {
       return registrar.save()
     },
     fault: (...list: FaultInput[]) => registrar.faults.add(list),
-    /** Executes now what `late` faults put off. */
+    /** Executes the calls delayed by `late` faults now. */
     runLate: () => registrar.runLate(),
-    /** Removes the faults that no call has met yet; calls that a `slow` one delays go on. */
+    /** Removes pending faults; calls delayed by `slow` ones continue at once. */
     clearFaults: () => registrar.clearFaults(),
     clearCalls: () => registrar.clearCalls(),
     close,

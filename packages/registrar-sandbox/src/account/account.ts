@@ -16,7 +16,7 @@ export const State = z.strictObject({
 })
 export type State = z.output<typeof State>
 
-/** What can be changed in the panel. */
+/** Fields that can be changed in the panel. */
 export const Edit = DomainSketch.partial().omit({ name: true, id: true })
 export type Edit = z.input<typeof Edit>
 

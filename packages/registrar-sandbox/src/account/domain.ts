@@ -61,7 +61,7 @@ export type HostSketch = z.input<typeof HostSketch>
 export type DomainSketch = z.input<typeof DomainSketch>
 export type EmailType = (typeof emailTypes)[number]
 
-/** Whether the world sees the hosts stored here. */
+/** Whether the registrar's DNS serves this domain: whether the hosts stored here are public. */
 export function usesOurDns(domain: Domain): boolean {
   return domain.dns !== 'custom'
 }

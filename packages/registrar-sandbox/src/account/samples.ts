@@ -6,7 +6,7 @@ const dayMs = 86_400_000
 /** Registration and expiry, as days before and after the start of the sandbox. */
 type Term = (registered: number, left: number) => { created: string; expires: string }
 
-/** The domains of a new sandbox: one of each kind of interest, and enough plain ones for several pages. */
+/** The domains of a new sandbox: one for each special case, and enough plain ones for several pages. */
 export function makeSamples(now: number): DomainSketch[] {
   const dayAt = (days: number) => new Date(now + days * dayMs).toISOString().slice(0, 10)
   const term: Term = (registered, left) => ({ created: dayAt(-registered), expires: dayAt(left) })

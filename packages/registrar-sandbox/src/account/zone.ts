@@ -13,13 +13,13 @@ type Zone = Pick<Domain, 'emailType' | 'hosts'>
 interface Options {
   /** The id of a new row. */
   nextId: () => number
-  /** Keeps the old preference of an MX sent with another one, as users report of the registrar. */
+  /** An MX sent with a new preference keeps the old one, as users report of the registrar. */
   keepsMxPref: boolean
 }
 
 /**
- * The zone after setHosts: rows that are not sent are gone. Rows sent exactly as stored pass unchecked and keep their id.
- * Changes nothing itself, so a refusal leaves the zone as it was.
+ * The zone after setHosts: removes rows that were not sent. Rows sent exactly as stored skip validation and keep their id.
+ * Does not modify `domain`, so a refusal leaves the zone unchanged.
  */
 export function replaceZone(domain: Domain, params: Params, options: Options): Zone {
   const emailType = readEmailType(domain, params)

@@ -14,7 +14,7 @@ export interface Context {
 /** Commands by their names without `namecheap.`: parameters in, the result out; a refusal is thrown. */
 export type Commands = Record<string, (params: Params, context: Context) => Element[]>
 
-/** The domain of DomainName. `skeleton`: what an answer has that does not know it. */
+/** The domain named by DomainName. `skeleton`: the result in the error for an unknown domain. */
 export function findNamed(
   { account }: Context,
   params: Params,

@@ -27,7 +27,7 @@ export const dnsCommands: Commands = {
     return setHostsResult(domain.name)
   },
 
-  // It does not know FreeDNS domains.
+  // The registrar's getList does not find FreeDNS domains.
   'domains.dns.getList'(params, { account }) {
     const domain = findZone(account, params, unknownZone.getList)
     if (domain.dns === 'free') throw unknownZone.getList(domain.name)

@@ -1,14 +1,14 @@
 import type { ErrorResponse } from './errors.ts'
 import { type Element, element, renderDocument } from './xml.ts'
 
-/** What an answer says beside its result. */
+/** The parts of a response around its result. */
 export interface Envelope {
   /** As the registrar spells it; undefined if unknown. */
   command: string | undefined
   /** As the caller spelled it; empty without authentication. */
   requested: string
   milliseconds: number
-  /** Who answers. */
+  /** Name of the server that answers. */
   server: string
 }
 
@@ -39,7 +39,7 @@ function renderEnvelope(
     element('RequestedCommand', {}, requested.toLowerCase()),
     ...response,
     element('Server', {}, server),
-    // The registrar does write the sign twice.
+    // Not a typo: the registrar writes the sign twice.
     element('GMTTimeDifference', {}, '--5:00'),
     element('ExecutionTime', {}, String(Number((milliseconds / 1000).toFixed(3)))),
   ]

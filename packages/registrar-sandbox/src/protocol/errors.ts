@@ -3,7 +3,7 @@ import type { Element } from './xml.ts'
 interface Details {
   /** Refused before the command was read: it is not echoed, and there is no CommandResponse. */
   isGlobal?: boolean
-  /** The content of CommandResponse all the same. */
+  /** Content of CommandResponse, which some refusals have. */
   skeleton?: Element[]
 }
 

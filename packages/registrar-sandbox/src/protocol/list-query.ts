@@ -41,7 +41,7 @@ function readNumber(text: string, min: number, max: number): number | undefined 
   return number >= min && number <= max ? number : undefined
 }
 
-/** What lists are selected and sorted by: days as `YYYY-MM-DD`, null where unknown. */
+/** The fields by which lists are filtered and sorted: days as `YYYY-MM-DD`, null if unknown. */
 export interface Listed {
   name: string
   created_on: string | null
@@ -74,7 +74,7 @@ const expiringDays = 30
 /** Whether a domain is of this list type at this time (milliseconds since 1970, days in UTC). */
 export function isOfType(domain: Listed, listType: ListQuery['listType'], now: number): boolean {
   if (listType === 'ALL') return true
-  // Comparisons with NaN are false.
+  // An unknown date gives NaN, whose comparisons are all false.
   const daysLeft = Math.floor(Date.parse(domain.expires_on ?? '') / dayMs) - Math.floor(now / dayMs)
   const isExpired = domain.is_expired ?? daysLeft < 0
   return listType === 'EXPIRED' ? isExpired : !isExpired && daysLeft <= expiringDays

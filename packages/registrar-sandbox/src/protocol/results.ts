@@ -26,7 +26,7 @@ export const listResult = (
   ]),
 ]
 
-/** What the panel shows beside a row of this type that setHosts made. */
+/** The panel's titles for a row of this type made by setHosts. */
 export const titlesOf = (type: string) =>
   type === 'MXE'
     ? { associatedAppTitle: 'MXE', friendlyName: 'MXE1' }
@@ -67,7 +67,7 @@ export const nameserversResult = (attributes: Attributes, nameservers: string[])
   ),
 ]
 
-/** A domain that this account does not have, as the commands of zones refuse it. */
+/** Refusals of the zone commands for a domain that is not in this account. */
 export const unknownZone = {
   getHosts: (Domain: string) =>
     domainNotFound(hostsResult({ Domain, EmailType: '', IsUsingOurDNS: false }, [])),
@@ -122,7 +122,7 @@ export function infoResult(info: InfoResult): Element[] {
 
 const nameserver = (name: string) => element('Nameserver', {}, name)
 
-/** A domain that this account does not have, as getInfo refuses it. */
+/** Refusal of getInfo for a domain that is not in this account. */
 export const unknownInfo = (): ErrorResponse =>
   domainInvalid(
     infoResult({

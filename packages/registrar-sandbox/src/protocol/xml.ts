@@ -35,7 +35,7 @@ function render({ name, attributes, content }: Element, indent: string): string[
   return [`${start}>`, ...inner, `${indent}</${name}>`]
 }
 
-// XML parsers turn literal line ends and tabs of an attribute into spaces: written as references.
+// Line ends and tabs in attributes are written as character references: XML parsers turn literal ones into spaces.
 function quote(value: Value): string {
   return escapeText(String(value))
     .replaceAll('"', '&quot;')

@@ -15,11 +15,11 @@ const match = {
   times: Count.default(1),
 }
 
-/** Whether the command is executed although the answer does not say so. */
+/** Whether the command is executed, whatever the answer says. */
 const executed = z.boolean().default(true)
 const notExecuted = z.boolean().default(false)
 
-/** Where an answer breaks off, in bytes; halfway if absent. */
+/** Bytes after which the answer is truncated; halfway if absent. */
 const at = Count.optional()
 const ErrorNumber = z.coerce.string().regex(/^\d{1,9}$/)
 
@@ -39,7 +39,7 @@ export const Fault = z.discriminatedUnion('kind', [
   fault('lost', {}),
   // Destroys the socket and executes the command later: after `ms`, or when told to (`runLate`, `POST /_late`).
   fault('late', { ms: Milliseconds.optional() }),
-  // Sends the first bytes. `length` announces the whole; `close` announces nothing, so the end looks clean.
+  // Sends the first bytes. `length` announces the full length; `close` announces none, so the end looks clean.
   fault('cut', { execute: executed, at, framing: z.enum(['length', 'close']).default('length') }),
   // Sends the first bytes and keeps the connection open without sending more.
   fault('hang', { execute: executed, at }),
@@ -47,7 +47,7 @@ export const Fault = z.discriminatedUnion('kind', [
   fault('no_close', { execute: executed }),
   // A 200 without a body.
   fault('empty', { execute: executed }),
-  // A 200 that begins like an answer and continues for so many MiB.
+  // A 200 that begins like an answer and continues with `mib` MiB of noise.
   fault('junk', { execute: executed, mib: z.int().min(1).max(256).default(1) }),
   // An HTML page, as a proxy in front of the registrar sends.
   fault('html', { execute: notExecuted, status: z.int().min(200).max(599).default(503) }),

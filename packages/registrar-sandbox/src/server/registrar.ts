@@ -35,14 +35,14 @@ interface Dependencies {
   now: () => number
 }
 
-/** Counts and records calls, and executes and answers them, as faults demand. */
+/** Counts, records, executes and answers calls, subject to faults. */
 export class Registrar {
   readonly calls: Call[] = []
   readonly faults = new FaultQueue()
   readonly #parts: Dependencies
   readonly #closing = new AbortController()
   #slowness = new AbortController()
-  /** The last answer by command and domain, and of all. */
+  /** The last answer for each command and domain, and the last of all. */
   readonly #answers = new Map<string, string>()
   /** Zones as they were before their last setHosts. */
   readonly #previous = new Map<string, Pick<Domain, 'emailType' | 'hosts'>>()
@@ -52,7 +52,7 @@ export class Registrar {
     this.#parts = parts
   }
 
-  /** Ends every wait; calls that were waiting are not executed any more. */
+  /** Ends all waits; waiting calls are not executed. */
   stop(): void {
     this.#closing.abort()
   }
@@ -61,7 +61,7 @@ export class Registrar {
     return this.#closing.signal.aborted
   }
 
-  /** Removes the faults that no call has met yet, and ends the waits of `slow` ones: those calls go on now. */
+  /** Removes pending faults, and ends the waits of `slow` ones, so that those calls continue at once. */
   clearFaults(): void {
     this.faults.clear()
     this.#slowness.abort()
@@ -72,7 +72,7 @@ export class Registrar {
     this.calls.length = 0
   }
 
-  /** Answers one call on the bare response, well or with a fault. */
+  /** Answers one call on the raw response, correctly or with a fault. */
   async handle(method: string, params: Params, reply: ServerResponse): Promise<Call> {
     const { rate, now, delayMs } = this.#parts
     const call = this.#record(method, params)
@@ -94,7 +94,7 @@ export class Registrar {
     return call
   }
 
-  /** Executes now what `late` faults put off, in its order. */
+  /** Executes the calls delayed by `late` faults now, in order. */
   async runLate(): Promise<void> {
     for (const params of this.#late.splice(0)) this.#parts.commands.answer(params)
     await this.save()
@@ -135,7 +135,7 @@ export class Registrar {
     return answer
   }
 
-  /** Executes a command as a fault demands: not at all, later, on an outdated zone, or beside another tool. */
+  /** Executes a command; a fault may skip or delay it, use an outdated zone, or add another tool's write. */
   #execute(params: Params, fault: Breakage | undefined): Answer {
     const { account, commands } = this.#parts
     const zone = params.domain === undefined ? undefined : account.find(params.domain)
@@ -167,7 +167,7 @@ export class Registrar {
     void this.#wait(ms).then(() => this.runLate(), isOver)
   }
 
-  /** Faults of the transport keep the answer; these replace it. */
+  /** Replaces the answer for faults in content. Transport faults are applied later, in `sendBroken`. */
   #substitute(params: Params, answer: Answer, fault: Breakage | undefined, key: string): Answer {
     const { commands } = this.#parts
     switch (fault?.kind) {
@@ -186,7 +186,7 @@ export class Registrar {
     }
   }
 
-  /** @throws where the sandbox stops. */
+  /** @throws if the sandbox stops. */
   async #wait(ms: number, signal = this.#closing.signal): Promise<void> {
     if (ms > 0) await sleep(ms, undefined, { signal })
   }
@@ -199,7 +199,7 @@ export class Registrar {
   }
 }
 
-/** Faults whose command has no effect, or a later one. */
+/** Faults whose command has no effect now: none at all, or a later one. */
 const effectless = ['reset', 'late', 'ignored']
 
 function refusalOf(

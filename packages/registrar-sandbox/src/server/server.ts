@@ -12,7 +12,7 @@ import { send } from './transport.ts'
 
 const maxFormBytes = 8 * 1024 * 1024
 
-/** The HTTP server: the API, and beside it the endpoints for tests and people. Does not listen yet. */
+/** The HTTP server: the registrar's API, and endpoints for tests and developers. Does not listen yet. */
 export function buildServer(
   registrar: Registrar,
   log: FastifyBaseLogger | undefined,

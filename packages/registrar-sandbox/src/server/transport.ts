@@ -62,7 +62,7 @@ function flood(reply: ServerResponse, mib: number): void {
   reply.writeHead(200, { 'content-type': xml })
   const start = '<?xml version="1.0" encoding="utf-8"?>\r\n<ApiResponse Status="OK">\r\n<!-- '
   const filler = Buffer.alloc(mebibyte, 'noise, not an answer. ')
-  // A client that gives up closes.
+  // Errors are ignored: the client may disconnect.
   pipeline([start, ...Array.from({ length: mib }, () => filler)], reply, () => undefined)
 }
 
