@@ -71,7 +71,7 @@ async function serveAssets(app: App, { version: assets, styles, litModules }: Pa
   })
 }
 
-// The services as the browser reaches them; null: that half of the page is not offered.
+// Public URLs of the services; null hides that half of the page.
 function serveConfig(app: App, config: Config, { modules }: Page) {
   app.get('/config.json', { schema: { hide: true } }, async (_request, reply: FastifyReply) =>
     reply.header('cache-control', 'no-cache').send({

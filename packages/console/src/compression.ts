@@ -8,8 +8,8 @@ const codings = { br: promisify(brotliCompress), gzip: promisify(gzip) }
 const minBytes = 512
 
 /**
- * An `onSend` hook for routes whose answers stay the same while the process runs: brotli of the highest quality takes long,
- * so each answer is compressed once, when it is first wanted.
+ * An `onSend` hook for routes with constant responses. Brotli at the highest quality is slow, so each response is compressed
+ * once, at its first request.
  */
 export function compressOnce() {
   const compressed = new Map<string, Promise<Buffer>>()
@@ -36,7 +36,7 @@ const read = async (payload: Readable | string) =>
 
 const refused = /; *q=0(?:\.0{1,3})?$/i
 
-/** The best of the codings that are accepted; one with `q=0` is not. */
+/** The best accepted coding; `q=0` excludes one. */
 function codingOf(accepted = ''): keyof typeof codings | undefined {
   const taken = accepted
     .toLowerCase()

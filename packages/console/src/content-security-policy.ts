@@ -4,8 +4,8 @@ interface ServiceUrls {
 }
 
 /**
- * The policy of the page: scripts and styles of its own origin only, API calls to the two services, media and frames
- * from the static service, and HTML strings through the policy of lit-html alone.
+ * The Content-Security-Policy of the page: scripts and styles of its own origin only, API calls to the two services, media
+ * and frames from the static service. Trusted Types admit HTML strings of lit-html only.
  */
 export function contentSecurityPolicy({ domainServiceUrl, staticServiceUrl }: ServiceUrls): string {
   const domains = originOf(domainServiceUrl)
@@ -26,5 +26,5 @@ export function contentSecurityPolicy({ domainServiceUrl, staticServiceUrl }: Se
   ].join('; ')
 }
 
-// The origin alone: a path in a source expression would match that path only, not what lies below it.
+// The origin alone: a path without a trailing slash would match only itself, not paths below it.
 const originOf = (url: string | undefined) => (url ? ` ${new URL(url).origin}` : '')

@@ -4,25 +4,25 @@ import { findPackageJSON } from 'node:module'
 import { dirname, join, posix } from 'node:path'
 
 export const webFolder = join(import.meta.dirname, '../web')
-/** The package's folder: its main file is the one for browsers, which `resolve` would not find from Node. */
+/** Folder of lit-html. `resolve` would find its file for Node, not the main file for browsers. */
 export const litFolder = dirname(findPackageJSON('lit-html', import.meta.url) ?? '')
 const litPrefix = 'vendor/'
 
-/** The page as it is served. `version` names the assets: a new build has new URLs, so that each is cached for good. */
+/** The page as served. Asset URLs contain `version`, so that browsers can cache them forever. */
 export interface Page {
   version: string
   html: string
-  /** Of index.html, one after the other. */
+  /** The style sheets of index.html, concatenated. */
   styles: string
-  /** What each module that the shell loads when it is needed imports beyond the first load, itself included. */
+  /** For each lazily loaded module: the files it needs beyond the first load, itself included. */
   modules: Record<string, string[]>
-  /** Of lit-html, which are the only ones to be served of it. */
+  /** Modules of lit-html that the page uses; no others are served. */
   litModules: string[]
 }
 
 /**
- * Reads index.html, points its asset URLs at `assets/<version>/`, makes one style sheet of its links, and preloads the
- * modules that the first view needs, which the browser would otherwise discover one level of imports after the other.
+ * Reads index.html, rewrites asset URLs to `assets/<version>/`, and merges the style sheets. Preloads the modules of the
+ * first view: otherwise the browser would discover them one import level at a time.
  */
 export function readPage(): Page {
   const index = readFileSync(join(webFolder, 'index.html'), 'utf8')
@@ -68,7 +68,7 @@ const readModule = (module: string): string =>
 function findModules(module: string, found = new Set<string>()): Set<string> {
   if (found.has(module)) return found
   found.add(module)
-  // An import ends with its specifier, on a line of its own or of several: `} from './x.js'`. lit-html has all on one line.
+  // The specifier ends an import: on one line, or on the last of several (`} from './x.js'`). lit-html is one long line.
   for (const line of readModule(module).split(/[\n;]/)) {
     const target = /^(?:import|export|\}).*['"](\.[^'"]+)['"]$/.exec(line.trimEnd())?.[1]
     if (target) findModules(posix.join(posix.dirname(module), target), found)
