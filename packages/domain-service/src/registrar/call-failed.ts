@@ -12,7 +12,7 @@ import {
 } from '../errors.ts'
 
 /**
- * What a failed call says about its command. `refused`: evaluated and not done. `busy`: not even looked at. `unknown`:
+ * What a failed call says about its command. `refused`: evaluated and not done. `busy`: not evaluated. `unknown`:
  * may have been done, and may succeed when repeated. `doubtful`: may have been done, repeating is no use. `auth`: the
  * registrar refuses this service as such.
  */
@@ -30,7 +30,7 @@ interface Details {
   isAnswer?: boolean
 }
 
-/** A command that did not succeed: the problem that the client of this service gets, and what it says of the command. */
+/** A command that did not succeed: the problem that the client of this service gets, and the outcome of the command. */
 export class CallFailed extends HttpError {
   readonly kind: FailureKind
   readonly number: string | undefined

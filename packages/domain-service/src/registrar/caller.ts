@@ -7,7 +7,7 @@ import { CallFailed } from './call-failed.ts'
 import type { Element } from './responses.ts'
 import type { Account, RegistrarTransport } from './transport.ts'
 
-/** Where a call gets its slot: the reservation of its round, or the queue of all calls. */
+/** Where a call gets its slot: the reservation of its batch, or the queue of all calls. */
 export type CallSlot = Priority | Pick<Reservation, 'use'>
 
 export interface CallerOptions {

@@ -123,7 +123,7 @@ export class RegistrarClient {
   /**
    * Replaces the whole zone; sent once. `onSend` is called right before the first byte is sent: where it throws, nothing
    * is.
-   * @throws {CallFailed} whose kind tells whether it may have been done all the same.
+   * @throws {CallFailed} whose kind tells whether the registrar may have replaced the zone all the same.
    * @throws 409 `email_type_conflict` for a zone of unknown email type; nothing is sent.
    */
   async replaceZone(
@@ -155,7 +155,7 @@ export class RegistrarClient {
     }
   }
 
-  /** How old an answer a reader gets who wants a fresh one: 10 s while the readers' calls are scarce, otherwise 0. */
+  /** Maximum age of an answer that counts as fresh: 10 s while the readers' calls are scarce, otherwise 0. */
   get freshAgeMs(): number {
     return this.quota.readsAreScarce ? 10_000 : 0
   }

@@ -21,13 +21,13 @@ export interface Cached<Value> {
 
 export interface CacheOptions {
   ttlMs: number
-  /** The oldest value that a reader who wants a fresh one gets; 0 unless calls are scarce. */
+  /** Maximum age of a value that counts as fresh; 0 unless calls are scarce. */
   freshAgeMs?: () => number
-  /** The oldest value that serves while loading fails. */
+  /** Maximum age of a value that is served while loading fails. */
   maxStaleMs?: number
   maxEntries?: number
   now?: () => number
-  /** What grows with each write, of other processes too: an answer of another version is outdated. */
+  /** The version, which each write of any process raises: an answer of another version is outdated. */
   versionOf?: (key: string) => Promise<number>
 }
 
@@ -77,7 +77,7 @@ export class ResponseCache<Value> {
     }
   }
 
-  /** `version`: of `versionOf` when the value was current. */
+  /** `version`: what `versionOf` gave when the value was current. */
   put(key: string, value: Value, version = 0) {
     const { maxEntries, now } = this.#options
     this.drop(key)

@@ -52,7 +52,7 @@ export function readDomainInfo(result: Element, domain: string) {
   const guard = childOf(result, 'Whoisguard')
   const dns = childOf(result, 'DnsDetails')
   return {
-    /** For those who speak the registrar's protocol. */
+    /** For clients of the registrar's own protocol. */
     element: result,
     name: domain,
     id: a.ID ?? '',
@@ -143,7 +143,7 @@ function readRights(rights: Element | undefined): string[] {
   )
 }
 
-/** The email type of getInfo; undefined where it is none that a zone can have. */
+/** The email type of getInfo; undefined where no zone can have it. */
 export const readEmailType = ({ dns }: DomainInfo) =>
   emailTypes.find((type) => type === dns.email_type)
 

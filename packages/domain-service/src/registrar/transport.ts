@@ -46,7 +46,7 @@ export class RegistrarTransport {
 
   /**
    * Sends one command and reads its answer. `onSend` is called when a connection is free and open, right before the
-   * first byte goes out; where it throws, nothing is sent, and that is the error.
+   * first byte goes out; where it throws, nothing is sent, and the call fails with that error.
    * @throws {CallFailed}
    */
   async call(

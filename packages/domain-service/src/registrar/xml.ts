@@ -65,8 +65,8 @@ function rejectUnsafe(text: string) {
 // A zone of 150 records has some 2,000 tags and attributes; the limit only stops markup bombs.
 const maxMarkup = 200_000
 const maxDepth = 32
-// A row has at most 2,500 characters of address, each written in six. The parser appends a tag or text character by
-// character: 10 MiB of one take it 15 seconds and 300 MiB.
+// An address has at most 2,500 characters, each escaped as up to six. The parser appends a tag or text character by
+// character: one of 10 MiB takes it 15 seconds and 300 MiB.
 const maxRun = 64 * 1024
 
 /** Whether a tag or a text is longer than any in an answer. */
