@@ -2,7 +2,7 @@ import { setImmediate as nextIteration } from 'node:timers/promises'
 
 const sliceMs = 20
 
-/** Lets the event loop go on from time to time during long work: `await` what it returns between the steps. */
+/** Yields to the event loop now and then during long work: `await` the returned function between the steps. */
 export function slices(): () => Promise<void> | undefined {
   let until = performance.now() + sliceMs
   return () => {

@@ -8,11 +8,11 @@ interface NamedRecord {
   address: string
 }
 
-// Every failure that a caller of this service can meet, by name. The codes are the contract; the words may change.
+// Every failure that a client of this service can get, by name. The codes are the contract; the words may change.
 
 const forbidden = (detail: string) => new HttpError(403, 'forbidden', detail)
 
-/** When to try again what may succeed then. */
+/** Retry-After, for failures that may pass. */
 const retryAfter = (seconds: number) => ({ headers: { 'retry-after': String(seconds) } })
 
 const unavailable = (seconds: number, detail: string, cause?: unknown) =>
@@ -223,7 +223,7 @@ export const ownChange = () =>
 export const ownProposal = () =>
   forbidden('Only who proposed this change can cancel it: others can reject it')
 
-/** `diffs`: what was proposed, and what it would do now. */
+/** `diffs`: what was proposed, and what the change would do now. */
 export const changeOutdated = (
   reason = 'it would add or remove other records now',
   diffs?: { proposed: unknown; changes: unknown },

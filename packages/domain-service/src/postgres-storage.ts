@@ -33,7 +33,7 @@ export const openPostgres = (database: Database, log: Logger) =>
     onError: (error) => log.warn({ err: error }, 'database not available'),
   })
 
-/** A lease outlives a call to the registrar by so much. */
+/** A lease lasts this much longer than a call to the registrar may take. */
 const leaseMarginMs = 15_000
 const taskIntervalMs = 2_000
 

@@ -25,7 +25,7 @@ export interface Storage {
   openQueue(options: WriteQueueOptions): WriteQueue
   /** Whether this process runs the background tasks. */
   isActive(): boolean
-  /** Runs the background tasks: once, or from time to time as long as this replica is the one that does. */
+  /** Runs the background tasks: once, or among replicas from time to time while this one is active. */
   startTasks(run: () => Promise<void>): Promise<void>
   close(): Promise<void>
 }
@@ -53,7 +53,7 @@ export async function openEmbeddedStorage({ config, log, clock }: Surroundings):
   }
   try {
     database = new SqliteSql({ file, migrations, now: clock.now })
-    // A forgotten call is one call too many at most, and an fsync per call would delay everything else.
+    // No fsync per call: it would delay everything else, and a call lost in a power cut is at most one call too many.
     const counter = database.unsynced
     const accountName = `${account.url} ${account.userName}`
     const onFailure = (error: unknown) =>

@@ -37,11 +37,11 @@ export type Visibility = (name: string) => boolean
 const maxWaitMs = 10_000
 const retryMs = 30_000
 const dayMs = 86_400_000
-// Of a list that takes minutes to read, no more than a fifth of the time is spent reading.
+// A list that takes minutes to read is being read for at most a fifth of the time.
 const restFactor = 4
 
 /**
- * The account's domains, kept here: read page by page in the background, searched, sorted and paged locally. The first
+ * The account's domains, cached: read page by page in the background, searched, sorted and paged locally. The first
  * request starts the first reading; from then on no request waits for the registrar, also after a restart.
  */
 export class DomainList {
@@ -56,7 +56,7 @@ export class DomainList {
   #recordedDay = 0
   #isClosed = false
 
-  /** Continues with what the store has. */
+  /** Starts with the stored list. */
   static async open(options: ListOptions): Promise<DomainList> {
     return new DomainList(options, await options.store.load())
   }
@@ -69,8 +69,8 @@ export class DomainList {
   }
 
   /**
-   * One page of the domains that match and are visible. `isComplete` says that it may come from the registrar directly
-   * while the first reading is under way: the caller sees all domains.
+   * One page of the domains that match and are visible. Without `isVisible` the caller sees all domains: then the page may
+   * come from the registrar directly while the first reading is under way.
    * @throws 503 `registrar_busy` with Retry-After while the list is incomplete, or the registrar's error.
    */
   async select(
@@ -113,7 +113,7 @@ export class DomainList {
     }
   }
 
-  /** How many domains expire within so many days from now, or have expired; none before the first reading. */
+  /** How many domains expire within `days` from now, or have expired; 0 before the first reading. */
   countExpiring(days: number): number {
     const until = this.#options.clock.now() + days * 86_400_000
     const soon = ({ expires_on: date }: DomainEntry) => date !== null && Date.parse(date) <= until
@@ -151,7 +151,7 @@ export class DomainList {
     }
   }
 
-  // From the part read so far where that has the page, otherwise from the registrar, which pages by at least ten.
+  // From the part read so far if that has the page, otherwise from the registrar, whose pages have at least ten entries.
   async #directPage(query: ListQuery): Promise<ListPage> {
     const { clock, registrar } = this.#options
     const skipped = (query.page - 1) * query.pageSize
@@ -171,7 +171,7 @@ export class DomainList {
     return { domains, total: answer.total, age: 0, stale: false }
   }
 
-  // Waits for the first reading: to its end if that is near, or for its first page if that is enough to go on.
+  // Waits for the end of the first reading if that is near, or for its first page if that is enough to go on.
   async #awaitFirst(firstPageIsEnough: boolean) {
     const { nextPage } = this.#reader
     const reading = this.#read(true)
@@ -184,12 +184,12 @@ export class DomainList {
     if (isNear) await Promise.race([reading, timeout])
   }
 
-  // A list of one page costs one call, so a caller who wants it fresh gets it fresh; a longer one is read behind.
+  // A list of one page costs one call, so the caller waits for a fresh one; a longer list is read in the background.
   async #refresh(snapshot: ListSnapshot) {
     const { clock, registrar } = this.#options
     if (clock.now() - snapshot.startedAt < registrar.freshAgeMs) return
     const reading = this.#read(true)
-    reading.catch(() => undefined) // `#readOnce` notes it; a long list is answered from what is here.
+    reading.catch(() => undefined) // `#readOnce` records it; a long list is answered from the snapshot.
     if (snapshot.domains.length <= pageSize) await Promise.race([reading, delay(clock, maxWaitMs)])
   }
 
@@ -216,7 +216,7 @@ export class DomainList {
     }
   }
 
-  // Also while the registrar fails: days pass.
+  // Also while the registrar fails: domains expire as days pass.
   async #recordEvents() {
     const { store, clock, log } = this.#options
     const now = clock.now()
@@ -247,7 +247,7 @@ export class DomainList {
     }, inMs)
   }
 
-  // Beside the slots, some time for the calls themselves.
+  // Adds some time for the calls themselves to the wait for their slots.
   #remainingMs(): number {
     return this.#reader.remainingMs('background') + 1_000
   }

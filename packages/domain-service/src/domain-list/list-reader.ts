@@ -27,7 +27,7 @@ interface ReaderOptions {
   log: Logger
 }
 
-/** How often a process looks at the progress of another one. */
+/** Poll interval for the progress of another process. */
 const followMs = 1_000
 
 /** Reads the account's list page by page. An interrupted pass continues where it stopped, also after a restart. */
@@ -66,20 +66,20 @@ export class ListReader {
     return this.#nextPage.promise
   }
 
-  /** Whether the rest of the pass is read at once: a client waits, and the readers' share has calls for all of it. */
+  /** Whether the rest of the pass is read at once: a client waits, and the readers' share has enough calls for it. */
   get isImmediate(): boolean {
     return this.#isImmediate
   }
 
-  /** When the rest of the pass under way can have been read, in milliseconds from now. */
+  /** Milliseconds until the rest of the pass under way can be read. */
   remainingMs(priority: Priority): number {
     const { pagesRead, pages = pagesRead + 1 } = this.progress
     return this.#options.registrar.quota.waitMs(priority, Math.max(1, pages - pagesRead))
   }
 
   /**
-   * Reads the rest of the list. `isAwaited`: a client waits for it, so it counts as a reader as long as all of it can be
-   * read at once; a longer list leaves calls to other readers.
+   * Reads the rest of the list. `isAwaited`: a client waits for it, so its calls have the priority of reads as long as all
+   * of it can be read at once; a longer list leaves calls to other readers.
    * @throws the registrar's HttpError; the pages read so far stay.
    */
   async read(options: { isAwaited: boolean }): Promise<ListPass> {

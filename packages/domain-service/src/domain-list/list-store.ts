@@ -4,13 +4,13 @@ import type { DomainEntry } from '../registrar/responses.ts'
 
 /** One reading of the whole list, page by page. */
 export interface ListPass {
-  /** Undefined while it could not be stored: it is kept in memory only. */
+  /** Undefined for a pass that could not be stored, so that it is only in memory. */
   id: number | undefined
   startedAt: number
   completedAt: number | undefined
-  /** How many domains there are, as the latest page says. */
+  /** The number of domains, according to the latest page. */
   total: number | undefined
-  /** Domains came or went between two pages, so one may be missing. */
+  /** Domains were added or removed between two pages, so one may be missing. */
   hasChanged: boolean
   pages: DomainEntry[][]
 }
@@ -84,7 +84,7 @@ export class DomainListStore {
     })
   }
 
-  /** Completes a pass; earlier ones are dropped, but for the one that the next events are about. */
+  /** Completes a pass; deletes earlier ones, except the one that the next events are compared with. */
   async complete(pass: number, completedAt: number): Promise<void> {
     await this.#sql.transaction(async (transaction) => {
       await transaction.run(
@@ -96,13 +96,13 @@ export class DomainListStore {
   }
 
   /**
-   * Records events about domains that came, went or expire soon: what the last complete list says now, and the one before
-   * did not say then; without calls. Domains of the first list have not come, and a list that changed between two pages may
-   * miss some. Replicas can call it at once.
+   * Records events about domains that were added, removed or expire soon: compares the last complete list, now, with the
+   * one before, at its time. Makes no calls. Ignores a list that changed between two pages, which may miss domains. Domains
+   * of the first list are not new. Replicas can call it concurrently.
    */
   async recordEvents(nowMs: number): Promise<void> {
     await this.#sql.transaction(async (transaction) => {
-      // The lock keeps other replicas from recording the same.
+      // The lock keeps other replicas from recording the same events.
       const rows = await transaction.all<{ id: number; told_at: number | null }>(sql`
         select id, told_at from ${passes} where account = ${this.#account} and completed_at is not null
           and has_changed = 0 order by id desc ${forUpdate}`)
@@ -127,7 +127,7 @@ export class DomainListStore {
 
 export const domainEvents = ['domain.added', 'domain.removed', 'domain.expiring'] as const
 
-/** What these events store: the domain, and for `domain.expiring` the days that are left, in days of UTC. */
+/** The data of these events: the domain, and for `domain.expiring` the days that are left, in days of UTC. */
 export interface DomainTold {
   domain: DomainEntry
   days_left?: number
@@ -167,7 +167,7 @@ function compare(
 
 const dayMs = 86_400_000
 
-/** Of the days before it expires, the fewest that the domain has reached; Infinity for none. */
+/** The smallest threshold of days before its expiry that the domain has reached; Infinity for none. */
 function thresholdOf(date: string | null, atMs: number): number {
   const left = daysUntil(date, atMs)
   return left < 0 ? Infinity : ([1, 3, 7, 14, 30, 60].find((days) => left <= days) ?? Infinity)

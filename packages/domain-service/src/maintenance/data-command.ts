@@ -24,7 +24,7 @@ import {
 import { readStoreConfig } from '../config.ts'
 import { databaseName, migrations, schema } from '../ledger/schema.ts'
 
-/** Parents first. Leases, the shared budget and what replicas know of each other are not backed up. */
+/** Referenced tables first. Leases, the shared budget and what replicas share about each other are not backed up. */
 const tables: SqlTable[] = [
   { name: 'zones', key: ['digest'] },
   { name: 'sends', key: ['id'], identity: 'id' },
@@ -38,12 +38,12 @@ const tables: SqlTable[] = [
 
 /** Rows that a restore changes. */
 const restored: Record<string, (row: Row) => Row> = {
-  // It may have been carried out after the backup was made: an admin decides.
+  // A pending change may have been carried out after the backup was made: an admin decides.
   changes: (row) => {
     const isPending = row.status === 'queued' || row.status === 'sending'
     return isPending ? { ...row, is_held: 1 } : row
   },
-  // A late write would be repaired with a zone that is as old as the backup.
+  // No late write is repaired: the repair would restore a zone as old as the backup.
   sends: (row) => ({ ...row, unanswered: 0 }),
 }
 
