@@ -102,11 +102,18 @@ async function runCommand<Opened>(program: Program<Opened>, args: string[], line
   return program.open(call, (opened) => command(opened, call))
 }
 
-/** The words and options of a command, parsed from its line of the help and the continuation lines. */
+/** The words and options of a command: those of its line of the help, and of the continuation lines. */
 function synopsisOf(command: string, help: string) {
-  const text = new RegExp(`^  ${command}\\b.*(?:\n {8}.*)*`, 'm').exec(help)?.[0] ?? ''
-  const options = [...text.matchAll(/--([a-z-]+)/g)].map(([, option = '']) => option)
-  const words = text.replaceAll(/--[a-z-]+ <[^>]*>/g, '').match(/<[^>]*>/g) ?? []
+  const lines = help.split('\n')
+  const first = lines.findIndex((line) => `${line} `.startsWith(`  ${command} `))
+  const end = lines.findIndex((line, at) => at > first && !line.startsWith(' '.repeat(8)))
+  const parts = lines
+    .slice(first, end)
+    .join(' ')
+    .split(/[\s[\]]/)
+  const isOption = (part = '') => part.startsWith('--')
+  const options = parts.filter(isOption).map((option) => option.slice(2))
+  const words = parts.filter((part, at) => part.startsWith('<') && !isOption(parts[at - 1]))
   return { words, options }
 }
 
