@@ -20,11 +20,11 @@ interface Options {
   log: Logger
 }
 
-/** Of the clocks of this process and its database. */
+/** Maximum difference between the clocks of this process and its database. */
 const maxSkewMs = 600_000
 
 interface Setting {
-  /** Clients of one protocol know nothing of those of another. */
+  /** Owners differ by protocol: clients of one do not know of the challenges of another. */
   protocol: string
   keep?: number
 }
@@ -56,8 +56,8 @@ export class AcmeChallenges {
   }
 
   /**
-   * Adds a value, for a client of this protocol. With `keep`, of the values that the caller added so only the newest so
-   * many stay. Idempotent.
+   * Adds a value, for a client of this protocol. `keep`: how many of the values that the caller added this way stay, the
+   * newest; default: all. Idempotent.
    */
   async present(host: HostName, value: string, context: WriteContext, { protocol, keep }: Setting) {
     requireRrsetWrites(context.caller, [{ name: host.name, type: 'TXT' }])
@@ -79,12 +79,12 @@ export class AcmeChallenges {
     const edit = { kind: 'ensure', present, absent, defaultTtl: challengeTtl } as const
     const { added } = await writer.write(host.domain, edit, context)
     if (added.some((record) => isRecordOf(challenge, record))) await store.confirm(challenge)
-    // Somebody else's record, which happens to have this value.
+    // The record was there before, so another author added it.
     else if (isNew) await store.removeUnconfirmed(challenge)
     await this.#forget(outdated)
   }
 
-  /** Removes that value only, if a challenge added it; done where there is none. */
+  /** Removes that value only, and only if a challenge added it. Idempotent. */
   async cleanUp(host: HostName, value: string, context: WriteContext) {
     requireRrsetWrites(context.caller, [{ name: host.name, type: 'TXT' }])
     const { store, writer, zones } = this.#options
@@ -167,7 +167,7 @@ export class AcmeChallenges {
       )
   }
 
-  // The records are gone: a row that stays costs one more sweep.
+  // A failure is harmless: the records are gone, and a row that stays costs one more sweep.
   async #forget(challenges: StoredChallenge[]) {
     try {
       await this.#options.store.remove(challenges)

@@ -52,7 +52,7 @@ const maxHosts = 20
 const maxUpdates = 30
 const windowMs = 300_000
 
-// The update, or the response to a request that is none. Other parameters, such as wildcard and mx, are ignored.
+// The update, or the response to an invalid request. Other parameters, such as wildcard and mx, are ignored.
 function readUpdate({ query, ip }: FastifyRequest): Update | string {
   const { hostname, myip } = query as Record<string, unknown> // Parsed by the framework, never an array of arrays.
   const hosts = listOf(hostname)
@@ -134,7 +134,7 @@ function answerText(error: FastifyError | HttpError, request: FastifyRequest, re
     .send(Buffer.from(text))
 }
 
-// Routers and wget send their password only when asked for it. One header for each challenge: some clients read only
+// Routers and wget send their password only after a challenge. One header for each challenge: some clients read only
 // the first of a header.
 function basicChallenge({ status, headers }: HttpError) {
   const bearer = headers['www-authenticate']

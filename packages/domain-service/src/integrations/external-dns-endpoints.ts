@@ -72,7 +72,7 @@ const boundTtl = (ttl: number) => Math.min(Math.max(Math.round(ttl), 60), 60_000
 
 const withoutDot = (name: string) => name.replace(/\.$/, '')
 
-// Go clients differ in the case of keys: those that are known get their spelling here.
+// Go clients differ in the case of keys: known keys get the spelling of the schema.
 function anyCase<Schema extends z.ZodType>(schema: Schema, keys: string[]) {
   const spelling = new Map(keys.map((key) => [key.toLowerCase(), key]))
   return z.preprocess((value) => {

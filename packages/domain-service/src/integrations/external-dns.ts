@@ -93,7 +93,7 @@ class ExternalDnsWebhook {
     this.#dependencies = dependencies
   }
 
-  /** The domains to manage: of EXTERNAL_DNS_DOMAINS, or of the account, those that the caller may see. */
+  /** The domains to manage that the caller may see: of EXTERNAL_DNS_DOMAINS, or else of the account. */
   async domainsOf(caller: Caller): Promise<Domain[]> {
     const { domains, only } = this.#dependencies
     const exact = only ?? caller.domains
@@ -123,7 +123,7 @@ class ExternalDnsWebhook {
     const edits = await this.#editsOf(changes, context.caller)
     const ends = await Promise.allSettled(
       [...edits.values()].map(({ domain, edit, pointers }) =>
-        // external-dns repeats its plan until all of it is done: what is done already must not cost calls.
+        // external-dns repeats its plan until all of it is done: the finished part must not cost calls.
         writer
           .writeUnlessDone(domain, edit, context)
           .catch(moveFaults((index, field) => pointers[index]?.(field))),
@@ -197,7 +197,7 @@ class ExternalDnsWebhook {
 interface DomainEdit {
   domain: Domain
   edit: EnsureEdit
-  /** Of each record in `present`: where the request has its fields. */
+  /** For each record in `present`: the JSON pointer of a field in the request. */
   pointers: ((field: string) => string)[]
 }
 
@@ -226,7 +226,7 @@ const unmanagedCodes = ['dns_not_managed', 'domain_not_found', 'domain_not_edita
 
 const isPermanent = (error: unknown) => error instanceof HttpError && error.status < 500
 
-// What others can change passes, such as live records in conflict, and a locked domain: external-dns must try again.
+// Failures that others can resolve may pass, such as conflicting live records or a locked domain: external-dns must retry.
 function toRetryable(error: unknown): unknown {
   if (!(error instanceof HttpError)) return error
   const passes = [...unmanagedCodes, 'too_many_records'].includes(error.code)

@@ -11,17 +11,17 @@ import { visibleError } from '../routes/zone/zone-schema.ts'
 import { authorOf, fromStoredProblem, type ZoneWrite } from '../zones/zone-write.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 
-/** Who writes, for the ledger. */
+/** The author of a write, for the ledger, and its time limit. */
 export interface WriteContext {
   caller: Caller
   requestId: string
   /** When the request came, on the clock; default: now. */
   startedAt?: number
-  /** From then. Default: ACME clients and routers give up after 30 s. */
+  /** Counted from `startedAt`. Default: 25 s, since ACME clients and routers give up after 30 s. */
   maxWaitMs?: number
 }
 
-/** Call it first: what is done before the write counts for the time that clients wait. */
+/** Call it first: work before the write counts towards the time that the client waits. */
 export const contextOf = (request: FastifyRequest, clock: Clock): WriteContext => ({
   caller: callerOf(request),
   requestId: request.id,
@@ -66,15 +66,15 @@ export class RetryingWriter {
   }
 
   /**
-   * As `write`, but without a call where a cached zone shows that nothing would change, so that clients may repeat
-   * themselves. A change that is still to come may undo it.
+   * As `write`, but without a call where a cached zone shows that nothing would change, so that repeats are free. Not
+   * while a change is pending, which could undo it.
    */
   writeUnlessDone(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
     const { zones } = this.#options
     const write = writeOf(edit, context)
     return this.#inTime(context, async (isLate) => {
       const isChanging = await zones.hasPending(domain)
-      const found = await zones.read(domain, false).catch(() => undefined) // The write says why.
+      const found = await zones.read(domain, false).catch(() => undefined) // The write reports the error.
       if (found && !isChanging && isDone(found.value, edit)) return nothing
       return this.#carryOut(domain, write, isLate)
     })
@@ -110,7 +110,7 @@ export class RetryingWriter {
 
   async #findQueued(domain: Domain, write: ZoneWrite): Promise<number | undefined> {
     const known = this.#queued.get(domain.name) ?? []
-    // A repeat takes effect after what was asked for meanwhile, so an older change does not stand for it.
+    // A repeat has to take effect after writes queued meanwhile to the same records: then it is queued again.
     const latest = known.find((each) => isSame(each.write, write) || isTouching(each.write, write))
     if (!latest || !isSame(latest.write, write)) return undefined
     const change = await this.#options.ledger.find(latest.id)
@@ -145,7 +145,7 @@ function isDone(zone: Zone, edit: ZoneEdit): boolean {
   try {
     return etagOf(applyEdit(zone, edit)) === etagOf(zone)
   } catch {
-    return false // The write says why.
+    return false // The write reports the error.
   }
 }
 
@@ -177,7 +177,7 @@ function targetsOf(edit: ZoneEdit): string[] {
   return records.map(({ name, type, address }) => `${name} ${type} ${address}`)
 }
 
-// Nothing was sent, for want of calls or because the registrar fails: it may work later.
+// Nothing was sent, since no call was free or the registrar fails: a later attempt may succeed.
 const isUnsent = (error: unknown) =>
   error instanceof HttpError &&
   [

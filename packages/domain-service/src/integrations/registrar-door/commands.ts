@@ -80,7 +80,7 @@ async function getInfo(params: Params, caller: Caller, { infos, registrar }: Doo
   const { value } = await infos
     .read(domain.name, () => registrar.info(domain), cached)
     .catch(unless('domain_not_found', results.unknownInfo))
-  // A token that is limited to some records does not learn of others, and none of the owner's mailbox.
+  // No token sees the owner's mailbox; a token that is limited to some records does not see the number of all.
   return [
     toElement(value.element, caller.records ? ['EmailDetails', 'HostCount'] : ['EmailDetails']),
   ]

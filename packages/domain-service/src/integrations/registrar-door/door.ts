@@ -28,8 +28,8 @@ const maxFormBytes = 2 * 1024 * 1024
 type Dependencies = DoorSources & { tokens: ApiTokens; clock: Clock }
 
 /**
- * The registrar's own XML API, for tools that know only that. An answer is the registrar's envelope in HTTP 200, errors
- * included; what is to be repeated later is HTTP 405, as the registrar refuses too many requests.
+ * The registrar's own XML API, for tools that know only that. A response is the registrar's envelope in HTTP 200, errors
+ * included. Failures that may pass get HTTP 405, the registrar's status for too many requests.
  */
 export async function registerRegistrarDoor(app: App, dependencies: Dependencies) {
   const { tokens, clock } = dependencies

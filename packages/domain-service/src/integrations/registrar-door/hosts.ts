@@ -48,7 +48,7 @@ export interface HostSources {
   givenZones: GivenZones
 }
 
-/** namecheap.domains.dns.getHosts: the records that the token may write, and which it is then known to know. */
+/** namecheap.domains.dns.getHosts: the records that the token may write; stores them as given, for `setHosts`. */
 export async function getHosts(
   params: Params,
   { caller }: WriteContext,
@@ -58,7 +58,7 @@ export async function getHosts(
   const domain = zoneOf(params, caller, unknown)
   const to = { token: caller.id, domain: domain.name }
   const isChanging = await zones.hasPending(domain)
-  // Outdated or not: `setHosts` carries out only what the client changes in it.
+  // An outdated zone will do: `setHosts` carries out only what the client changes in it.
   const base = await zones
     .readOrKnown(domain)
     .catch(unless('domain_not_found', () => unknown(domain.name)))
@@ -74,8 +74,8 @@ export async function getHosts(
   return results.hostsResult(attributes, hosts)
 }
 
-// A client that was told to come later removes what it wanted to add, but only if it sees it, as lego does. What a later
-// list has may be acknowledged: an earlier one, whose process may have died, hides none of it.
+// Shows an unfinished write: a client such as lego that was told to retry removes its record only if it sees the record.
+// An earlier list, whose process may have died, hides no record of a later list, which may be acknowledged.
 function withUnfinished(zone: Zone, given: GivenZone, index: number, all: GivenZone[]): Zone {
   if (!given.base) return zone
   const lists = all.slice(index + 1)
@@ -85,11 +85,11 @@ function withUnfinished(zone: Zone, given: GivenZone, index: number, all: GivenZ
     const { absent } = differenceOf({ records: edit.absent }, later, zone.domain).edit
     return applyEdit(zone, { ...edit, absent })
   } catch {
-    return zone // It will be refused.
+    return zone // The write will be refused.
   }
 }
 
-// A token that is limited to some records reads and writes those here, whatever else it may read.
+// Here a token that is limited to some records reads and writes only those, even if it may read others.
 const isOwn = (caller: Caller, { name, type }: { name: string; type: string }) =>
   mayReadRrset({ ...caller, readsAll: false }, name, type)
 
@@ -104,7 +104,7 @@ const knownOf = ({ domain, emailType }: Zone, rows: Row[]): KnownZone => ({
   }),
 })
 
-// lego writes the name `_acme-challenge.`, and removes its records by that.
+// lego writes the name `_acme-challenge.`, and finds its records to remove by that spelling.
 const spellingsOf = (submitted: GivenZone[], { name }: Domain) =>
   new Map(
     submitted.flatMap(({ zone }) =>
@@ -132,7 +132,7 @@ const describeRow = (
   IsDDNSEnabled: row.dynamic,
 })
 
-/** The client waits less: how the write ends is recorded all the same. */
+/** Longer than the client waits: the outcome of the write is recorded all the same. */
 const maxWaitMs = 600_000
 
 /** namecheap.domains.dns.setHosts: carries out what the list changes in the zone that the client knows, as one change. */
@@ -169,7 +169,7 @@ export async function setHosts(
         .catch(nameParameters(indexes.map((index) => rows[index]?.number ?? 0)))
     await givenZones.confirm(id, !mayRepeat && context.isAwaited())
   } catch (error) {
-    // Otherwise the change may still be made, and the same list again must find out.
+    // After other errors the change may still be made: the zone stays, so that a repeat of the list finds out.
     const isRefused = error instanceof HttpError && error.status < 500
     if (isRefused || error instanceof errors.ErrorResponse) await givenZones.giveBack(id, used)
     throw error
@@ -241,7 +241,7 @@ const parameters = new Map([
   ['mx_pref', 'MXPref'],
 ])
 
-/** The domain of SLD and TLD, split as the registrar does: none of its labels after the first are of the SLD. */
+/** The domain of SLD and TLD, split as at the registrar: the SLD is a single label. */
 export function zoneOf(params: Params, caller: Caller, unknown: (name: string) => Error): Domain {
   const sld = params.require('SLD', errors.domainMissing).toLowerCase()
   const tld = params.require('TLD', errors.domainMissing).toLowerCase()
@@ -251,7 +251,7 @@ export function zoneOf(params: Params, caller: Caller, unknown: (name: string) =
   throw unknown(`${sld}.${tld}`)
 }
 
-/** For `catch`: another error in the place of one with this code. */
+/** For `catch`: replaces an error with this code by another error. */
 export const unless =
   (code: string, other: () => Error) =>
   (error: unknown): never => {

@@ -4,9 +4,9 @@ import { toRow } from '../../dns/record-validation.ts'
 import type { Explanation, GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
 
 /**
- * The zone that a submitted list is compared with, of those that the client was given, oldest first: the one that explains
- * the list. The processes that share a token cannot be told apart: what one has added, the list of another one must not
- * remove. A list that seems to come again may be that of another process where others read or wrote meanwhile.
+ * Chooses the zone that a submitted list was most likely made from, and is compared with. `given` is oldest first.
+ * Processes that share a token cannot be told apart, and the list of one must not remove what another has added. A list
+ * that looks like a repeat may come from another process, if others read or wrote meanwhile.
  */
 export function chooseGiven(
   given: GivenZone[],
@@ -18,17 +18,17 @@ export function chooseGiven(
   const ranked = explain(list, zones)
   const [first] = ranked
   if (!first) return undefined
-  // A list that goes on from an earlier one does not know what others have added.
+  // A list made from an earlier list of the token lacks the records that others have added since.
   const goesOn = (one: Candidate) => !one.isRead && one.isChange && one.foreign < first.foreign
   const best = ranked.find(goesOn) ?? first
   const { zone, isRead, isRepeat, removed } = best
   const rivals = ranked.filter((one) => one.isChange && !isSame(one.zone.keys, zone.keys))
   const live = latest(zones)
-  // Another read explains as well that nothing of this was removed, but something else that is there.
+  // Doubtful removals: another read, without these records, explains the list by the removal of other live records.
   const doubtful = rivals
     .filter((one) => isRead && one.isRead && one.removed.every(({ key }) => live.has(key)))
     .flatMap((one) => removed.map(({ key }) => key).filter((key) => !one.zone.keys.has(key)))
-  // A process that has read them, and goes back to the same list, does not want them again.
+  // A repeat adds its records again that are gone, unless a read has shown them: its process may have made the list.
   const gone = (isRepeat ? goneOf(zones, list, live) : []).filter(
     (key) => !rivals.some((one) => one.isRead && one.zone.keys.has(key)),
   )
@@ -47,14 +47,14 @@ interface Candidate {
   isRead: boolean
   /** Whether the list changes anything in the zone. */
   isChange: boolean
-  /** Whether it is this list, whose client was not answered. */
+  /** Whether the zone is this same list, and its client got no response. */
   isRepeat: boolean
   removed: KeyedRecord[]
-  /** How many of them others have added than the lists of the token. */
+  /** How many of the removed records were not added by lists of the token. */
   foreign: number
 }
 
-/** The zones that a list may have been made of, the likeliest first. */
+/** The zones that a list may have been made from, the likeliest first. */
 function explain(list: Keyed, zones: KeyedZone[]): Candidate[] {
   const foreign = addedByOthers(zones)
   const later = new Set<string>()
@@ -62,7 +62,7 @@ function explain(list: Keyed, zones: KeyedZone[]): Candidate[] {
     const { used, keys, change } = zone
     const isRead = used.kind === 'read'
     const { present, absent } = compare(keys, list)
-    // Who has a record of a later read or list has made the list of that one.
+    // A list that adds a record which a later read or list has was made from that later one.
     const isOutdated = present.some(({ key }) => !keys.has(key) && later.has(key))
     for (const { key } of isRead ? keys.values() : change.present) later.add(key)
     if (used.copies === 0 || isOutdated) return []
@@ -71,7 +71,7 @@ function explain(list: Keyed, zones: KeyedZone[]): Candidate[] {
     const values = new Set(present.map(setOf))
     const removed = absent.filter((each) => !values.has(setOf(each)))
     const ofOthers = removed.filter(({ key }) => foreign.has(key)).length
-    // The first that differs decides. Tools write to change something, and most of them read before.
+    // The first rank that differs decides. Tools write to change something, and most of them read first.
     const ranks = [!isRepeat, !isChange, !isRead, removed.length, present.length, age]
     const rank = ranks.map((each) => String(Number(each)).padStart(9)).join()
     return [{ zone, isRead, isChange, isRepeat, removed, foreign: ofOthers, rank }]
@@ -81,11 +81,11 @@ function explain(list: Keyed, zones: KeyedZone[]): Candidate[] {
 
 const isUnanswered = ({ kind }: GivenZone) => kind === 'unfinished' || kind === 'unanswered'
 
-// A new value of a name is no removal, unless several processes have values of their own there.
+// A new value at a name and type replaces the old one: no removal. Challenges of several processes share a name.
 const setOf = ({ key, record: { name, type } }: KeyedRecord) =>
   /^_acme-challenge/i.test(name) ? key : `${name} ${type}`.toLowerCase()
 
-/** What reads show that the first one has not, and no list of the token has added. */
+/** Records of later reads that the first read lacks and no list of the token has added. */
 function addedByOthers(zones: KeyedZone[]) {
   const first = zones.findIndex(({ used }) => used.kind === 'read')
   const known = new Set(zones[first]?.keys.keys())
@@ -94,7 +94,7 @@ function addedByOthers(zones: KeyedZone[]) {
   return new Set(shown.flatMap(({ keys }) => [...keys.keys()].filter((key) => !known.has(key))))
 }
 
-/** Which records a repeated list had added that are gone. */
+/** The records that a repeated list added the first time, and that are gone now. */
 function goneOf(zones: KeyedZone[], list: Keyed, live: Keyed) {
   const first = zones.findIndex(({ used, keys }) => isUnanswered(used) && isSame(keys, list))
   const before = latest(zones.slice(0, first))
@@ -106,7 +106,7 @@ interface KeyedZone {
   used: GivenZone
   keys: Keyed
   base?: Keyed | undefined
-  /** What a list has changed, or writes that a zone shows. */
+  /** The changes of a list, or the unfinished writes that a read shows. */
   change: Difference
 }
 
@@ -116,7 +116,7 @@ function keyedZoneOf(used: GivenZone, domain: string): KeyedZone {
   return { used, keys, base, change: compare(base ?? keys, keys) }
 }
 
-/** What the newest read and the lists since then make the zone. */
+/** The zone of the newest read, with the changes of the lists since. */
 function latest(zones: KeyedZone[]): Keyed {
   const read = zones.findLastIndex(({ used }) => used.kind === 'read')
   const lists = zones.slice(read + 1)
@@ -126,7 +126,7 @@ function latest(zones: KeyedZone[]): Keyed {
   )
 }
 
-/** Records by what identifies them, with their places in the zone. Of equal ones the registrar keeps the first. */
+/** Records by key, with their indexes in the zone. Of records with one key the registrar keeps the first. */
 type Keyed = ReadonlyMap<string, KeyedRecord>
 
 interface KeyedRecord {
@@ -168,8 +168,8 @@ function withDifference(keyed: Keyed, { present, absent }: Difference): Keyed {
 }
 
 /**
- * Without what an unfinished write changes: what the list has of that is added again, what it lacks is removed. Where a
- * later list went back, the zone is as that list made it.
+ * The zone without the changes of unfinished writes: of those records, the list adds again what it has, and removes what it
+ * lacks. Where a later list reverted such a change, the record stays as that list left it.
  */
 function certainPart({ used, keys, base, change }: KeyedZone, list: Keyed, zones: KeyedZone[]) {
   if (!base || isDone(used)) return keys
@@ -190,7 +190,7 @@ const certainTypeOf = ({ zone, base, kind }: GivenZone) =>
 
 const isDone = ({ kind }: Pick<GivenZone, 'kind'>) => kind === 'unanswered' || kind === 'done'
 
-/** The edit that makes of one zone the other, and which records of the other its `present` are. */
+/** The edit that turns `base` into `submitted`, and the indexes of its `present` records in `submitted`. */
 export function differenceOf(base: KnownZone, submitted: KnownZone, domain: string) {
   const { present, absent } = compare(byKey(base, domain), byKey(submitted, domain))
   const { emailType } = submitted
