@@ -204,7 +204,7 @@ function registerApprovalRoutes(app: App, { ledger, zones: { approvals } }: Depe
   })
 }
 
-/** A change that the caller may approve. @throws 403 `own_change`, and for who may only propose. */
+/** A change that the caller may approve. @throws 403 `own_change`, or 403 for a caller that may only propose. */
 async function findProposed(ledger: Ledger, id: number, caller: Caller): Promise<StoredChange> {
   const change = await findVisible(ledger, id, caller)
   if (caller.token || change.by === caller.username) throw ownChange()
@@ -219,12 +219,12 @@ async function findVisible(ledger: Ledger, id: number, caller: Caller): Promise<
   return change
 }
 
-// Changes that a token limited to records did not make hold other records. Its name may be that of another token.
+// A token limited to records sees its own changes only: others hold other records. Compares ids, as names can be reused.
 function requireOwn({ id, callerId }: StoredChange, caller: Caller) {
   if (caller.records && callerId !== caller.id) throw changeNotFound(id)
 }
 
-/** What this service tells of, for GET /api/events and webhooks. */
+/** The events of this service, for GET /api/events and webhooks. */
 export const eventSource: EventSource = {
   types: [...changeEvents, ...domainEvents, ...registrarEvents],
   scope: 'domains',

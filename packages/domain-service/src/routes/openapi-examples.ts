@@ -26,7 +26,7 @@ import {
   writeNotConfirmed,
 } from '../errors.ts'
 
-// What the description of the API shows: one zone, its records and a change of it, and what several routes tell alike.
+// Examples for the description of the API: one zone, its records, a change of it, and parts that several routes share.
 
 /** A domain of the sandbox, so that what the docs page shows can be tried at once. */
 export const domain = 'alder-and-finch.com'
@@ -119,7 +119,7 @@ export const nameserversOf = {
 
 const etag = '"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"'
 
-/** What a cached answer says of itself. */
+/** Response headers of a cached answer. */
 export const cacheHeaders: Record<string, HeaderDoc> = {
   age: { description: 'Seconds since the registrar told it', example: '12' },
   warning: {
@@ -128,7 +128,7 @@ export const cacheHeaders: Record<string, HeaderDoc> = {
   },
 }
 
-/** Takes a cached answer, or asks for a fresh one. */
+/** The request header that accepts a cached answer or demands a fresh one. */
 export const takesFresh: Record<string, HeaderDoc> = {
   'cache-control': {
     description: '`no-cache`: not from the cache (at the cost of a call to the registrar)',
@@ -171,7 +171,7 @@ export const takesNoneMatch: Record<string, HeaderDoc> = {
   },
 }
 
-/** What any call to the registrar can come to. */
+/** Failures of any call to the registrar. */
 export const registrarFailures = [
   registrarRejected('Parameter SearchTerm is invalid'),
   registrarAuth(),
@@ -183,7 +183,7 @@ export const registrarFailures = [
   registrarTimeout(15_000),
 ]
 
-/** What any call about one domain can come to. */
+/** Failures of any call about one domain. */
 export const domainFailures = [
   ...registrarFailures,
   domainNotFound(domain),
@@ -191,7 +191,7 @@ export const domainFailures = [
   dnsNotManaged(domain),
 ]
 
-/** What any write of a zone can come to. */
+/** Failures of any write of a zone. */
 export const writeFailures = [
   ...domainFailures,
   emailTypeConflict(
@@ -215,7 +215,7 @@ export const writeFailures = [
   idempotencyKeyReused(),
 ]
 
-/** What a patch can come to. */
+/** Failures of a patch. */
 export const patchFailures = [
   ...writeFailures,
   recordNotFound(record.id),

@@ -68,12 +68,12 @@ export function editFaults(edit: ZoneEdit, domain: string): Fault[] {
   ]
 }
 
-// The type, and with it what the address may be, is that of the live record.
+// Checks neither type nor address: the live record has the type, and the type decides which addresses are valid.
 const patchFaults = ({ name, ttl }: RecordPatch, domain: string, pointer: Pointer) =>
   recordFaults({ name, ttl: ttl ?? undefined }, domain, pointer)
 
-// The following are of requests that did not pass their schemas, so that one response names every fault. What the schemas
-// reject is undefined, what is left has their types.
+// The following check requests that failed their schemas, so that one response names every fault. Fields that the schemas
+// reject are undefined; all others have the types of the schemas.
 
 type Given = { [Name in keyof RecordInput]?: RecordInput[Name] | undefined }
 
@@ -155,7 +155,7 @@ function domainOf({ domain = '' }: Left['params']): string {
   return typeof found === 'string' ? '' : found.name
 }
 
-// Of the fields that are there.
+// Checks only the fields that are present.
 function recordFaults(given: Given, domain: string, pointer: Pointer): Fault[] {
   const { name = '_', type = 'TXT', address = '_', ttl, mx_pref } = given
   const { faults } = toRow({ name, type, address, ttl, mx_pref }, domain)

@@ -76,7 +76,7 @@ export function registerRecordSearch(app: App, { domains, knownZones }: Dependen
       const isManaged = new Set(domains.managed)
       const records: z.infer<typeof FoundRecord>[] = []
       let [found, zones_searched] = [0, 0]
-      // Others have left the account, or are on other nameservers; until the list is read, nobody knows.
+      // Other known zones have left the account or its nameservers. Until the list is read, all known zones count.
       const isWanted = (domain: string) =>
         (query.domain ?? domain) === domain &&
         (isManaged.size === 0 || isManaged.has(domain)) &&

@@ -60,8 +60,8 @@ export function domainOf(request: AtDomain): Domain {
 }
 
 /**
- * Limits every route below a domain to the domains of its caller, before validation: what is outside is absent, whatever else
- * is wrong with the request.
+ * Limits every route below a domain to the domains of its caller. It runs before validation: other domains get 404,
+ * whatever else is wrong with the request.
  */
 export function limitToDomains(app: App): void {
   app.addHook('onRequest', (request, _reply, done) => {
@@ -82,7 +82,7 @@ export const ChangeId = z
 /** The query parameter `after` of lists of changes. */
 export const afterChange = afterQuery(z.int().positive())
 
-/** What the schemas of all routes share that read a zone. */
+/** The common part of the schemas of routes that read a zone. */
 export const readSchema = {
   tags: ['records'],
   requestHeaders: { ...takesNoneMatch, ...takesFresh },
@@ -135,7 +135,7 @@ export const writeQuery = {
   force: flag('proceeds where records of a type that cannot be sent, such as SRV, would be lost'),
 }
 
-/** What the schemas of all writes share. */
+/** The common part of the schemas of all writes. */
 export const writeSchema = {
   tags: ['records'],
   requestHeaders: writeHeaders,
@@ -208,7 +208,7 @@ export async function writeZone<Answer>(
   }
 }
 
-// Rights first: another fault would show records that the token may not read. They are checked again on the live zone.
+// Rights first: another fault would reveal records that the token may not read. They are checked again on the live zone.
 function checkEdit(
   edit: ZoneEdit,
   { domain, caller, isAsync }: { domain: string; caller: Caller; isAsync: boolean },
@@ -216,7 +216,7 @@ function checkEdit(
   const zone = { domain, usesRegistrarDns: true, emailType: undefined, rows: [] }
   const limits = caller.records
   if (limits) requireWithinRecords(limits, namedRrsets(zone, edit))
-  // The live zone tells more faults of a batch at once; a queued change waits too long for that.
+  // Against the live zone a batch reports more faults at once, but a queued change waits too long for that.
   const isAddition = edit.kind === 'batch' && edit.isSingle && edit.add
   const faults = isAddition || isAsync ? editFaults(edit, domain) : []
   if (faults.length > 0) throw validationFailed(faults)

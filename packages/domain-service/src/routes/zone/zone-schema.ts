@@ -62,7 +62,7 @@ export const WrittenAnswer = ZoneAnswer.extend({
     .meta({ description: 'what the write lost, and what to know of it' }),
 }).meta({ id: 'WrittenZone', examples: [{ ...exampleZone, changes, warnings: [] }] })
 
-/** What a write of one record or RRset answers beside it. */
+/** The fields beside the record or RRset in the response to a write of it. */
 export const outcomeFields = {
   dry_run: z.literal(true).optional().meta({ description: 'nothing was written' }),
   verified,
@@ -109,7 +109,7 @@ export const serializeOnce = () => (answer: unknown) => {
 
 const serialized = new WeakMap<object, string>()
 
-/** For whom the outcome of a write is described. */
+/** The caller that gets the outcome of a write, and whether it was a dry run. */
 export interface Answering {
   caller: Caller
   dryRun: boolean
@@ -143,7 +143,7 @@ const describeOutcome = ({ verified }: WriteResult, { dryRun }: Answering) => ({
   ...(verified ? {} : { verified: false as const }),
 })
 
-// What a token that is limited to some records may learn of the others: nothing.
+// A token that is limited to some records learns nothing of the others.
 
 /** Whether this caller may not read all records of a zone. */
 export const isRecordLimited = ({ records, readsAll }: Rights) => records !== undefined && !readsAll
@@ -165,7 +165,7 @@ export const visibleWarnings = (warnings: Warning[], caller: Rights): string[] =
     return visible ? warning.text : []
   })
 
-/** The detail of a problem for this caller: some codes name records of the zone, or quote the registrar, which is sent all. */
+/** The detail of a problem for this caller: some details name records, or quote the registrar, which gets all records. */
 export const visibleDetail = (code: string, detail: string, caller: Rights): string =>
   (isRecordLimited(caller) ? discreet.get(code) : undefined) ?? detail
 
