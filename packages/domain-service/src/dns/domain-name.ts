@@ -12,7 +12,7 @@ export interface Domain {
  * Parses a registered domain name: any case, Unicode or A-labels, with or without a trailing dot. Rejects a bare public
  * suffix and a subdomain (public suffix list with its private section): a client that strips `sub.` would overwrite
  * the parent's zone.
- * @returns the fault as a text where it is none.
+ * @returns the fault as a text for anything else.
  */
 export function readDomain(text: string): Domain | string {
   const known = knownNames.get(text)
@@ -24,7 +24,7 @@ export function readDomain(text: string): Domain | string {
   return domain
 }
 
-// The names of requests are mostly the same few; parsing one takes several microseconds.
+// Requests mostly name the same few domains, and parsing a name takes several microseconds.
 const knownNames = new Map<string, Domain | string>()
 const maxKnown = 1000
 const maxTextLength = 255

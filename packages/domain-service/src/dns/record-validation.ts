@@ -11,7 +11,7 @@ export interface RecordInput {
   mx_pref?: number | undefined
 }
 
-/** What names a record of a zone without its id. */
+/** Identifies a record of a zone without its id. */
 export type RecordKey = Pick<RecordInput, 'name' | 'type' | 'address'>
 
 /** A JSON merge patch (RFC 7396) of one record: null resets `ttl` and `mx_pref` to their defaults. */

@@ -152,17 +152,17 @@ const compareText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 const toInteger = (text: string, fallback: number) =>
   /^[0-9]{1,9}$/.test(text) ? Number(text) : fallback
 
-/** What makes one zone of another. */
+/** The difference between two zones. */
 export interface Delta {
   added: Row[]
   removed: Row[]
-  /** The new email type, if it becomes another. */
+  /** The new email type, if it changes. */
   emailType?: string | undefined
 }
 
 type ZoneContent = Pick<Zone, 'emailType' | 'rows'>
 
-/** What makes `after` of `before`. A zone without email type says nothing about it. */
+/** The delta from `before` to `after`. A zone without email type says nothing about it. */
 export const differenceOf = (before: ZoneContent, after: ZoneContent, domain: string): Delta => ({
   added: subtract(after.rows, before.rows, domain),
   removed: subtract(before.rows, after.rows, domain),
@@ -241,5 +241,5 @@ function toRrset(records: HostRecord[]): Rrset[] {
 const textOf = ({ address, mx_pref }: HostRecord) =>
   mx_pref === undefined ? address : `${mx_pref} ${address}`
 
-/** A name in the form in which records have it. */
+/** A name as records have it: in A-labels and lower case. */
 export const ownerOf = (name: string) => toAscii(name) ?? name.toLowerCase()

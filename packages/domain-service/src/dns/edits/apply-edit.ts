@@ -72,7 +72,7 @@ function applyBatch(zone: Zone, batch: BatchEdit): Zone {
     if (removed.has(id)) return []
     const change = updates.get(id)
     if (!change) return untouched(row)
-    updates.delete(id) // Of equal rows, which the registrar itself would collapse, one is changed.
+    updates.delete(id) // Of equal rows, which the registrar would collapse, only one is changed.
     return patchCandidate(row, change.patch, {
       zone,
       pointer: (field) => `${pointerTo(batch, 'update', change.index)}/${field}`,
@@ -162,7 +162,7 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
   return composeZone(zone, [...others.map((row) => untouched(row)), ...members], edit)
 }
 
-// A name that no record can have is a mistake, such as a name with the domain: the records that were meant would stay.
+// Rejects a name that no record can have, such as one that includes the domain: the intended records would stay.
 function removeRrset(zone: Zone, edit: NamedRrset): Zone {
   const rest = zone.rows.filter((row) => !isMember(row, edit, zone.domain))
   const message = validateName(ownerOf(edit.name), zone.domain)
@@ -254,7 +254,7 @@ function revertedEmailType(zone: Zone, edit: RevertEdit, rows: Row[]): string | 
   }
   const requested = isChanged ? emailTypeBefore : undefined
   const resolved = resolveEmailType({ requested, before: zone, rows })
-  // The former type may not suit records that were added later: they stay, and decide.
+  // The former email type may not suit records that were added later: then the present records decide.
   const fallback =
     'fault' in resolved ? resolveEmailType({ requested: undefined, before: zone, rows }) : resolved
   if ('emailType' in fallback) return fallback.emailType

@@ -215,7 +215,7 @@ interface Rule {
   field: Field
   /** Completes "the record x cannot be added: …". */
   reason: string
-  /** The fault, where it is not the reason and the pointer of the other record. */
+  /** The message of the fault; default: the reason and the pointer of the other record. */
   message?: (other: string) => string
   applies?: (a: Row, b: Row) => boolean
 }
@@ -271,7 +271,7 @@ const conflictsAtName = (candidates: Candidate[]): Conflict[] => [
   ...pairUp(ofType(candidates, 'URL', 'URL301', 'FRAME'), secondRedirect),
 ]
 
-// Each new candidate with the first other one that it conflicts with; live ones that the request leaves alone last.
+// Pairs each new candidate with the first one that it conflicts with, preferring rows that the request names.
 function pairUp(candidates: Candidate[], rule: Rule): Conflict[] {
   const { applies = () => true } = rule
   return candidates.flatMap((candidate) => {

@@ -42,7 +42,7 @@ export interface SetRrsetEdit {
   name: string
   type: string
   ttl?: number | undefined
-  /** Seconds: the TTL of a new RRset; one that is there keeps its own, whatever its values. */
+  /** Seconds: the TTL of a new RRset; an existing one keeps its own, whatever its values. */
   defaultTtl?: number
   values: string[]
   emailType?: string | undefined

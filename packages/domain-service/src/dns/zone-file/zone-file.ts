@@ -51,7 +51,7 @@ class ZoneFileParser {
   finish(): ZoneFile {
     const { records, lines } = this.#file
     if (this.#faults.length === 0) return this.#file
-    // With a malformed line the file is refused in any case: so are records that the live zone would excuse.
+    // A malformed line fails the file in any case, so record faults are reported, too, even if the zone has the records.
     const faulty = new Set(this.#faults.map(lineOf))
     records.forEach((record, index) => {
       const line = lines[index] ?? 0
