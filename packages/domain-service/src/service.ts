@@ -67,7 +67,7 @@ async function openStorage(surroundings: Surroundings): Promise<Storage> {
   return openPostgresStorage(database, surroundings)
 }
 
-/** The registrar, and what is kept and changed there. */
+/** The registrar client, with the domain list and the zones on top of it. */
 async function openRegistry(
   storage: Storage,
   { findCaller }: Auth,

@@ -193,7 +193,7 @@ export class CallWindows {
   }
 }
 
-/** Times of calls in ascending order, and the slots held for calls to come: what a sliding window counts. */
+/** A sliding-window log: the times of calls in ascending order, and the slots held for calls to come. */
 class CallLog {
   readonly #keepMs: number
   #times: number[]

@@ -56,7 +56,7 @@ export function toRow(input: RecordInput, domain: string): { row: Row; faults: F
   }
 }
 
-/** What is wrong with the name of a record, if anything. */
+/** The fault of a record's name, if there is one. */
 export function validateName(name: string, domain: string): string | undefined {
   if (name === '@') return undefined
   if (name === '') return 'is required: write @ for the domain itself'

@@ -100,7 +100,7 @@ export class DomainList {
     return undefined
   }
 
-  /** What is known of the list without reading it. */
+  /** The state of the list, without a call. */
   state() {
     const { pagesRead, pages } = this.#reader.progress
     return {

@@ -97,8 +97,8 @@ export class DomainListStore {
 
   /**
    * Records events about domains that were added, removed or expire soon: compares the last complete list, now, with the
-   * one before, at its time. Makes no calls. Ignores a list that changed between two pages, which may miss domains. Domains
-   * of the first list are not new. Replicas can call it concurrently.
+   * one before, at its time. Makes no calls. Ignores a list that changed between two pages, since it may miss domains.
+   * Domains of the first list are not new. Replicas can call it concurrently.
    */
   async recordEvents(nowMs: number): Promise<void> {
     await this.#sql.transaction(async (transaction) => {

@@ -226,7 +226,7 @@ const unmanagedCodes = ['dns_not_managed', 'domain_not_found', 'domain_not_edita
 
 const isPermanent = (error: unknown) => error instanceof HttpError && error.status < 500
 
-// Failures that others can resolve may pass, such as conflicting live records or a locked domain: external-dns must retry.
+// Failures that others can resolve may pass, such as record conflicts or a locked domain: external-dns must retry.
 function toRetryable(error: unknown): unknown {
   if (!(error instanceof HttpError)) return error
   const passes = [...unmanagedCodes, 'too_many_records'].includes(error.code)

@@ -69,7 +69,7 @@ const notAChallenge = (fqdn: string) =>
     `${fqdn} does not begin with _acme-challenge: use a token whose records name it`,
   )
 
-// lego's RAW mode sends what the value is made of (RFC 8555, 8.4).
+// lego's RAW mode sends the key authorization, from which the value is computed (RFC 8555, 8.4).
 function readChallenge(body: LenientBody): { fqdn: string; value: string } {
   const domain = textAt(body, 'domain')
   const keyAuth = textAt(body, 'keyauth')

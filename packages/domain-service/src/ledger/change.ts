@@ -3,9 +3,9 @@ import type { NamedRrset, ZoneEdit } from '../dns/edits/zone-edit.ts'
 import type { Delta, HostRecord, Row, Zone } from '../dns/record.ts'
 
 /**
- * `proposed`: waits for another person's approval. `rejected`: not approved. `queued`: accepted, waits for its turn. `sending`: about to be sent, or sent without a known outcome. `confirmed`: the
- * registrar has it. `refused`: not done, with the problem. `unconfirmed`: sent, but the zone is unknown or differs.
- * `cancelled`: withdrawn before it was sent.
+ * `proposed`: awaits another person's approval. `rejected`: not approved. `queued`: accepted, waits. `sending`: about to
+ * be sent, or sent without a known outcome. `confirmed`: the registrar has it. `refused`: not done, with the problem.
+ * `unconfirmed`: sent, but the zone is unknown or differs. `cancelled`: withdrawn before it was sent.
  */
 export const changeStatuses = [
   'proposed',
@@ -62,14 +62,14 @@ export interface ChangeRequest {
   ifNoneMatch?: string | undefined
   force: boolean
   idempotency?: { key: string; fingerprint: string } | undefined
-  /** What another person has approved: a change that does anything else is refused. */
+  /** The effect that another person has approved: a change with any other effect is refused. */
   approved?: Delta | undefined
 }
 
 /** A warning about a change; with `rrset`, only for callers that may read that RRset. */
 export type Warning = string | { rrset: NamedRrset; text: string }
 
-/** What a change does to the zone, worked out against the zone that was read. */
+/** The effect of a change, evaluated against the zone that was read. */
 export interface ChangeEffect {
   before: Zone
   after: Zone
@@ -109,7 +109,7 @@ export interface ChangeOutcome {
    * waits longer each time.
    */
   isUnsent?: boolean
-  /** What it did, where no send has carried it. */
+  /** The effect of the change, where no send has carried it. */
   effect?: ChangeEffect
   /** Replaces the zones of the intent, where the zone that was read differs from them. */
   zones?: { before: Zone; after: Zone } | undefined

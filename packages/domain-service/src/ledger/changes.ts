@@ -154,8 +154,8 @@ export async function storeEffects(
 const pauseMs = sql`case when attempts >= 6 then 300000 else 5000 * (1 << attempts) end`
 
 /**
- * Ends changes, or queues them again. Without `isHeld` another process may hold the domain's lease: then only changes that
- * it has not claimed are ended.
+ * Ends changes, or queues them again. Without `isHeld` another process may hold the domain's lease: then only changes
+ * that it has not claimed are ended.
  */
 export async function endChanges(
   transaction: SqlTransaction,

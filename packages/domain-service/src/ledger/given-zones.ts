@@ -10,7 +10,7 @@ import {
 import { slices } from '../clock.ts'
 import type { RecordInput } from '../dns/record-validation.ts'
 
-/** What a client knows of a zone: those of its records that its token may write. */
+/** A zone as a client knows it: only the records that its token may write. */
 export interface KnownZone {
   emailType?: string | undefined
   records: KnownRecord[]
@@ -39,7 +39,7 @@ export interface GivenTo {
   domain: string
 }
 
-/** What to compare a submitted zone with. */
+/** The given zone that explains a submitted list, and the records to compare the list with. */
 export interface Explanation {
   used: GivenZone
   base: KnownZone

@@ -23,7 +23,7 @@ export interface KnownRow {
 /** When each domain was last seen, and whether a difference waits for a second read; milliseconds since 1970. */
 export type Sightings = ReadonlyMap<string, { readAt: number; isPending: boolean }>
 
-/** What the ledger knows of zones, without a call to the registrar. */
+/** Reads the known zones of the ledger, without a call to the registrar. */
 export class KnownZoneReads {
   protected readonly sql: Sql
 

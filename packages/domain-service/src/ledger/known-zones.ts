@@ -46,7 +46,7 @@ const lateWriteKey = 'late write'
 export class KnownZones extends KnownZoneReads {
   readonly #unsynced: Sql
 
-  /** `unsynced`: for what a power cut may undo. */
+  /** `unsynced`: commits without fsync, for writes that a power cut may undo. */
   constructor(database: Sql, unsynced = database) {
     super(database)
     this.#unsynced = unsynced
@@ -104,7 +104,7 @@ export class KnownZones extends KnownZoneReads {
   }
 }
 
-/** Adds what a send of our own did to the known zone, so that no read takes it for a change made outside. */
+/** Adds the effect of our own send to the known zone, so that no read takes it for a change made outside. */
 export async function recordOwnSend(
   transaction: SqlTransaction,
   { send, known: row }: { send: SentZone; known: KnownRow | undefined },

@@ -44,8 +44,8 @@ interface LedgerOptions {
 
 /**
  * Every change of a zone, with its state: the history, the queue of changes, the memory of idempotency keys and of given-up
- * sends. A resolved promise means durable, except for steps that a power cut may undo (`#unsynced`). Only the replica that
- * holds a domain's lease can record the steps of the domain's batch.
+ * sends. A resolved promise means durable, except for steps that a power cut may undo (`#unsynced`). Only the replica
+ * that holds a domain's lease can record the steps of the domain's batch.
  */
 export class Ledger extends ChangeHistory {
   readonly #leases: Leases | undefined
@@ -270,7 +270,7 @@ const cancelAll = (transaction: SqlTransaction, which: Statement) =>
     where ${which} and status in ('queued', 'proposed') and is_async = 1`)
 
 /**
- * Runs what has to be recorded before anything is sent: where it fails or its outcome is unknown, nothing is sent.
+ * Runs a transaction that must commit before anything is sent: where it fails or its outcome is unknown, nothing is sent.
  * @throws 503 `unavailable`, or 507 `insufficient_storage` on a full disk.
  */
 async function beforeSending<Result>(run: () => Promise<Result>): Promise<Result> {

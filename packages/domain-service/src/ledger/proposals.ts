@@ -69,7 +69,7 @@ export class Proposals {
     })
   }
 
-  /** Cancels what nobody has approved in 14 days. */
+  /** Cancels proposals that were not approved within 14 days. */
   async expire(): Promise<void> {
     await this.#sql.run(sql`update ${changes} set status = 'cancelled', reason = 'expired',
         ended_at = ${now}, request = null, idempotency_key = null

@@ -143,7 +143,7 @@ export class RegistrarClient {
     })
   }
 
-  /** What is known of the registrar without calling it. */
+  /** The state of the registrar, without a call. */
   state() {
     const { account, quota } = this.#options
     return {

@@ -34,8 +34,8 @@ const listeningPollMs = 1_000
 /** How long replicas retry a domain's failing queries before its clients get the error. */
 const maxOutageMs = 10_000
 /**
- * The writes of one domain; their queue is in the ledger. The replica that holds the domain's lease carries out the writes
- * of all replicas. Each replica answers its own clients, from the ledger if another one carried the change out.
+ * The writes of one domain; their queue is in the ledger. The replica that holds the domain's lease carries out the
+ * writes of all replicas. Each replica answers its own clients, from the ledger if another one carried the change out.
  */
 export class DomainWrites {
   readonly #domain: Domain
@@ -153,7 +153,7 @@ export class DomainWrites {
     }
   }
 
-  /** Carries out what is queued. @returns whether anything was. */
+  /** Carries out the queued writes and checks. @returns whether there were any. */
   async #hold(): Promise<boolean> {
     const { ledger } = this.#options.batch
     const { name } = this.#domain

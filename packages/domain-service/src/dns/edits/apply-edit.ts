@@ -231,7 +231,7 @@ export function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
 }
 
 /**
- * The zone without what one change did; later changes stay.
+ * The zone without the effect of one change; later changes stay.
  * @throws {HttpError} revert_conflict where a later change touched the same records.
  */
 export function revertChange(zone: Zone, edit: RevertEdit): Zone {

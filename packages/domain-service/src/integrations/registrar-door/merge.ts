@@ -168,8 +168,8 @@ function withDifference(keyed: Keyed, { present, absent }: Difference): Keyed {
 }
 
 /**
- * The zone without the changes of unfinished writes: of those records, the list adds again what it has, and removes what it
- * lacks. Where a later list reverted such a change, the record stays as that list left it.
+ * The zone without the changes of unfinished writes: the list adds those of their records again that it has, and removes
+ * those that it lacks. Where a later list reverted such a change, the record stays as that list left it.
  */
 function certainPart({ used, keys, base, change }: KeyedZone, list: Keyed, zones: KeyedZone[]) {
   if (!base || isDone(used)) return keys

@@ -29,7 +29,7 @@ import type { ChangeEffect, ChangeRequest, Warning } from '../../ledger/ledger.t
 import type { QueuedWrite, WriteResult } from '../zone-write.ts'
 import type { WriteOutcome } from './verified-write.ts'
 
-/** What a queued write does to the zone, before anything is sent. */
+/** The effect of a queued write on the zone, before anything is sent. */
 export interface EvaluatedWrite extends ChangeEffect {
   write: QueuedWrite
   /** The write's own failure; `after` is then `before`, as for every write that changes nothing. */
@@ -107,7 +107,7 @@ function findUndoing(each: EvaluatedWrite, evaluated: EvaluatedWrite[]): QueuedW
     .map(({ write }) => write)
 }
 
-/** What a write does to this zone. @throws {HttpError} where it is refused, or does not do what was approved. */
+/** The effect of a write on this zone. @throws {HttpError} where it is refused, or differs from the approved effect. */
 export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffect {
   const { approved } = request
   if (!approved) return evaluateEdit(request, before)
@@ -116,7 +116,7 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
   throw changeOutdated(reason)
 }
 
-/** What a proposal does to this zone; `reason`: why it would be refused, so that it does nothing. */
+/** The effect of a proposal on this zone; `reason`: why it would be refused, so that it has no effect. */
 export function evaluateProposal(
   request: ChangeRequest,
   before: Zone,

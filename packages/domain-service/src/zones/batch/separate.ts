@@ -2,7 +2,7 @@ import type { HttpError } from '@domains-and-files/http'
 import type { Zone } from '../../dns/record.ts'
 import type { QueuedWrite } from '../zone-write.ts'
 
-/** Writes that the registrar refused together, for what they contain. Nothing of them is done. */
+/** Writes that the registrar refused together, for their content. None of them is done. */
 export interface Refusal {
   writes: QueuedWrite[]
   /** The writes whose records the registrar named. */
@@ -12,7 +12,7 @@ export interface Refusal {
   zone: Zone
 }
 
-/** What became of writes that were sent together: `done` where the zone has them now. */
+/** The outcome of writes that were sent together: `done` where the zone has them now. */
 export type Attempt = Refusal | 'done' | 'failed'
 
 interface Steps {

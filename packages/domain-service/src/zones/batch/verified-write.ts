@@ -90,7 +90,7 @@ const neverCarriedOut = ({ before }: Write) => {
 /** Whether the registrar says that it did nothing. */
 const isRefusal = ({ kind }: CallFailed) => kind === 'refused' || kind === 'busy' || kind === 'auth'
 
-// The registrar has been seen to carry out what it said it refused, or was too busy for.
+// The registrar has carried out writes that it reported as refused, or as too many.
 async function examineRefusal(write: Write, failure: CallFailed) {
   const { calls, before, after } = write
   const refused = { kind: 'refused' as const, error: failure, rows: failure.rowIndexes }
