@@ -6,13 +6,13 @@ import {
 
 export { type CompressedCoding, type ContentCoding, encodedForms }
 
-/** The content codings by the number that databases have for them. */
+/** Content codings; databases store the index. */
 export const contentCodings: readonly ContentCoding[] = ['identity', ...encodedForms]
 
-/** Contents and compressed forms of up to this many bytes are rows of a database, larger ones are files or objects. */
+/** Blobs and compressed forms up to this size are database rows; larger ones are files or objects. */
 export const maxSmallBytes = 32_768
 
-/** The path of a content, or of a compressed form, below `blobs`. */
+/** The path of a blob, or of its compressed form, below `blobs`. */
 export const blobPathOf = (digest: string, form: ContentCoding = 'identity') =>
   [
     digest.slice(0, 2),
@@ -20,7 +20,7 @@ export const blobPathOf = (digest: string, form: ContentCoding = 'identity') =>
     form === 'identity' ? digest : `${digest}.${form}`,
   ] as const
 
-/** A proxy that sends files itself reads them by their group (docs/proxy.md); the data folder keeps all others out. */
+/** Group-readable for a proxy that sends files itself (docs/proxy.md); the mode of the data folder excludes others. */
 export const blobMode = 0o640
 
 /** The mode of directories below `blobs`. */

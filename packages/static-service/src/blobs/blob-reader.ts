@@ -1,13 +1,13 @@
 import { type FileHandle, open } from 'node:fs/promises'
 
-/** A content opened for reading. It is not removed before this is disposed of, whatever is deleted meanwhile. */
+/** A blob opened for reading. Its bytes stay until this is disposed of, even if its files are deleted. */
 export interface OpenBlob extends AsyncDisposable {
   readonly size: number
   /** Identifies the file or object as it is now; undefined for bytes that are in memory. */
   readonly stamp: string | undefined
-  /** Announces that these bytes are read next, in order. A store that pays for each request fetches them in one. */
+  /** Announces sequential reads of these bytes: an object store fetches them in one request. */
   expect?(start: number, end: number): void
-  /** These bytes, or those up to the end; read into the given buffer, if any. */
+  /** Reads up to `length` bytes, fewer at the end of the blob; into the given buffer, if any. */
   read(start: number, length: number, into?: Buffer): Promise<Buffer>
 }
 
@@ -22,11 +22,11 @@ export const openBytes = (bytes: Buffer): OpenBlob => ({
   [Symbol.asyncDispose]: async () => undefined,
 })
 
-/** Identifies a file as it is: its inode, size and modification time. Neither hard links nor changes of mode matter. */
+/** Identifies the bytes of a file by inode, size and modification time. Hard links and mode changes keep it. */
 export const stampOf = ({ ino, size, mtimeNs }: { ino: bigint; size: bigint; mtimeNs: bigint }) =>
   `${ino}.${size}.${mtimeNs}`
 
-/** A file to read, or undefined if there is none; `onClose` is called once it has been closed. */
+/** Opens a file to read; undefined if it does not exist. Calls `onClose` after the file was closed. */
 export async function openFile(file: string, onClose: () => void): Promise<OpenBlob | undefined> {
   const handle = await open(file, 'r').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error

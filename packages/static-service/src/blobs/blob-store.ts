@@ -4,99 +4,99 @@ import type { VerifiedContents } from './integrity.ts'
 import type { ContentHash, StagedBlob } from './staged-blob.ts'
 
 /**
- * Contents by their SHA-256 digest, each stored once, with their compressed forms. A content exists while a file refers
- * to it; no name that a client chose reaches the store.
+ * Blobs by SHA-256 digest, each stored once, with their compressed forms. A blob exists while a file refers to it. Paths
+ * chosen by clients never reach the store.
  */
 export interface BlobStore {
   readonly verified: VerifiedContents
 
-  /** Whether small contents stay in memory until a file refers to them, or they are kept. */
+  /** Whether small blobs stay in memory until a file refers to them, or they are kept. */
   readonly holdsSmall: boolean
 
-  /** A content that is going to arrive. */
+  /** A new blob to be received. */
   draft(): StagedBlob
 
   /**
-   * A content that arrives in several requests, from where `saved` ends. `id` names it, and is a file name. One at a time
-   * for each id.
+   * Resumes a blob that arrives in several requests where `saved` ends. `id` must be a valid file name. Use one writer at a
+   * time per id.
    */
   resume(id: string, saved: SavedBlob, options: ResumeOptions): ResumableBlob
 
-  /** Removes what was saved of a content; does nothing to one that a file refers to. */
+  /** Removes the saved bytes of an upload; keeps the blob if a file refers to it. */
   discard(id: string, saved: Pick<SavedBlob, 'state'>): Promise<void>
 
-  /** A content, or one of its compressed forms, to read; undefined if it is not stored. */
+  /** Opens a blob, or one of its compressed forms; undefined if it is not stored. */
   open(digest: string, coding?: ContentCoding): Promise<OpenBlob | undefined>
 
-  /** The bytes of a content of up to 32 KiB; only where reading them needs no waiting. */
+  /** Reads a blob of up to 32 KiB synchronously; absent where the store cannot. */
   readNow?(digest: string): Buffer | undefined
 
-  /** The compressed forms of a content, in the order of `encodedForms`. */
+  /** The compressed forms of a blob, in the order of `encodedForms`. */
   forms(digest: string): Promise<CompressedCoding[]>
 
   formSize(digest: string, coding: ContentCoding): Promise<number | undefined>
 
-  /** Stores a compressed form, complete and durable; it is removed with its content. Does nothing once that is gone. */
+  /** Stores a compressed form atomically and durably; it is removed with its blob. Does nothing if the blob is gone. */
   putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void>
 
   dropForm(digest: string, coding: CompressedCoding): Promise<void>
 
   /**
-   * Deletes the bytes of contents that no file refers to as soon as nothing reads them: free pages and logs of databases keep
-   * none, and no grace is waited for. A backup that is running delays it.
+   * Erases unreferenced blobs as soon as nothing reads them, without the usual grace, and from the free pages and logs of
+   * databases as well. A running backup delays it.
    */
   erase(digests: string[]): Promise<void>
 
-  /** What /health reports, by name: what was last seen, without waiting. */
+  /** The checks of /health by name: the last known status, without waiting. */
   check(): Record<string, { status: 'ok' | 'degraded' | 'unavailable' }>
 
-  /** Contents that are being read or stored. */
+  /** Blobs that are being read or stored. */
   readonly busy: number
 
-  /** Contents that are arriving, in memory or in temporary files. */
+  /** Blobs that are arriving, in memory or in temporary files. */
   countDrafts(): Promise<number>
 
-  /** For a check: what is stored of digests that begin with two hex digits, and unknown files. */
+  /** For a check: the entries whose digests begin with these two hex digits, and unknown files. */
   list(prefix: string): Promise<StoredEntry[]>
 
-  /** For a check: removes what was listed. */
+  /** For a check: removes listed entries. */
   removeEntries(entries: StoredEntry[]): Promise<void>
 
-  /** For a check: what of the store itself is damaged. */
+  /** For a check: damage of the store itself. */
   findFaults(): Promise<{ path: string; fault: string }[]>
 
   close(): Promise<void>
 }
 
-/** What is durable of a content that arrives in several requests: the store has the bytes, and this finds them. */
+/** The durable part of a blob that arrives in several requests: its size, and where the store has its bytes. */
 export interface SavedBlob {
   size: number
   /** For the store alone. */
   state: string | null
-  /** The last bytes, where the store has not stored them. */
+  /** The last bytes, if the store does not have them yet. */
   tail: Buffer | null
 }
 
 export interface ResumeOptions {
-  /** Has grown if the writer before may still be sending. */
+  /** Incremented if the previous writer may still be sending. */
   epoch: number
-  /** Called when more bytes are durable while others are written: each `maxUnsavedBytes`, or each part of an object. */
+  /** Called during writes when more bytes are durable: after `maxUnsavedBytes`, or after each part of an object. */
   onSaved: (saved: Partial<SavedBlob>) => Promise<void>
 }
 
 export const maxUnsavedBytes = 8_388_608
 
 /**
- * A content that arrives in several requests, across restarts and replicas. Disposing of it leaves what was saved. Its methods
- * throw what `onSaved` does, `BytesLost` where saved bytes are gone, and `insufficient_storage` when the disk is full.
+ * A blob that arrives in several requests, across restarts and replicas. Disposing of it keeps the saved bytes. Its methods
+ * throw what `onSaved` throws, `BytesLost` if saved bytes are gone, and `insufficient_storage` when the disk is full.
  */
 export interface ResumableBlob extends AsyncDisposable {
   write(chunk: Buffer): Promise<void>
   /** Makes all bytes durable. */
   save(): Promise<Partial<SavedBlob>>
   /**
-   * The whole saved content, which is read again without its hash, as one that came in one request. What was saved stays, so
-   * that it can be tried again.
+   * Turns the saved bytes into a staged blob, as if they had come in one request. Reads them again if `hash` is undefined.
+   * They stay saved, so that the call can be repeated.
    */
   stage(hash: ContentHash | undefined): Promise<StagedBlob>
 }

@@ -23,9 +23,9 @@ interface CompressorOptions {
 export const minBytes = 1024
 
 /**
- * Compresses stored files, one at a time, in the thread pool, and stores the forms that are smaller than the file. The queue
- * is in memory: a form that is missing after a restart is queued again when the file is served. After a failure, as on a full
- * disk, the file is queued again, and the queue waits: an attempt takes seconds of a core.
+ * Compresses stored files in the thread pool, one at a time, and stores each form that is smaller than the file. The queue is
+ * in memory: after a restart, serving a file queues its missing forms. After a failure (such as a full disk) the file is
+ * queued again and the queue pauses, since an attempt takes seconds of a core.
  */
 export class Compressor {
   readonly #store: BlobStore
@@ -74,7 +74,7 @@ export class Compressor {
     return this.#waiting.size
   }
 
-  /** `listener` is called with the digest of each content that has a new form. */
+  /** Calls `listener` with the digest of each blob that has a new form. */
   onForm(listener: (digest: string) => void) {
     this.#listener = listener
   }
@@ -130,7 +130,7 @@ export class Compressor {
     }
   }
 
-  // Another replica made it. Not each time: what the listener forgets is requested again.
+  // Another replica made it. At most once a minute: the cache that the listener invalidates requests the form again.
   #announceFound(digest: string, key: string) {
     if (this.#found.has(key)) return
     this.#found.set(key, true)
@@ -149,7 +149,7 @@ class DamagedBlobError extends Error {}
 
 const maxQueued = 10_000
 
-// Up to this size the strongest level takes at most two seconds, once per content.
+// Up to this size the strongest level takes at most two seconds, once per blob.
 const smallBytes = 1024 * 1024
 const compressBrotli = promisify(brotliCompress)
 const compressZstd = promisify(zstdCompress)

@@ -6,24 +6,24 @@ import type { ContentCoding } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
 import { ContentHash } from './staged-blob.ts'
 
-/** A stored content that has its digest, and the stamp that identifies its bytes as they are now. */
+/** A blob that matched its digest, with the stamp of the bytes that were verified. */
 export interface VerifiedContent {
   digest: string
   coding: ContentCoding
   stamp: string
 }
 
-/** Which contents are known to match their digest. */
+/** Blobs that are known to match their digest. */
 export interface VerifiedContents {
   isVerified(content: VerifiedContent): boolean
-  /** Remembers it in the background. If that fails, the content is hashed again when needed. */
+  /** Records it in the background. If that fails, the blob is hashed again when needed. */
   recordVerified(content: VerifiedContent): void
 }
 
 /**
- * Whether stored bytes are those that were stored. Bytes that are read whole are compared with their digest each time. A
- * file is hashed once; then its inode, size and modification time are remembered in the content database, which survives
- * restarts, hard links and changes of mode. Silent changes by the disk are found by `files check`.
+ * Verifies stored bytes against their digest. Blobs that are read whole are hashed each time. A file is hashed once; the
+ * content database then records its inode, size and modification time, which survive restarts, hard links and mode changes.
+ * `files check` finds silent disk corruption.
  */
 export class IntegrityProofs {
   readonly #known: VerifiedContents

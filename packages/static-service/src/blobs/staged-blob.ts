@@ -4,13 +4,13 @@ import { headLength } from '../files/media-type.ts'
 import { maxSmallBytes } from './blob-path.ts'
 import { StagingFile, type StagingMemory } from './staging-file.ts'
 
-/** A stored content: its SHA-256 digest in hex, and its size in bytes. */
+/** A stored blob: its SHA-256 digest in hex, and its size in bytes. */
 export interface StoredBlob {
   digest: string
   size: number
 }
 
-/** SHA-256 of a content as it arrives, and its first bytes, from which a media type can be detected. */
+/** SHA-256 of an arriving blob, and its first bytes, from which a media type can be detected. */
 export class ContentHash {
   readonly #hash = createHash('sha256')
   #head = Buffer.alloc(0)
@@ -37,36 +37,36 @@ export class ContentHash {
   }
 }
 
-/** `isReferenced`: a file has referred to the content since. */
+/** `isReferenced`: a file has referred to the blob since. */
 type EndLease = (isReferenced: boolean) => void
 
 interface StagedBlobOptions {
   /** The file for the bytes that do not stay in memory. */
   file: string
-  /** Of the bytes that the file has, all and flushed, where they came in earlier requests. */
+  /** Hash of a file that earlier requests completed and flushed. */
   arrived?: ContentHash | undefined
-  /** Whether the file itself becomes the content: then it is flushed before the content counts as durable. */
+  /** Whether the file itself becomes the blob: then it is fsynced before the blob counts as durable. */
   isFlushed: boolean
   memory: StagingMemory
-  /** Makes a small content durable and leases it until the returned function is called. */
+  /** Makes a small blob durable and leases it until the returned function is called. */
   storeSmall: (digest: string, bytes: Uint8Array) => Promise<EndLease>
-  /** Makes a flushed file the content of its digest, durably, and leases it likewise. */
+  /** Durably publishes a flushed file under its digest, and leases it likewise. */
   storeFile: (file: string, blob: StoredBlob) => Promise<EndLease>
-  /** Called when the block that created the staged content ends. */
+  /** Called when the staged blob is disposed of. */
   onEnd: () => void
 }
 
 /**
- * A content that is arriving: hashed as it comes, in memory while it is small, else in a file of `tmp`. Disposing of it
+ * A blob that is arriving: hashed as it comes, held in memory while it is small, else in a file of `tmp`. Disposing of it
  * removes its bytes unless they were published and a file refers to them by then.
  */
 export class StagedBlob implements AsyncDisposable {
   readonly #options: StagedBlobOptions
   readonly #file: StagingFile
   #hash: ContentHash | undefined
-  /** The file has become the content. */
+  /** The file has become the blob. */
   #isPublished = false
-  /** Ends the lease of the stored content. */
+  /** Ends the lease of the stored blob. */
   #storing: Promise<EndLease> | undefined
   #isReferenced = false
 
@@ -80,7 +80,7 @@ export class StagedBlob implements AsyncDisposable {
     })
   }
 
-  /** Of the bytes so far; undefined once they are kept. */
+  /** Hash of the bytes so far; undefined after `keep`. */
   get hash(): ContentHash | undefined {
     return this.#hash
   }
@@ -100,7 +100,7 @@ export class StagedBlob implements AsyncDisposable {
     return this.#file.write(chunk)
   }
 
-  /** Ends the content and flushes its file. @throws {HttpError} `insufficient_storage` when the disk is full. */
+  /** Ends the blob and flushes its file. @throws {HttpError} `insufficient_storage` when the disk is full. */
   async seal(): Promise<void> {
     const isSmall = this.size <= maxSmallBytes
     if (isSmall && !this.#file.isOpen) return
@@ -109,7 +109,7 @@ export class StagedBlob implements AsyncDisposable {
     await this.#file.close()
   }
 
-  /** Ends the content in a file, which it returns. @throws {HttpError} as `seal`. */
+  /** Ends the blob, writes it to a file and returns the path. @throws {HttpError} as `seal`. */
   async spool(): Promise<string> {
     await this.#file.settle()
     await this.#file.close()
@@ -117,8 +117,8 @@ export class StagedBlob implements AsyncDisposable {
   }
 
   /**
-   * Makes the sealed content durable under its digest, and leases it until this is disposed of: nothing collects it
-   * before a file can refer to it.
+   * Makes the sealed blob durable under its digest. Leases it until this is disposed of, so that it is not collected before a
+   * file can refer to it.
    * @throws {HttpError} `insufficient_storage` when the disk is full.
    */
   async keep(): Promise<StoredBlob> {
@@ -132,21 +132,21 @@ export class StagedBlob implements AsyncDisposable {
       : storeFile(file, blob)
     await this.#storing
     this.#isPublished = !isSmall
-    // In the folder a stored content needs no memory any more; S3's small ones stay there until a file refers to them.
+    // A folder store has the bytes on disk now; S3 keeps small blobs in memory until a file refers to them.
     if (isFlushed) this.#file.release()
     return blob
   }
 
-  /** A file refers to the content, or has been removed since. */
+  /** Call once a file refers to the blob, even if the file is removed later. */
   markReferenced(): void {
     this.#isReferenced = true
   }
 
-  // What a failing disk keeps is removed by the next start: an error here would hide that of the request, or its success.
+  // Ignores errors: they would hide the result of the request. The next start removes files that remain.
   async [Symbol.asyncDispose](): Promise<void> {
     this.#options.onEnd()
     await this.#file.close().catch(() => undefined)
-    // Another content of the request may have failed while this one was stored.
+    // Another blob of the request may have failed while this one was being stored.
     const release = await this.#storing?.catch(() => undefined)
     release?.(this.#isReferenced)
     if (this.#isPublished) this.#file.release()

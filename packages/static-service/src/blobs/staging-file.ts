@@ -4,7 +4,7 @@ import { fsyncDirectory } from '@domains-and-files/persistence'
 import { BytesLost } from '../errors.ts'
 import { blobMode, maxSmallBytes } from './blob-path.ts'
 
-/** What the contents of a store hold in memory while they arrive. */
+/** Counts the memory that the arriving blobs of a store hold. */
 export class StagingMemory {
   readonly #maxBytes: number
   readonly #demandRoom: (bytes: () => number) => Promise<void>
@@ -16,7 +16,7 @@ export class StagingMemory {
     this.#demandRoom = demandRoom
   }
 
-  /** Then contents go to their files as they come: many slow uploads must not fill the memory with begun batches. */
+  /** Whether to write each chunk at once: partial batches of many slow uploads would fill the memory. */
   get isShort(): boolean {
     return this.#bytes > this.#maxBytes
   }
@@ -25,7 +25,7 @@ export class StagingMemory {
     this.#bytes += bytes
   }
 
-  /** Makes room on the disk for all that is held. @throws {HttpError} `insufficient_storage` */
+  /** Makes room on the disk for all held bytes. @throws {HttpError} `insufficient_storage` */
   demandRoom(): Promise<void> {
     return this.#demandRoom(() => this.#bytes)
   }
@@ -34,18 +34,18 @@ export class StagingMemory {
 interface StagingFileOptions {
   file: string
   memory: StagingMemory
-  /** Bytes after which they are flushed in the background, while as many arrive; undefined: only by `flush`. */
+  /** Unflushed bytes that start a flush in the background; undefined: only `flush` does. */
   flushBytes?: number | undefined
   /** Called when so many bytes are durable, after a flush in the background. */
   onFlushed?: (size: number) => Promise<void>
-  /** Bytes that a file of an earlier request has; what follows them is dropped. Absent: there is no file yet. */
+  /** Saved bytes of an earlier request's file, which is truncated to them. Absent: there is no file yet. */
   resumeAt?: number | undefined
 }
 
 /**
- * The file of a content that is arriving, created once it is not small. Writes behind: the next batch arrives while
- * the last one is written. `write`, `settle` and `flush` throw `insufficient_storage` when the disk is full, and `BytesLost`
- * where a file of an earlier request has become shorter.
+ * The file of an arriving blob, created once the blob is not small. Write-behind: the next batch arrives while the last one
+ * is written. `write`, `settle` and `flush` throw `insufficient_storage` when the disk is full, and `BytesLost` if the file
+ * of an earlier request has become shorter.
  */
 export class StagingFile {
   readonly #options: StagingFileOptions
@@ -58,7 +58,7 @@ export class StagingFile {
   #failure: unknown
   #size: number
   #flushedBytes: number
-  /** Bytes that count in `memory`. */
+  /** Bytes that are counted in `memory`. */
   #heldBytes = 0
 
   constructor(options: StagingFileOptions) {
@@ -72,7 +72,7 @@ export class StagingFile {
     return this.#options.file
   }
 
-  /** Bytes that were written, or wait for it. */
+  /** Bytes written or queued for writing. */
   get size(): number {
     return this.#size
   }
@@ -99,7 +99,7 @@ export class StagingFile {
     this.#demandNoFailure()
   }
 
-  /** Writes what waits for it. The file is not flushed. */
+  /** Writes all queued bytes, without fsync. */
   async settle(): Promise<void> {
     const handle = await this.#open()
     this.#startWriting(handle)
@@ -108,12 +108,12 @@ export class StagingFile {
     this.#demandNoFailure()
   }
 
-  /** What was written before the call is durable. More may be written meanwhile. */
+  /** Makes all bytes written before the call durable; writes may continue meanwhile. */
   async flush(): Promise<void> {
     const handle = await this.#open()
     this.#startWriting(handle)
     await this.#writing
-    // The date of a content is known to the database. That of a resumed file is not, and each request would flush it.
+    // The mtime is part of the recorded stamp, so fsync includes it. Resumed files are flushed per request: without mtime.
     const flushing = this.#options.resumeAt === undefined ? handle.sync() : handle.datasync()
     await flushing.catch((error) => this.#fail(error))
     await this.#flushing
@@ -128,7 +128,7 @@ export class StagingFile {
     await handle?.close()
   }
 
-  /** All bytes, if none are in the file: a buffer of their own, since a view would be copied to threads with all that it views. */
+  /** All bytes, unless a file has them. In a buffer of their own: posting a view to a thread copies its whole buffer. */
   take(): Uint8Array | undefined {
     if (this.#isCreated) return undefined
     const bytes = new Uint8Array(this.#size)
@@ -140,7 +140,7 @@ export class StagingFile {
     return bytes
   }
 
-  /** Counts no more in `memory`. */
+  /** Stops counting in `memory`. */
   release(): void {
     this.#hold(-this.#heldBytes)
   }
@@ -167,7 +167,7 @@ export class StagingFile {
     if (this.#isCreated) await rm(this.#options.file, { force: true })
   }
 
-  // After the batch before: a flush may start one at any time.
+  // Chained to the previous batch: a flush may start one at any time.
   #startWriting(handle: FileHandle) {
     const batch = this.#chunks.splice(0)
     this.#batchBytes = 0
@@ -178,16 +178,16 @@ export class StagingFile {
       .finally(() => this.#hold(-length))
   }
 
-  // Room is made before: a content that took the last of it would leave the databases none to remove others.
+  // Makes room first: if a blob filled the disk, the databases could not even record removals.
   async #writeBatch(handle: FileHandle, batch: Buffer[], length: number) {
     if (length === 0) return
     await this.#options.memory.demandRoom()
     const { bytesWritten } = await handle.writev(batch)
-    // One call may take fewer than it was given.
+    // writev may write fewer bytes than requested.
     if (bytesWritten < length) await writeWhole(handle, Buffer.concat(batch).subarray(bytesWritten))
   }
 
-  // Flushed while bytes still arrive, so that little is left to wait for at the end.
+  // Flushes while bytes still arrive, so that the last flush is short.
   async #startFlushing(handle: FileHandle) {
     await this.#flushing
     const size = this.#size

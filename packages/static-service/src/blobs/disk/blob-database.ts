@@ -27,18 +27,18 @@ const migrations = {
   ],
 }
 
-/** The database of small blobs, created and migrated where needed. One connection at a time may do that. */
+/** Opens the database of small blobs; creates and migrates it. Only one connection at a time may do so. */
 export const createBlobDatabase = (file: string): SqliteSql =>
   openBlobDatabase({ file, migrations, isVacuumed: true })
 
-/** The database of small blobs, which exists. */
+/** Opens the existing database of small blobs. */
 export function openBlobDatabase(options: SqliteOptions): SqliteSql {
   const sql = new SqliteSql(options)
   if (options.isReadOnly) return sql
   // Frequent checkpoints keep the log small on a small disk.
   sql.database.pragma('wal_autocheckpoint = 500')
   sql.database.pragma('journal_size_limit = 4194304')
-  // What is forgotten is not left in free pages.
+  // Overwrites deleted rows, so that free pages keep no forgotten bytes.
   sql.database.pragma('secure_delete = ON')
   return sql
 }

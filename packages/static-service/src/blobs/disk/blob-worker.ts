@@ -7,20 +7,20 @@ import type { VerifiedContent } from '../integrity.ts'
 import { openBlobDatabase } from './blob-database.ts'
 
 export type BlobCommand =
-  /** Replaces other bytes, which are damage. */
+  /** Replaces differing bytes: they are damaged. */
   | { kind: 'store'; digest: string; coding: ContentCoding; bytes: Uint8Array }
   /** One coding, or all. */
   | { kind: 'remove'; digest: string; coding: ContentCoding | undefined }
-  /** Remembers the stamp of a file that has the digest of its blob. */
+  /** Records the stamp of a file that matched its digest. */
   | ({ kind: 'verified' } & VerifiedContent)
 
-// The thread that writes what comes without a file to the database of small blobs: it waits for fsync, the event loop does not.
+// Worker thread that writes to the database of small blobs, so that the event loop does not wait for fsync.
 
 const sql = openBlobDatabase({ file: String(workerData) })
 const apply = prepare(sql.database)
 
 const methods = {
-  /** Durable when it resolves. Of a removal, whether what was to be removed was there: that coding, or the blob itself. */
+  /** Durable when it resolves. A removal returns whether its coding, or the blob itself, was there. */
   commit: async (commands: BlobCommand[]) =>
     (
       await commitEach(
@@ -31,9 +31,9 @@ const methods = {
     ).map(plainOutcome),
 
   /**
-   * Gives up to so many pages of deleted rows back to the file system, and the room of the write-ahead logs of this and of
-   * other databases. Waits for no reader: what one still needs is given back by the next call. Returns whether the log of
-   * this database is empty.
+   * Returns up to `pages` free pages to the file system, and truncates the write-ahead logs of this and of other databases.
+   * Does not wait for readers: the next call frees the pages that they still need. Returns whether the log of this database
+   * is empty.
    */
   reclaim({ pages, others }: { pages: number; others: string[] }): boolean {
     let isEmpty = false

@@ -16,7 +16,7 @@ export async function openDirectories(dataDir: string): Promise<DurableDirectori
   return directories
 }
 
-// Tried, not compared by device number: renames fail between two mounts of one device as well.
+// Tries a rename: comparing device numbers is not enough, since renames fail between two mounts of one device.
 async function demandRename(dataDir: string) {
   const names = ['tmp', 'blobs'].map((name) => join(dataDir, name, 'rename-test'))
   const [from = '', to = ''] = names

@@ -4,31 +4,31 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { insufficientStorage } from '../../errors.ts'
 import type { SmallBlobs } from './small-blobs.ts'
 
-/** What a store is opened with that decides how much room there is. */
+/** Store options that decide how much room there is. */
 export interface RoomOptions {
-  /** Bytes that are kept only for the history, which goes where room is needed. */
+  /** Bytes kept only for the history, which is dropped when room is needed. */
   pastBytes?: () => number
-  /** Drops the oldest history, up to so many bytes; returns how many files that were: 0: there is no history. */
+  /** Drops the oldest history, up to so many bytes; returns the number of files, 0 if there is no history. */
   dropPast?: (bytes: number) => Promise<number>
   /** Whether a backup is running: nothing is removed meanwhile. */
   isBackedUp?: () => boolean
   /** Further databases in the data directory, whose write-ahead logs are truncated when space is short. */
   otherDatabases?: string[]
-  /** Called when space could not be given back, or contents could not be removed. Both are tried again. */
+  /** Called when reclaiming space or removing blobs failed. Both are retried. */
   onError: (error: unknown) => void
 }
 
 interface Dependencies extends RoomOptions {
   dataDir: string
   small: Pick<SmallBlobs, 'bytes' | 'check' | 'reclaim'>
-  /** Resolves when no content is being removed. */
+  /** Resolves when no blob is being removed. */
   settleRemovals: () => Promise<void>
 }
 
 /**
- * The free space of a data directory, of which uploads leave a part to the databases: on a full disk they could not
- * even record a deletion. Gives the space of removed rows back to the file system in the background. Measures
- * synchronously: the kernel answers from memory, in less time than the thread pool takes to be woken.
+ * The free space of a data directory. Reserves a part for the databases: on a full disk they could not even record a
+ * deletion. Returns the space of removed rows to the file system in the background. Calls statfs synchronously: the kernel
+ * answers from memory, faster than the thread pool wakes.
  */
 export class DiskSpace {
   readonly #options: Dependencies
@@ -43,7 +43,7 @@ export class DiskSpace {
     this.#reserve = Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 8))
   }
 
-  /** Whether all can be written; `degraded`: only the part of the databases is left, counting the space that they can use again. */
+  /** `degraded`: free space, reusable rows and history together are less than the reserve of the databases. */
   check(): 'ok' | 'degraded' | 'unavailable' {
     const { dataDir, small, pastBytes } = this.#options
     try {
@@ -56,7 +56,7 @@ export class DiskSpace {
     }
   }
 
-  /** Makes room for so many bytes more, as they are by then, if need be from the history. @throws if there is none. */
+  /** Makes room for `bytes()` more, if need be by dropping history. @throws if there is none. */
   demandForFile(bytes = none): Promise<void> {
     return this.#demand(() => this.checkForFile(bytes), bytes)
   }
@@ -71,7 +71,7 @@ export class DiskSpace {
     if (this.#shortBy(bytes) > 0) this.#refuse()
   }
 
-  /** Gives the space of removed rows back, in the background, unless little was removed and the disk has plenty. */
+  /** Returns the space of removed rows in the background, unless little was removed and the disk has plenty. */
   reclaim(): void {
     if (this.#surplusBytes > 0) this.#startReclaim()
   }
@@ -81,7 +81,7 @@ export class DiskSpace {
     await this.#reclaiming
   }
 
-  // Room that only the history takes is room: the oldest goes first.
+  // History counts as room: its oldest part is dropped first.
   async #demand(check: () => void, bytes: () => number) {
     try {
       check()
@@ -90,7 +90,7 @@ export class DiskSpace {
     }
   }
 
-  // False: not even the history has as much. One after another: together they would drop as much for each.
+  // False: dropping all history was not enough. Serialized: concurrent calls would each drop that much.
   #makeRoom(bytes: () => number): Promise<boolean> {
     const made = this.#making.then(() => this.#dropPast(bytes))
     this.#making = made.catch(() => undefined)
@@ -100,7 +100,7 @@ export class DiskSpace {
   async #dropPast(bytes: () => number): Promise<boolean> {
     const { dropPast, isBackedUp, settleRemovals } = this.#options
     while (this.#shortBy(bytes) > 0) {
-      // A backup keeps what is dropped on the disk.
+      // While a backup runs, dropped history stays on the disk.
       const dropped = isBackedUp?.() ? 0 : await dropPast?.(this.#shortBy(bytes))
       await settleRemovals()
       if (this.#shortBy(bytes) === 0) break
@@ -119,13 +119,13 @@ export class DiskSpace {
     if (free < this.#reserve / 2 || usable < this.#reserve) this.#refuse()
   }
 
-  // Bytes that are missing.
+  // Bytes that must be freed.
   #shortBy(bytes: () => number): number {
     return Math.max(0, this.#reserve + bytes() - this.#freeBytes)
   }
 
   #refuse(): never {
-    this.#startReclaim() // At least the write-ahead logs have room to give back.
+    this.#startReclaim() // Truncating the write-ahead logs frees space at least.
     throw insufficientStorage()
   }
 
@@ -139,7 +139,7 @@ export class DiskSpace {
       })
   }
 
-  // In slices, with pauses as long as each has taken: uploads wait for a slice at most.
+  // In slices, each followed by a pause of the same length: an upload waits for one slice at most.
   async #reclaimAll() {
     const { signal } = this.#closing
     await wait(delayMs, undefined, { signal })
@@ -147,7 +147,7 @@ export class DiskSpace {
       const surplus = Math.max(0, this.#surplusBytes)
       const start = performance.now()
       try {
-        // Moving pages needs room in the write-ahead log: the less there is, the fewer at a time.
+        // Moving pages needs room in the write-ahead log: halve the slice after each failure.
         await this.#reclaimSlice(Math.min(surplus, Math.ceil(sliceBytes / 2 ** failures)))
         failures = 0
         if (surplus === 0) return
@@ -168,7 +168,7 @@ export class DiskSpace {
     if (bytes > 0 && isStuck) throw new Error('no space was given back')
   }
 
-  // A part is left for rows to come, so that a store that changes much does not shrink and grow all the time.
+  // Keeps slack for future rows, so that a busy database does not shrink and grow all the time.
   get #surplusBytes() {
     const { total, reusable } = this.#options.small.bytes
     return reusable - (this.#isTight ? 0 : Math.max(minSlackBytes, total / 8))
@@ -189,5 +189,5 @@ const maxReserveBytes = 16_777_216
 const minSlackBytes = 4_194_304
 const sliceBytes = 1_048_576
 const maxFailures = 8
-// Removals of one request are over by then, mostly.
+// Long enough for most requests to finish their removals.
 const delayMs = 250

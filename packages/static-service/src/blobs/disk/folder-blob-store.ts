@@ -28,15 +28,15 @@ import { resumableFile } from './resumable-file.ts'
 import { SmallBlobs } from './small-blobs.ts'
 
 export interface FolderBlobStoreOptions extends RoomOptions {
-  /** Whether any file refers to this digest; contents without a reference are collected. */
+  /** Whether any file refers to this digest; unreferenced blobs are collected. */
   isReferenced: (digest: string) => Promise<boolean>
-  /** Bytes that arriving contents hold in memory, above which they go to their files as they come. Default: 32 MiB. */
+  /** Bytes that arriving blobs may hold in memory; above it chunks go to their files at once. Default: 32 MiB. */
   maxStagingBytes?: number
 }
 
 /**
- * Contents by their SHA-256 digest, each stored once: up to 32 KiB in the content database, larger ones as files below
- * `blobs`. No name that a client chose becomes a path here.
+ * Blobs by SHA-256 digest, each stored once: up to 32 KiB in the content database, larger ones as files below `blobs`. Paths
+ * chosen by clients are not used on the disk.
  */
 export class FolderBlobStore implements BlobStore {
   readonly holdsSmall = false
@@ -49,11 +49,11 @@ export class FolderBlobStore implements BlobStore {
   readonly #staged = new Set<string>()
   readonly #memory: StagingMemory
   readonly #leases = new BlobLeases()
-  /** Those that the end of a lease collects again. */
+  /** Digests whose removal waits for the end of a lease. */
   readonly #lostWhileLeased = new Set<string>()
   #openFiles = 0
 
-  /** Creates what is missing and removes the staged contents of an earlier process. */
+  /** Creates missing directories, and removes the staged blobs of an earlier process. */
   static async open(dataDir: string, options: FolderBlobStoreOptions): Promise<FolderBlobStore> {
     return new FolderBlobStore(dataDir, await openDirectories(dataDir), options)
   }
@@ -130,7 +130,7 @@ export class FolderBlobStore implements BlobStore {
     await rm(this.#uploadFile(id), { force: true })
   }
 
-  /** Removes what is saved under other ids than these. */
+  /** Removes the saved bytes of all uploads but these. */
   async discardOthers(ids: Set<string>): Promise<void> {
     for (const id of await readdir(join(this.#dataDir, 'uploads')))
       if (!ids.has(id)) await this.discard(id)
@@ -139,7 +139,7 @@ export class FolderBlobStore implements BlobStore {
   async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
     const bytes = this.small.read(digest, coding)
     if (bytes) return openBytes(bytes)
-    // The bytes of an open file stay, whatever is removed.
+    // The bytes of an open file survive its unlinking.
     const opened = await this.#large.open(digest, coding, () => {
       this.#openFiles -= 1
     })
@@ -177,7 +177,7 @@ export class FolderBlobStore implements BlobStore {
     return this.small.sizeOf(digest, coding) ?? this.#large.sizeOf(digest, coding)
   }
 
-  /** Removes in the background those of these contents that no file refers to, each once it is not leased. */
+  /** Removes the unreferenced ones of these blobs in the background, each once it is not leased. */
   collect(digests: string[]): void {
     this.#garbage.collect(digests)
   }
@@ -188,7 +188,7 @@ export class FolderBlobStore implements BlobStore {
     await this.small.emptyLog()
   }
 
-  /** The first two hex digits of the digests of all that is stored. */
+  /** The first two hex digits of all stored digests. */
   async prefixes(): Promise<Set<string>> {
     return new Set([...this.small.prefixes(), ...(await listShards(this.#dataDir))])
   }
@@ -234,14 +234,14 @@ export class FolderBlobStore implements BlobStore {
     return this.#leases.count + this.#openFiles
   }
 
-  /** Contents that are arriving, in memory or in `tmp`, and large compressed forms that are being written there. */
+  /** Blobs that are arriving, in memory or in `tmp`, and large compressed forms that are being written there. */
   async countDrafts(): Promise<number> {
     const { length } = await readdir(join(this.#dataDir, 'tmp'))
     return Math.max(length, this.#staged.size)
   }
 
-  // Leased until the returned function is called, which collects the content if no file refers to it. Room is demanded before
-  // the digest's turn: it waits for removals, of which one may wait for that turn.
+  // Leases the blob until the returned function is called, which collects it if no file refers to it. Demands room outside
+  // `run`, against deadlock: that waits for removals, and one of them may wait for this digest.
   async #leaseStored(
     digest: string,
     { demand, store }: { demand: () => Promise<void>; store: () => Promise<void> },
@@ -261,7 +261,7 @@ export class FolderBlobStore implements BlobStore {
     }
   }
 
-  // Whether it is done: false to be tried again.
+  // False: to be retried.
   async #remove(digest: string): Promise<boolean> {
     if (this.#leases.isLeased(digest)) {
       this.#lostWhileLeased.add(digest)

@@ -1,11 +1,11 @@
 export interface GarbageOptions {
-  /** Removes a content unless it is in use; false: not now, to be tried again. */
+  /** Removes a blob unless it is in use; false: to be retried. */
   remove: (digest: string) => Promise<boolean>
-  /** Called when contents cannot be removed, once until the removals work again. */
+  /** Called for the first failed removal; again only after removals have worked. */
   onError: (error: unknown) => void
 }
 
-/** Contents that may have no reference any more, and their removal in the background. */
+/** Collects blobs that may be unreferenced, and removes them in the background. */
 export class Garbage {
   readonly #options: GarbageOptions
   readonly #found = new Set<string>()
@@ -18,7 +18,7 @@ export class Garbage {
     this.#options = options
   }
 
-  /** Looks at these contents, and removes those without a reference. */
+  /** Queues these blobs; the unreferenced ones are removed. */
   collect(digests: Iterable<string>): void {
     for (const digest of digests) this.#found.add(digest)
     if (this.#found.size > 0) this.#running ??= this.#removeFound()
@@ -29,7 +29,7 @@ export class Garbage {
     await this.#running
   }
 
-  /** Digests that still wait are collected by the next start. */
+  /** Waits for running removals. The next start collects postponed digests. */
   async close(): Promise<void> {
     clearTimeout(this.#timer)
     await this.#running
@@ -48,7 +48,7 @@ export class Garbage {
       const kept = digests.filter((_, at) => ends[at]?.status !== 'fulfilled' || !ends[at].value)
       this.#postpone(kept)
       if (!failed) continue
-      // The others would fail as well, on a full disk.
+      // On a full disk the others would fail as well.
       this.#postpone(this.#found)
       this.#found.clear()
     }
@@ -67,20 +67,20 @@ export class Garbage {
   }
 }
 
-// As many removals as one group commit takes.
+// The size of a group commit.
 const maxRemovals = 64
 
 const retryMs = 1000
 
 /**
- * Which digests uploads use, and the order of what changes their bytes: one task of a digest at a time. In memory: a data
- * directory belongs to one process.
+ * Reference-counted leases on blobs, and a mutex per digest for tasks that change its bytes. In memory: one process owns a
+ * data directory.
  */
 export class BlobLeases {
   readonly #leases = new Map<string, number>()
   readonly #tasks = new Map<string, Promise<unknown>>()
 
-  /** Leases a digest, so that its bytes stay; the returned function ends the lease, once. */
+  /** Leases a digest, so that its bytes stay. The returned function ends the lease; repeated calls do nothing. */
   acquire(digest: string): () => void {
     this.#leases.set(digest, (this.#leases.get(digest) ?? 0) + 1)
     let isLeased = true
@@ -101,7 +101,7 @@ export class BlobLeases {
     return this.#leases.size
   }
 
-  /** Runs a task of this digest when the ones before have ended. */
+  /** Runs a task after all earlier tasks of this digest. */
   run<T>(digest: string, task: () => Promise<T>): Promise<T> {
     const result = this.#tasks.get(digest)?.then(task) ?? task()
     const ended = result.then(

@@ -10,7 +10,7 @@ import type { DurableDirectories } from './data-directories.ts'
 
 type Proofs = Pick<VerifiedContents, 'recordVerified'>
 
-/** Contents of more than 32 KiB, and compressed forms of that size: files below `blobs`, named by their digest. */
+/** Blobs and compressed forms of more than 32 KiB: files below `blobs`, named by digest. */
 export class LargeBlobs {
   readonly #dataDir: string
   readonly #directories: DurableDirectories
@@ -33,8 +33,8 @@ export class LargeBlobs {
   }
 
   /**
-   * Makes a flushed file the content of its digest, durably. A sound file stays as it is: stored files depend on it. Only a
-   * damaged one is replaced. The directory is flushed in either case: a process that was killed may not have done so.
+   * Durably publishes a flushed file under its digest. Keeps an existing intact file, on which stored files depend, and
+   * replaces a damaged one. Fsyncs the directory in either case: a killed process may not have done so.
    */
   async publish(file: string, blob: StoredBlob): Promise<void> {
     const { digest } = blob
@@ -82,7 +82,7 @@ export class LargeBlobs {
     return stored?.size === size && (await hashBlob(stored)).digest === digest
   }
 
-  // Its bytes were hashed, or made here, just now.
+  // No need to hash it: its bytes were just hashed, or just made.
   async #recordVerified(digest: string, coding: ContentCoding) {
     const found = await stat(this.#fileOf(digest, coding), { bigint: true })
     this.#proofs.recordVerified({ digest, coding, stamp: stampOf(found) })

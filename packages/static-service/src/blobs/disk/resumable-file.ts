@@ -11,7 +11,7 @@ interface Dependencies {
   stage: (file: string, arrived: ContentHash) => StagedBlob
 }
 
-/** A content that arrives in several requests: a file of `uploads`, of which so many bytes are saved. */
+/** A blob that arrives in several requests: a file in `uploads`, of which the staged size is saved. */
 export function resumableFile(
   staging: StagingFile,
   { newTmpFile, stage }: Dependencies,
@@ -28,10 +28,10 @@ export function resumableFile(
       return { size: saved }
     },
 
-    // A second link becomes the content: after a crash before the catalog's commit the bytes are still here. From now on
-    // nothing is written to the file.
+    // Publishes a hard link, so that the upload keeps its bytes if a crash precedes the catalog's commit. The file must not be
+    // written from now on.
     async stage(hash) {
-      await staging.settle() // Creates that of an empty upload.
+      await staging.settle() // Creates the file of an empty upload.
       await using blob = await openFile(file, () => undefined)
       if (blob?.size !== staging.size) throw new BytesLost()
       const arrived = hash ?? (await hashBlob(blob))

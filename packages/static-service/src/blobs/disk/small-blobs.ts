@@ -20,7 +20,7 @@ export class SmallBlobs implements VerifiedContents {
   readonly #digests
   readonly #prefixAfter
   readonly #verified
-  /** Verified files whose record is not committed yet. */
+  /** Verified files whose record is not yet committed. */
   readonly #recording = new Set<string>()
 
   constructor(dataDir: string, { isReadOnly = false } = {}) {
@@ -33,7 +33,7 @@ export class SmallBlobs implements VerifiedContents {
       async (commands: BlobCommand[]) =>
         (await this.#worker.ask('commit', commands)).map(fromPlainOutcome),
       {
-        isOutage: () => true, // Of other failures each command has its own.
+        isOutage: () => true, // Other failures are outcomes of single commands.
       },
     )
     const ofKey = 'where digest = ? and coding = ?'
@@ -62,7 +62,7 @@ export class SmallBlobs implements VerifiedContents {
     return this.#size.get(...keyOf(digest, coding))
   }
 
-  /** The digests that begin with two hex digits. */
+  /** The digests that begin with these two hex digits. */
   digests(prefix: string): string[] {
     return this.#digests.all(firstOf(prefix), lastOf(prefix))
   }
@@ -78,7 +78,7 @@ export class SmallBlobs implements VerifiedContents {
     return found
   }
 
-  /** Bytes of the database, and those of them that rows to come can take. */
+  /** Bytes of the database, and its free bytes that new rows can reuse. */
   get bytes(): { total: number; reusable: number } {
     const bytesOf = (pragma: string) =>
       Number(this.#sql.database.pragma(pragma, { simple: true })) * pageBytes
@@ -86,14 +86,14 @@ export class SmallBlobs implements VerifiedContents {
   }
 
   /**
-   * Gives up to so many bytes of removed rows back to the file system, and the room of the write-ahead logs: of this
-   * database and of `others`. Writes wait meanwhile. Returns whether the log of this database is empty.
+   * Returns up to `bytes` of removed rows to the file system, and truncates the write-ahead logs of this database and of
+   * `others`. Writes wait meanwhile. Returns whether the log of this database is empty.
    */
   reclaim(bytes: number, others: string[]): Promise<boolean> {
     return this.#worker.ask('reclaim', { pages: Math.ceil(bytes / pageBytes), others })
   }
 
-  /** Leaves nothing of removed rows: until then they are overwritten in the log alone. */
+  /** Erases removed rows: until the log is checkpointed, they are overwritten in the log only. */
   async emptyLog(): Promise<void> {
     for (let tries = 0; tries < maxTruncations; tries += 1) {
       if (await this.reclaim(0, [])) return
@@ -106,18 +106,18 @@ export class SmallBlobs implements VerifiedContents {
     await this.#submit({ kind: 'store', digest, coding, bytes })
   }
 
-  /** Removes one coding of a content, or all; says whether the content itself was here. */
+  /** Removes one coding of a blob, or all; returns whether that coding, or the blob itself, was here. */
   remove(digest: string, coding?: ContentCoding): Promise<boolean> {
     return this.#submit({ kind: 'remove', digest, coding })
   }
 
-  /** Whether a content file has been found to have its digest, and has not changed since. */
+  /** Whether a file has matched its digest, and has not changed since. */
   isVerified(file: VerifiedContent): boolean {
     if (this.#recording.has(nameOf(file))) return true
     return this.#verified.get(...keyOf(file.digest, file.coding)) === file.stamp
   }
 
-  /** Remembers in the background that a content file has its digest. If that fails, it is hashed again when needed. */
+  /** Records in the background that a file matches its digest. If that fails, the file is hashed again when needed. */
   recordVerified(file: VerifiedContent): void {
     const name = nameOf(file)
     this.#recording.add(name)
@@ -127,13 +127,13 @@ export class SmallBlobs implements VerifiedContents {
       .finally(() => this.#recording.delete(name))
   }
 
-  /** What SQLite finds damaged in the database, or undefined. */
+  /** The first damage that SQLite finds in the database, or undefined. */
   findFault(): string | undefined {
     const found = this.#sql.database.pragma('quick_check(1)', { simple: true })
     return found === 'ok' ? undefined : String(found)
   }
 
-  /** Does nothing while the files of the database are there. @throws otherwise. */
+  /** @throws if the files of the database are gone. */
   check(): void {
     if (!this.#sql.isIntact) throw new Error('the files of the content database are gone')
   }
@@ -153,7 +153,7 @@ export class SmallBlobs implements VerifiedContents {
 
 const pageBytes = 4096
 
-// Readers of the log are done in a moment.
+// Readers of the log finish within milliseconds; gives up after 5 s.
 const [maxTruncations, truncateMs] = [50, 100]
 
 const keyOf = (digest: string, coding: ContentCoding) =>

@@ -13,11 +13,11 @@ export interface BucketOptions {
   forcePathStyle: boolean
   /** Undefined: the standard chain of the AWS SDK. */
   credentials: S3ClientConfig['credentials'] | undefined
-  /** Milliseconds without progress after which a call has failed. */
+  /** Milliseconds without progress after which a call fails. */
   timeoutMs: number
 }
 
-/** A part of a multipart upload that has arrived. */
+/** A part of a multipart upload that the store has received. */
 export interface UploadedPart {
   number: number
   etag: string | undefined
@@ -29,7 +29,7 @@ export interface Download {
 }
 
 /**
- * The calls to a bucket of an S3 store. Transient failures are retried, three attempts at most; silence is not.
+ * Calls to a bucket of an S3 store. Retries transient failures, at most three attempts; does not retry timeouts.
  * @throws {HttpError} from every method: `unavailable`, or `insufficient_storage` if the store is full.
  */
 export class Bucket {
@@ -56,7 +56,7 @@ export class Bucket {
       maxAttempts: 1, // `#call` retries.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
-      expectContinueHeader: false, // The SDK opens a connection of its own for each request that has it.
+      expectContinueHeader: false, // With it, the SDK opens a new connection for each request.
       requestHandler: {
         connectionTimeout: connectMs,
         socketTimeout: 0, // The agents have a limit.
@@ -217,7 +217,7 @@ interface BuildArguments {
   request: unknown
 }
 
-/** The digest is signed and compared by the store. The SDK takes it as it is, instead of hashing the body again. */
+/** The store checks the signed digest. The SDK uses this one instead of hashing the body again. */
 function withDigest<Command>(command: Command, sha256: string): Command {
   // The stack is typed by each command's input and output, which do not matter here.
   const { middlewareStack } = command as unknown as Builder

@@ -1,22 +1,22 @@
 import { type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { deleteContents } from './content-table.ts'
 
-/** A content that has arrived and that no committed file refers to yet: its bytes, or the object that holds them. */
+/** An uploaded blob without a committed file: its bytes, or the object that holds them. */
 export type PendingContent = { digest: string; size: number } & (
   | { bytes: Uint8Array }
   | { key: string; etag: string | undefined }
 )
 
-/** The part of a catalog commit that concerns contents: their rows change in the transaction of the files' rows. */
+/** The blobs' part of a catalog commit: their rows change in the transaction of the files' rows. */
 export type ContentTransaction = Pick<ContentCommit, 'findMissing' | 'apply'>
 
 /**
- * Contents that wait for the commit of the files that refer to them, and their part in the catalog's transactions, which are
- * serialized. An object is committed only if its intent still exists: otherwise it may have been deleted as the remains of a
- * dead upload. A content that is freed between an upload of the same bytes and its commit is taken back from the garbage.
+ * Blobs that wait for the commit of their files, and their part in the catalog's serialized transactions. An object is
+ * committed only if its intent still exists: without it, a sweep may have deleted the object as a dead upload. If a blob is
+ * freed between an upload of the same bytes and the commit, the commit takes it back from the garbage.
  */
 export class ContentCommit {
-  /** The same content may have arrived several times. */
+  /** Several uploads may have the same bytes. */
   readonly #pending = new Map<string, Set<PendingContent>>()
   readonly #graceSeconds: number
 
@@ -24,7 +24,7 @@ export class ContentCommit {
     this.#graceSeconds = graceSeconds
   }
 
-  /** It waits until the returned function is called. */
+  /** Adds a pending blob; the returned function removes it. */
   add(content: PendingContent): () => void {
     const { digest } = content
     const contents = this.#pending.get(digest) ?? new Set()
@@ -41,8 +41,8 @@ export class ContentCommit {
   }
 
   /**
-   * Those of the digests that have no bytes to commit: neither stored nor uploaded. Locks what it finds, so that the
-   * answer holds until the transaction ends.
+   * Returns the digests that are neither stored nor uploaded. Locks the objects that it finds, so that the result holds until
+   * the transaction ends.
    */
   async findMissing(transaction: SqlTransaction, digests: string[]): Promise<Set<string>> {
     // Bytes in memory need no look-up.
@@ -57,8 +57,8 @@ export class ContentCommit {
   }
 
   /**
-   * Stores the contents that got their first reference in this transaction, and turns those that lost their last one
-   * into garbage. The two lists are disjoint.
+   * Stores the blobs that got their first reference in this transaction; turns those that lost their last one into garbage.
+   * The two lists are disjoint.
    */
   async apply(
     transaction: SqlTransaction,
@@ -74,7 +74,7 @@ export class ContentCommit {
     return [...(this.#pending.get(digest) ?? [])]
   }
 
-  // What is stored already keeps its row; an object that came again stays an intent.
+  // A blob that is already stored keeps its row; its second object stays an intent and expires.
   async #add(transaction: SqlTransaction, digests: string[]) {
     const live = await this.#findLive(transaction, digests)
     const contents = digests.map((digest) => {
@@ -96,7 +96,7 @@ export class ContentCommit {
       delete from static_service.intents where object_key in (select object_key from added)`)
   }
 
-  /** One object of each digest, which is locked: an upload with its intent, or a content that was freed since it was found. */
+  /** Locks and returns an object per digest: an upload with its intent, or a stored one that has been freed since. */
   async #findLive(
     transaction: SqlTransaction,
     digests: string[],
@@ -118,7 +118,7 @@ export class ContentCommit {
     )
   }
 
-  // Two statements: the second sees the compressed forms that were added while the first waited for its locks.
+  // Two statements: the second sees compressed forms that were added while the first waited for its locks.
   async #free(transaction: SqlTransaction, digests: string[]) {
     await transaction.run(
       sql`select from static_service.contents where digest = any(${digests}) and coding = 0 for update`,
@@ -135,5 +135,5 @@ const isUploaded = (content: PendingContent): content is UploadedObject => 'key'
 
 const batchSize = 1000
 
-// Of a content, not of a dead upload, and far from its deletion: a sweep postpones what it deletes by five minutes.
+// A freed blob, not a dead upload, and not being deleted: a sweep claims objects by postponing them by five minutes.
 const isReclaimable = sql`digest is not null and due_at > clock_timestamp() + interval '6 minutes'`

@@ -7,10 +7,10 @@ import {
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { StoredObject } from './object-reader.ts'
 
-/** A stored content or compressed form: its bytes, or the object that holds them. */
+/** A stored blob or compressed form: its bytes, or the object that holds them. */
 export type ContentRow = { bytes: Buffer } | StoredObject
 
-/** The rows of contents and of the objects of the bucket, outside of the catalog's transactions. */
+/** Rows of blobs and of the objects in the bucket, outside of the catalog's transactions. */
 export class ContentTable {
   readonly #postgres: Postgres
   readonly #graceSeconds: number
@@ -20,7 +20,7 @@ export class ContentTable {
     this.#graceSeconds = graceSeconds
   }
 
-  /** As it is now, or as of a snapshot. */
+  /** The current row, or the row as of a snapshot. */
   async find(
     digest: string,
     coding: ContentCoding,
@@ -41,7 +41,7 @@ export class ContentTable {
     return new Map(rows.map(({ coding, size }) => [contentCodings[coding] ?? 'identity', size]))
   }
 
-  /** The digests that begin with two hex digits. */
+  /** The digests that begin with these two hex digits. */
   async digests(prefix: string): Promise<string[]> {
     const rows = await this.#postgres.all<{ digest: string }>(
       sql`select digest from static_service.contents
@@ -51,8 +51,8 @@ export class ContentTable {
   }
 
   /**
-   * Stores a compressed form, while its content is stored: its bytes, or an uploaded object. That stays an intent if its
-   * content is gone or has that form.
+   * Stores a compressed form (bytes, or an uploaded object) if its blob is stored. Otherwise, or if the blob has that form,
+   * the object stays an intent.
    */
   async addForm(
     digest: string,
@@ -73,7 +73,7 @@ export class ContentTable {
       on conflict do nothing`)
   }
 
-  /** Turns contents that no file refers to into garbage. There are none, unless rows were changed by hand. */
+  /** Turns unreferenced blobs into garbage. There are none, unless rows were changed by hand. */
   async removeUnreferenced(): Promise<void> {
     const isUnreferenced = sql`not exists (select from static_service.blobs where digest = contents.digest)`
     await this.#postgres.run(deleteContents(isUnreferenced, this.#graceSeconds))
@@ -84,7 +84,7 @@ export class ContentTable {
   }
 }
 
-/** Deletes these contents; their objects are garbage from now on, deleted after the grace. */
+/** Deletes the rows of these blobs; their objects become garbage, deleted after the grace. */
 export const deleteContents = (condition: Statement, graceSeconds: number) =>
   toGarbage(
     sql`delete from static_service.contents where ${condition}
@@ -92,7 +92,7 @@ export const deleteContents = (condition: Statement, graceSeconds: number) =>
     graceSeconds,
   )
 
-/** Turns these objects, which were not committed, into garbage, deleted after the grace. */
+/** Turns these uncommitted objects into garbage, deleted after the grace. */
 export const discardIntents = (condition: Statement, graceSeconds: number) =>
   toGarbage(
     sql`delete from static_service.intents where ${condition} returning object_key, upload_id, null::text digest`,

@@ -17,9 +17,9 @@ interface Garbage {
 }
 
 /**
- * Deletes objects that have been garbage for the grace, and turns the intents of dead uploads into garbage. Any number of
- * replicas sweep at once. An object leaves the garbage table after it was deleted: if a sweep dies, the next one deletes
- * it again.
+ * Deletes garbage objects after the grace, and turns the intents of dead uploads into garbage. Any number of replicas may
+ * sweep concurrently. An object leaves the garbage table only after its deletion: if a sweep dies, the next one deletes it
+ * again.
  */
 export class GarbageSweep {
   readonly #dependencies: Dependencies
@@ -46,17 +46,17 @@ export class GarbageSweep {
     return this.#running
   }
 
-  /** Deletes what is garbage of these contents now. */
+  /** Deletes the garbage of these blobs now, without the grace. */
   async runFor(digests: string[]): Promise<void> {
     await this.#dependencies.postgres.query(
       'update static_service.garbage set due_at = clock_timestamp() where digest = any($1)',
       [digests],
     )
-    await this.#running // It may have looked before.
+    await this.#running // The running sweep may have missed them.
     await this.run()
   }
 
-  /** Objects that wait for their deletion, and uploads that are not committed. */
+  /** Counts the objects to be deleted, and uncommitted uploads. */
   async count(): Promise<Record<'garbage' | 'intents', number>> {
     const [counts] = await this.#dependencies.postgres.query<{ garbage: number; intents: number }>(
       `select (select count(*) from static_service.garbage) garbage,
@@ -86,8 +86,8 @@ export class GarbageSweep {
     await postgres.run(discardIntents(isDead, graceSeconds))
   }
 
-  // Claimed by postponing it, so that no transaction is open while the store is called. An object that a content refers to
-  // is never deleted, whatever the table says.
+  // Claims garbage by postponing it, so that no transaction is open during calls to the store. Never deletes an object that
+  // a blob refers to, even if the table lists it.
   #claim(): Promise<Garbage[]> {
     return this.#dependencies.postgres.query<Garbage>(
       `update static_service.garbage set due_at = clock_timestamp() + interval '5 minutes'
@@ -123,8 +123,8 @@ export class GarbageSweep {
 const batchSize = 32
 
 /**
- * Keeps all replicas from deleting objects while a backup runs. Taken before the backup's snapshot: what is garbage by
- * then is not in the snapshot, and nothing else is deleted. A hold whose process was killed expires.
+ * Lease that keeps all replicas from deleting objects while a backup runs. Acquired before the backup's snapshot: a sweep
+ * that is still running deletes only older garbage, which is not in the snapshot. It expires if its process is killed.
  */
 export class GarbageHold implements AsyncDisposable {
   readonly #postgres: Postgres
@@ -141,7 +141,7 @@ export class GarbageHold implements AsyncDisposable {
   private constructor(postgres: Postgres) {
     this.#postgres = postgres
     this.#timer = setInterval(() => {
-      // The next renewal comes long before the hold expires.
+      // Ignored: the next renewal comes long before the hold expires.
       this.#renewing = this.#renew().catch(() => undefined)
     }, renewalMs)
     this.#timer.unref()

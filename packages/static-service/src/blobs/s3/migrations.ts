@@ -1,5 +1,5 @@
 /**
- * Contents, and which objects of the bucket exist. Part of the schema `static_service`, whose migrations are one list.
+ * Tables of blobs and of the objects in the bucket. Part of the schema `static_service`, whose migrations are one list.
  * An object's key is in `intents` before its upload begins, in `contents` while a file refers to it, and in `garbage`
  * until it is deleted: at any moment in exactly one of them.
  */

@@ -16,8 +16,8 @@ interface Range {
 }
 
 /**
- * An object opened for reading. Nothing is requested before the first read. Reads that follow each other share one
- * download, which pauses while nothing is read, and is resumed where it was lost.
+ * An object opened for reading; sends no request before the first read. Sequential reads share one download, which pauses
+ * between reads (back-pressure), and resumes at the same byte after a lost connection.
  */
 export class ObjectReader implements OpenBlob {
   readonly size: number
@@ -52,7 +52,7 @@ export class ObjectReader implements OpenBlob {
       } catch (error) {
         this.#close()
         failures += 1
-        // Also a download that the store ended while the client was slow.
+        // Retries other errors, such as a download that the store closed because the client was slow.
         if (error instanceof HttpError || error instanceof DamagedObject) throw error
         if (failures === maxFailures) throw contentsUnavailable(error)
       }
@@ -66,7 +66,7 @@ export class ObjectReader implements OpenBlob {
     this.#isOpen = false
   }
 
-  /** Fills the buffer as far as the next chunk reaches; returns the number of bytes. */
+  /** Copies the next chunk, or a part of it, into the buffer; returns the number of bytes. */
   async #readSome(into: Buffer, start: number): Promise<number> {
     const download =
       this.#download?.start === start
@@ -83,7 +83,7 @@ export class ObjectReader implements OpenBlob {
     return copied
   }
 
-  // Of the expected range, or of these bytes.
+  // Downloads to the end of the expected range if it contains these bytes, else these bytes only.
   async #begin(start: number, end: number): Promise<Download> {
     this.#close()
     const expected = this.#expected
@@ -97,13 +97,13 @@ export class ObjectReader implements OpenBlob {
       abort.abort()
       throw new DamagedObject(`the object ${this.#object.key} is not the one that was stored`)
     }
-    body.on('error', () => undefined) // Reported by the read that awaits it.
+    body.on('error', () => undefined) // The read that awaits it reports it.
     const chunks: AsyncIterator<Buffer> = body[Symbol.asyncIterator]()
     this.#download = { ...range, abort, chunks, rest: Buffer.alloc(0) }
     return this.#download
   }
 
-  // A connection whose response was read to its end is used again.
+  // Keeps the connection for reuse if its response was read to the end.
   #close() {
     const download = this.#download
     this.#download = undefined
@@ -113,7 +113,7 @@ export class ObjectReader implements OpenBlob {
   }
 }
 
-/** The body of one response, from `start` on. The stream below is read only as far as is asked for. */
+/** The body of one response, from `start` on, read on demand only. */
 interface Download extends Range {
   abort: AbortController
   chunks: AsyncIterator<Buffer>
@@ -123,5 +123,5 @@ interface Download extends Range {
 /** Retrying does not help. */
 class DamagedObject extends Error {}
 
-// Without a byte in between.
+// Consecutive failures, without a byte received in between.
 const maxFailures = 3

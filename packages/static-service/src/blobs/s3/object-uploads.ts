@@ -23,11 +23,11 @@ interface Dependencies {
   bucket: Bucket
   /** Seconds between the end of an object's use and its deletion. */
   graceSeconds: number
-  /** Of all keys, without a slash at its end; may be empty. */
+  /** Prefix of all keys, without a trailing slash; may be empty. */
   prefix: string
-  /** Milliseconds after which a multipart upload is garbage that its client has left. */
+  /** Milliseconds after which an abandoned multipart upload is garbage. */
   lifetimeMs: number
-  /** Errors in the background. */
+  /** Called with errors in the background. */
   onError: (error: unknown) => void
 }
 
@@ -38,12 +38,12 @@ export interface UploadedObject extends StoredObject {
 }
 
 /**
- * Uploads of objects under keys that are never used again. Intent before effect: an object whose key is in no table could
- * never be deleted.
+ * Uploads objects under keys that are never reused. Intent before effect: records each key first, since an object whose key
+ * is in no table could never be deleted.
  */
 export class ObjectUploads {
   readonly #dependencies: Dependencies
-  /** Of the bytes that uploads hold while they are sent. */
+  /** Limits the buffers of concurrent uploads. */
   readonly #memory = pLimit(maxBuffers)
   readonly #discards = new Set<Promise<void>>()
 
@@ -68,7 +68,7 @@ export class ObjectUploads {
     )
   }
 
-  /** Begins a multipart upload whose parts arrive over days. It is garbage once it was not renewed for its lifetime. */
+  /** Begins a multipart upload whose parts may arrive over days. Becomes garbage if not renewed within its lifetime. */
   async begin(): Promise<{ key: string; uploadId: string }> {
     const key = await this.#addIntent('uploads')
     return { key, uploadId: await this.#startMultipart(key, this.#lifetimeSeconds) }
@@ -93,7 +93,7 @@ export class ObjectUploads {
   ): Promise<StoredObject> {
     const { bucket } = this.#dependencies
     await this.renew({ key, uploadId })
-    // By an earlier attempt.
+    // An earlier attempt may have finished it.
     const found = await bucket.head(key)
     if (found?.size === size) return { key, size, etag: found.etag }
     const last =
@@ -102,7 +102,7 @@ export class ObjectUploads {
     return { key, size, etag: await bucket.finishMultipart({ key, uploadId, size }, all) }
   }
 
-  /** An object to read, which nothing refers to yet. */
+  /** Opens an uncommitted object. */
   open(object: StoredObject): ObjectReader {
     return new ObjectReader(this.#dependencies.bucket, object, () => undefined)
   }
@@ -113,7 +113,7 @@ export class ObjectUploads {
     await postgres.run(discardIntents(sql`object_key = ${key}`, graceSeconds))
   }
 
-  // Later than the row of an upload, which expires after its last request: a part may arrive slowly.
+  // Outlives the row of an upload, which expires after its last request: a slow part may still be arriving.
   get #lifetimeSeconds() {
     return this.#dependencies.lifetimeMs / 1000 + slowPartSeconds
   }
@@ -136,7 +136,7 @@ export class ObjectUploads {
     }
   }
 
-  /** Begins a multipart upload. One that cannot be recorded is aborted, since no sweep would find it. */
+  /** Begins a multipart upload. Aborts it if it cannot be recorded, since no sweep would find it. */
   async #startMultipart(key: string, seconds: number): Promise<string> {
     const { bucket } = this.#dependencies
     const uploadId = await bucket.startMultipart(key)
@@ -154,10 +154,10 @@ export class ObjectUploads {
     const uploadId = await this.#startMultipart(key, intentSeconds)
     const parts: UploadedPart[] = []
     const slices = slicesOf(file, size)
-    // One buffer for all its parts: new ones for each would wait for the garbage collector.
+    // Reuses one buffer for its parts: a buffer per part would hold memory until the garbage collector runs.
     const send = async () => {
       const buffer = Buffer.allocUnsafeSlow(partBytesOf(size))
-      // An error ends the slices for all.
+      // An error ends the shared generator, and so all senders.
       for (const { number, ...slice } of slices) {
         parts[number - 1] = await this.#sendPart({ key, uploadId, number }, slice, buffer)
         await this.renew({ key, uploadId }, intentSeconds)
@@ -170,7 +170,7 @@ export class ObjectUploads {
       for (const result of results) if (result.status === 'rejected') throw result.reason
       return await bucket.finishMultipart({ key, uploadId, size }, parts)
     } catch (error) {
-      // No part is on its way any more. The client does not wait for it: the store may be silent. The sweep tries again.
+      // No part is in flight now. Not awaited: the store may not answer. The sweep retries.
       bucket.abortMultipart(key, uploadId).catch(() => undefined)
       throw error
     }
@@ -183,7 +183,7 @@ export class ObjectUploads {
   ): Promise<UploadedPart> {
     const sha256 = createHash('sha256')
     await using handle = await open(file)
-    // In pieces, so that hashing them does not hold up the event loop.
+    // In pieces, so that hashing does not block the event loop.
     for (let at = 0; at < length; ) {
       const piece = Math.min(mebibyte, length - at)
       const { bytesRead } = await handle.read(buffer, at, piece, start + at)
@@ -198,7 +198,7 @@ export class ObjectUploads {
     )
   }
 
-  /** Records that an object is going to be uploaded. It is deleted unless it is committed before it expires. */
+  /** Records an upload before it begins. The object is deleted unless it is committed before the intent expires. */
   async #addIntent(folder: string): Promise<string> {
     const { postgres, prefix } = this.#dependencies
     const key = [...(prefix ? [prefix] : []), folder, randomUUID()].join('/')
@@ -209,7 +209,7 @@ export class ObjectUploads {
     return key
   }
 
-  // An intent that is left behind expires.
+  // If this fails, the intent expires.
   #discard(key: string) {
     const discarding = this.discard(key).catch(this.#dependencies.onError)
     this.#discards.add(discarding)
@@ -217,10 +217,10 @@ export class ObjectUploads {
   }
 }
 
-// Far more than the upload of one part takes: each part renews it.
+// Far longer than the upload of a part, which renews it.
 const intentSeconds = 3600
 
-// Of a part of 8 MiB that arrives with the least speed that a body must have.
+// A part of 8 MiB at the minimum speed of a request body.
 const slowPartSeconds = 9000
 
 const mebibyte = 1_048_576

@@ -12,31 +12,31 @@ interface Dependencies extends ResumeOptions {
   uploads: ObjectUploads
   memory: StagingMemory
   newTmpFile: () => string
-  /** Of all parts but the last. */
+  /** Size of all parts but the last. */
   partBytes: number
-  /** A content whose bytes are in this file, or are an object. */
+  /** Stages a blob whose bytes are in this file, or in an object. */
   stage: (file: string, arrived?: ContentHash, object?: StoredObject) => StagedBlob
 }
 
-/** What is saved of a multipart upload. */
+/** The saved state of a multipart upload. */
 export interface SavedParts {
   key: string
   uploadId: string
   parts: UploadedPart[]
-  /** Of each of them. */
+  /** Size of each part. */
   partBytes: number
 }
 
 /**
- * A content that arrives in several requests: parts of a multipart upload of one size each, and the tail, which is saved with
- * them. A part collects in a temporary file, so that slow uploads hold no memory, and is sent while the next one arrives.
+ * A blob that arrives in several requests: equal parts of a multipart upload, and a tail, which is saved with the row. A
+ * part collects in a temporary file, so that slow uploads hold no memory. It is sent while the next one arrives.
  */
 export class ResumableObject implements ResumableBlob {
   readonly #dependencies: Dependencies
   #saved: SavedBlob
   #object: SavedParts | undefined
   #part: StagingFile
-  /** The bytes that no part has yet are in its file. */
+  /** Resolves when the intent is renewed and the part's file has the saved tail. */
   readonly #begun: Promise<void>
   #sending: Promise<void> | undefined
 
@@ -69,7 +69,7 @@ export class ResumableObject implements ResumableBlob {
     }
   }
 
-  // The tail is saved at the end of a request alone: it would be written with each part.
+  // Saves the tail at the end of a request only: otherwise each part would write it.
   async save(): Promise<Partial<SavedBlob>> {
     await this.#begun
     await this.#sending
@@ -132,7 +132,7 @@ export class ResumableObject implements ResumableBlob {
     return (this.#object?.parts.length ?? 0) * this.#partBytes
   }
 
-  // A writer that was replaced may still send its next part: under a number that is not used again.
+  // The epoch changes the number: a replaced writer may still send its next part, under a number not used again.
   get #nextNumber() {
     return (this.#object?.parts.length ?? 0) + 1 + this.#dependencies.epoch
   }

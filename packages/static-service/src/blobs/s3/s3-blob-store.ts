@@ -34,31 +34,31 @@ export interface S3BlobStoreOptions {
   /** With `contentMigrations` applied. */
   postgres: Postgres
   bucket: Bucket
-  /** Of all keys, without a slash at its end; may be empty. */
+  /** Prefix of all keys, without a trailing slash; may be empty. */
   prefix: string
   /** Seconds for which an object outlives its last reference: longer than the longest download and backup. */
   graceSeconds: number
   /** For temporary files. */
   dataDir: string
-  /** Of one content that arrives in several requests, and milliseconds after which an unfinished one is garbage. */
+  /** Limits of an upload in several requests: its bytes, and milliseconds after which an unfinished one is garbage. */
   maxUploadBytes?: number
   uploadLifetimeMs?: number
-  /** For maintenance beside running replicas: neither sweeps garbage nor probes the bucket. */
+  /** For maintenance beside running replicas: no garbage sweeps, no probes of the bucket. */
   isCommand?: boolean
-  /** Errors in the background: each is tried again. */
+  /** Called with errors in the background; each operation is retried. */
   onError: (error: unknown) => void
 }
 
 /**
- * Contents in a bucket of an S3 store, up to 32 KiB in PostgreSQL. An object has a key of its own that is never used
- * again, so any number of replicas share a bucket. A content becomes durable with the catalog's commit: see `commits`.
+ * Blobs in a bucket of an S3 store; up to 32 KiB in PostgreSQL. Object keys are unique and never reused, so any number of
+ * replicas share a bucket. A blob becomes durable with the catalog's commit: see `commits`.
  */
 export class S3BlobStore implements BlobStore {
-  /** The part of the catalog's commits that concerns contents. */
+  /** The blobs' part of the catalog's commits. */
   readonly commits: ContentCommit
   readonly sweep: GarbageSweep
   readonly holdsSmall = true
-  /** Objects were uploaded from hashed bytes, which the store compared with their digest; their keys are never reused. */
+  /** Always verified: the store compared each upload with its digest, and keys are never reused. */
   readonly verified: VerifiedContents = { isVerified: () => true, recordVerified: () => undefined }
   readonly #options: S3BlobStoreOptions
   readonly #tmp: string
@@ -170,7 +170,7 @@ export class S3BlobStore implements BlobStore {
     return this.sweep.runFor(digests)
   }
 
-  /** As `open`, of a blob as of a snapshot of the database: for a backup. */
+  /** As `open`, but as of a snapshot of the database: for a backup. */
   async openAt(snapshot: Transaction, digest: string): Promise<OpenBlob | undefined> {
     const row = await this.#table.find(digest, 'identity', snapshot)
     return row && this.#openRow(row)
@@ -212,7 +212,7 @@ export class S3BlobStore implements BlobStore {
     this.#options.bucket.close()
   }
 
-  // An equal content that is stored is not uploaded again.
+  // Skips the upload if the blob is already stored.
   async #storeFile(file: string, blob: StoredBlob): Promise<() => void> {
     const stored = await this.#table.find(blob.digest, 'identity')
     if (stored) {
@@ -241,7 +241,7 @@ export class S3BlobStore implements BlobStore {
     }
   }
 
-  // A HEAD of a key that may be missing would not tell missing rights from a missing object, so it is written once.
+  // Writes the probe object once: for a missing key, HEAD cannot tell missing rights from a missing object.
   #isProbeWritten = false
 
   async #reachBucket() {
@@ -255,10 +255,10 @@ export class S3BlobStore implements BlobStore {
 
 const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 const probeIntervalMs = 2000
-// Shorter than the limit of other calls: /health tells within 7 s that the store is silent.
+// Shorter than the limit of other calls: /health reports an unresponsive store within 7 s.
 const probeTimeoutMs = 5000
 
-/** Calls to the object store by operation, and the objects that wait for their deletion. */
+/** Calls to the object store by operation, and the objects to be deleted. */
 export function registerS3Metrics(
   metrics: Metrics | undefined,
   { bucket, store }: { bucket: Bucket; store: S3BlobStore },

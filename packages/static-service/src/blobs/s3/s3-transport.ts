@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { HttpError } from '@domains-and-files/http'
 import { BytesLost, contentsUnavailable, insufficientStorage } from '../../errors.ts'
 
-/** Agents whose connections end after so many milliseconds without progress in either direction. */
+/** Agents that close a connection after `timeoutMs` without progress in either direction. */
 export function limitedAgents(
   timeoutMs: number,
 ): Record<'httpAgent', http.Agent> & Record<'httpsAgent', https.Agent> {
@@ -17,7 +17,7 @@ export function limitedAgents(
 
 const maxSockets = 512
 
-// The time limit of the AWS SDK for this begins three seconds late.
+// The timeout of the AWS SDK starts three seconds late.
 function limit<Agent extends http.Agent>(agent: Agent, timeoutMs: number): Agent {
   const connect = agent.createConnection.bind(agent)
   agent.createConnection = (options, callback) => {
@@ -29,13 +29,13 @@ function limit<Agent extends http.Agent>(agent: Agent, timeoutMs: number): Agent
   const reuse = agent.reuseSocket.bind(agent)
   agent.reuseSocket = (stream, request) => {
     reuse(stream, request)
-    // The agent has removed the limit while the connection was idle.
+    // The agent removed the timeout while the connection was idle.
     request.setTimeout(timeoutMs)
   }
   return agent
 }
 
-/** Named as the SDK names its own. */
+/** Has the name of the SDK's own timeout errors. */
 class SilenceError extends Error {
   override name = 'TimeoutError'
 
@@ -49,8 +49,8 @@ export const isMissing = (error: unknown) =>
   statusOf(error) === 404 && !(error instanceof Error && error.name === 'NoSuchBucket')
 
 /**
- * Whether the same call may succeed when it is repeated at once: after lost connections, overload, and bytes damaged on
- * the way. Not after silence: the client waited long enough.
+ * Whether an immediate retry may succeed: after lost connections, overload, and bytes damaged in transit. Not after a
+ * timeout: the client waited long enough.
  */
 export function isTransient(error: unknown): boolean {
   const status = statusOf(error)
