@@ -54,8 +54,8 @@ declare module 'fastify' {
   }
   interface FastifyInstance {
     /**
-     * The caller of a request outside this app's routes, or of a long response, if it has at least the role `viewer`. Undefined
-     * without valid credentials.
+     * The caller of a request outside this app's routes, or of a long response, if it has at least the role `viewer`.
+     * Undefined without valid credentials.
      */
     findReader(request: Sender): Promise<Caller | undefined>
   }

@@ -26,8 +26,8 @@ export function openAccounts(options: AccountsOptions) {
   const trusts = new Trusts(database)
   const apiTokens = new ApiTokens({ database, find, prefix, now, report })
   /**
-   * The caller of a stored `Caller.id`, with its present rights. Undefined if its user or trust was removed, or its API token
-   * was revoked or expired.
+   * The caller of a stored `Caller.id`, with its present rights. Undefined if its user or trust was removed, or its API
+   * token was revoked or expired.
    */
   const findCaller = async (id: string): Promise<Caller | undefined> => {
     const [, kind, rest = ''] = /^(user|token|trust):(.*)$/s.exec(id) ?? []

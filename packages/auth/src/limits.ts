@@ -70,8 +70,8 @@ const domainPattern =
   /^(\*\.)?((?:[\p{L}\p{M}\p{N}_-]+\.)+[\p{L}\p{M}\p{N}-]*\p{L}[\p{L}\p{M}\p{N}-]*)$/u
 
 /**
- * Folders of the static service as `docs/`: normalised to NFC, none inside another. One leading slash is dropped, a missing
- * trailing one is added.
+ * Folders of the static service as `docs/`: normalised to NFC, none inside another. One leading slash is dropped, a
+ * missing trailing one is added.
  */
 export const Folders = listOf('folder', canonicalFolder, 'must be a folder such as docs/')
   .max(10, 'must name at most 10 folders')

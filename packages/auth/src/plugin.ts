@@ -28,8 +28,8 @@ export interface AuthOptions extends Auth {
 }
 
 /**
- * Authenticates callers, admits them to routes by `config.access`, and serves login and API tokens. Register it before any route:
- * a later route without `access` stops the boot.
+ * Authenticates callers, admits them to routes by `config.access`, and serves login and API tokens. Register it before
+ * any route: a later route without `access` stops the boot.
  */
 export const auth = fastifyPlugin(
   async (app: FastifyInstance, options: AuthOptions) => {

@@ -12,8 +12,8 @@ import {
   type Rrset,
 } from './limits.ts'
 
-// All authorisation decisions. A caller has rights, however it authenticated. A route declares the rights that it needs; its
-// handler passes the domain, path or RRset of the request.
+// All authorisation decisions. A caller has rights, however it authenticated. A route declares the rights that it needs;
+// its handler passes the domain, path or RRset of the request.
 
 export const Role = z.enum(['viewer', 'editor', 'admin'])
 export type Role = z.infer<typeof Role>
@@ -58,8 +58,8 @@ export interface Rights extends ReturnType<typeof limitsOf> {
 /** An authenticated caller, with the rights that its user and its API token have now. */
 export interface Caller extends Rights {
   /**
-   * Identifies the caller in stored data: `token:` and its API token, `trust:` and its trust, else `user:`. A later user of the
-   * same name has another id, unless users.json was written by hand without ids.
+   * Identifies the caller in stored data: `token:` and its API token, `trust:` and its trust, else `user:`. A later user
+   * of the same name has another id, unless users.json was written by hand without ids.
    */
   id: string
   username: string

@@ -36,8 +36,8 @@ export class FileClient {
   }
 
   /**
-   * Stores a blob at a path, and replaces an existing file. Over 16 MiB it is sent in several requests, each repeated after a
-   * failure.
+   * Stores a blob at a path, and replaces an existing file. Over 16 MiB it is sent in several requests, each repeated
+   * after a failure.
    * @throws {ProblemError}
    */
   async upload(path: string, content: Blob, options: UploadOptions = {}): Promise<StoredFile> {

@@ -20,8 +20,8 @@ interface Dependencies {
 export const partBytes = 16_777_216
 
 /**
- * Stores a blob by tus 1.0. After a lost connection or an unavailable service it resumes at the offset of the service. Fails
- * after seven retries (two minutes) without progress.
+ * Stores a blob by tus 1.0. After a lost connection or an unavailable service it resumes at the offset of the service.
+ * Fails after seven retries (two minutes) without progress.
  * @throws {ProblemError} if the service rejects the file.
  */
 export async function uploadResumably(

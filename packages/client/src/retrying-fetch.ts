@@ -10,8 +10,8 @@ export interface RetryOptions {
 }
 
 /**
- * Wraps `fetch` to retry responses 429 and 503 after their `Retry-After`. Only safe repeats: idempotent methods (RFC 9110,
- * 9.2.2) or requests with an `Idempotency-Key`.
+ * Wraps `fetch` to retry responses 429 and 503 after their `Retry-After`. Only safe repeats: idempotent methods (RFC
+ * 9110, 9.2.2) or requests with an `Idempotency-Key`.
  */
 export function createRetryingFetch(options: RetryOptions = {}): Fetch {
   const { attempts = 5, maxWaitSeconds = 120, sleep = wait } = options

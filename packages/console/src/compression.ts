@@ -8,8 +8,8 @@ const codings = { br: promisify(brotliCompress), gzip: promisify(gzip) }
 const minBytes = 512
 
 /**
- * An `onSend` hook for routes with constant responses. Brotli at the highest quality is slow, so each response is compressed
- * once, at its first request.
+ * An `onSend` hook for routes with constant responses. Brotli at the highest quality is slow, so each response is
+ * compressed once, at its first request.
  */
 export function compressOnce() {
   const compressed = new Map<string, Promise<Buffer>>()

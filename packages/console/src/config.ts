@@ -18,8 +18,8 @@ export const Settings = z.object({
 export type Config = ReturnType<typeof readConfig>
 
 /**
- * The settings of the console. Service URLs are the public ones, without a trailing slash; a missing one hides that half of
- * the page.
+ * The settings of the console. Service URLs are the public ones, without a trailing slash; a missing one hides that half
+ * of the page.
  * @throws {InvalidEnvironment} listing every error.
  */
 export function readConfig(env: Record<string, string | undefined>) {

@@ -4,8 +4,8 @@ interface ServiceUrls {
 }
 
 /**
- * The Content-Security-Policy of the page: scripts and styles of its own origin only, API calls to the two services, media
- * and frames from the static service. Trusted Types admit HTML strings of lit-html only.
+ * The Content-Security-Policy of the page: scripts and styles of its own origin only, API calls to the two services,
+ * media and frames from the static service. Trusted Types admit HTML strings of lit-html only.
  */
 export function contentSecurityPolicy({ domainServiceUrl, staticServiceUrl }: ServiceUrls): string {
   const domains = originOf(domainServiceUrl)

@@ -16,8 +16,8 @@ interface Listener {
 }
 
 /**
- * Streams of server-sent events (HTML, 9.2), with back-pressure: events are read only as fast as the listener takes them, so
- * a slow listener costs no memory until the server disconnects it.
+ * Streams of server-sent events (HTML, 9.2), with back-pressure: events are read only as fast as the listener takes
+ * them, so a slow listener costs no memory until the server disconnects it.
  */
 export class EventStreams {
   readonly #log: EventLog

@@ -35,8 +35,8 @@ export interface StoredEvent {
 
 /**
  * Appends events in the transaction of their change; call it after the last lock of that transaction. It numbers events
- * under a row lock held until the commit, so that a reader never sees an event before an earlier one. From time to time it
- * also deletes events older than 30 days.
+ * under a row lock held until the commit, so that a reader never sees an event before an earlier one. From time to time
+ * it also deletes events older than 30 days.
  */
 export async function appendEvents(transaction: SqlTransaction, added: NewEvent[]): Promise<void> {
   const count = added.length

@@ -65,8 +65,8 @@ export const longListSchema = <const Name extends string, Item extends z.ZodType
 }
 
 /**
- * The query parameter `after` of a list: a cursor, taken from `next` of an earlier response. It stays valid while rows are
- * added and removed. With it, `page` is ignored.
+ * The query parameter `after` of a list: a cursor, taken from `next` of an earlier response. It stays valid while rows
+ * are added and removed. With it, `page` is ignored.
  */
 export const afterQuery = <Position>(position: z.ZodType<Position>) => ({
   after: z

@@ -85,8 +85,8 @@ export function answerError(
   // The client has left, and the framework closed the stream; the access log records it as aborted.
   if (error.code === 'ERR_STREAM_PREMATURE_CLOSE' && reply.raw.destroyed) return reply.hijack()
   const problem = requestProblem(error, request)
-  // Keep the connection open to read and discard the rest of the body: if Fastify closed it now, the client would get a TCP
-  // reset instead of this response.
+  // Keep the connection open to read and discard the rest of the body: if Fastify closed it now, the client would get a
+  // TCP reset instead of this response.
   if (['body_too_large', 'unavailable'].includes(problem.code)) reply.removeHeader('connection')
   reply.problemCode = problem.code
   // A Buffer: for a string Fastify would add a charset parameter, which JSON does not define (RFC 8259, 11).

@@ -25,8 +25,8 @@ declare module 'fastify' {
     /** A route without it stops the boot. */
     access?: Access
     /**
-     * The handler checks the record limits of API tokens. Other routes reject tokens with record limits, except for reads by
-     * a token that also has a role.
+     * The handler checks the record limits of API tokens. Other routes reject tokens with record limits, except for
+     * reads by a token that also has a role.
      */
     enforcesRecordLimits?: boolean
     /**
@@ -35,10 +35,9 @@ declare module 'fastify' {
      */
     moreFaults?: (request: { params: unknown; body: unknown }) => Fault[]
     /**
-     * How a route enforces the folder limits of callers.
-     * `path`: the wildcard of its URL is the path of a file. `prefix`: it covers the directory of the query parameter `prefix`,
-     * which defaults to the caller's only folder. `handler`: it calls `requirePath` and `requireDirectory`.
-     * `none`: it neither shows nor changes files.
+     * How a route enforces the folder limits of callers. `path`: the wildcard of its URL is the path of a file.
+     * `prefix`: it covers the directory of the query parameter `prefix`, which defaults to the caller's only folder.
+     * `handler`: it calls `requirePath` and `requireDirectory`. `none`: it neither shows nor changes files.
      */
     folders?: 'path' | 'prefix' | 'handler' | 'none'
     /** The path whose routes serve the other methods of this one; without it they are 405. */

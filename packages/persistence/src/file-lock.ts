@@ -2,8 +2,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { giveToOwner } from './durable-files.ts'
 
-// Node has no flock, so an exclusive SQLite transaction serves as one. The kernel releases it with the process, so a lock is
-// never stale. Never remove the lock file: two processes could then lock two files of the same name.
+// Node has no flock, so an exclusive SQLite transaction serves as one. The kernel releases it with the process, so a
+// lock is never stale. Never remove the lock file: two processes could then lock two files of the same name.
 
 /** Another process holds the lock. */
 export class LockBusyError extends Error {}

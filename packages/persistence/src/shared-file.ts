@@ -5,8 +5,8 @@ import { createDirectory, fsyncDirectory, giveToOwner, writeNew } from './durabl
 import { withFileLock } from './file-lock.ts'
 
 /**
- * Replaces a private file (0600) by the result of `change`: atomically, durably, and locked between processes. `change` gets
- * undefined if the file is missing; if it throws, nothing changes. Of a symbolic link the target is replaced.
+ * Replaces a private file (0600) by the result of `change`: atomically, durably, and locked between processes. `change`
+ * gets undefined if the file is missing; if it throws, nothing changes. Of a symbolic link the target is replaced.
  */
 export async function updateFile(
   path: string,

@@ -101,8 +101,8 @@ export class ApiTokens {
   }
 
   /**
-   * The caller that a token identifies, with at most the present rights of its owner. For an `address` outside its networks a
-   * token is `invalid`, like an unknown one.
+   * The caller that a token identifies, with at most the present rights of its owner. For an `address` outside its
+   * networks a token is `invalid`, like an unknown one.
    */
   async verify(text: string, address: string): Promise<Caller | 'invalid' | 'expired'> {
     if (prefixOf(text) !== this.prefix) return 'invalid'

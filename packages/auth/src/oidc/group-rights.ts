@@ -13,7 +13,7 @@ const GroupRights = z.object({
 export type GroupRights = z.infer<typeof GroupRights>
 
 /**
- * The setting OIDC_ROLES, such as `dns-admins=admin, shop=editor:example.com|*.example.net, web=editor:docs/|site/, *=viewer`.
+ * The setting OIDC_ROLES, such as `dns-admins=admin, shop=editor:example.com|*.example.net, web=editor:docs/, *=viewer`.
  * A limit that contains a slash is a folder, any other a domain.
  */
 export const groupRights = z.string().transform((text, context): GroupRights[] => {
@@ -46,8 +46,8 @@ function halves(text: string, sign: string): string[] {
 }
 
 /**
- * The rights of a member of these groups: the highest role, with the union of the limits of the groups that grant it. `kind`
- * is this service's kind of limit: a group whose limits are all of the other kind grants nothing here.
+ * The rights of a member of these groups: the highest role, with the union of the limits of the groups that grant it.
+ * `kind` is this service's kind of limit: a group whose limits are all of the other kind grants nothing here.
  * @returns undefined if no group grants anything.
  */
 export function rightsOfGroups(

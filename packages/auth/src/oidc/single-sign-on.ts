@@ -50,8 +50,8 @@ const cookieSeconds = 600
 const codeSeconds = 60
 
 /**
- * Logins at an OpenID provider: authorization code flow with PKCE (OpenID Connect Core 1.0, 3.1; RFC 7636). The first login
- * discovers the provider; after a failure the next login tries again.
+ * Logins at an OpenID provider: authorization code flow with PKCE (OpenID Connect Core 1.0, 3.1; RFC 7636). The first
+ * login discovers the provider; after a failure the next login tries again.
  */
 export class SingleSignOn {
   readonly #options: Dependencies

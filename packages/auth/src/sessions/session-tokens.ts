@@ -159,8 +159,8 @@ export class SessionTokens {
     return undefined
   }
 
-  // Password fingerprints, one for each secret. A new hash has a new salt, so setting even the same password again ends the
-  // user's tokens.
+  // Password fingerprints, one for each secret. A new hash has a new salt, so setting even the same password again ends
+  // the user's tokens.
   #accountOf(user: User) {
     const known = this.#accounts.get(user)
     if (known) return known

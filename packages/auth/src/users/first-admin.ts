@@ -13,8 +13,8 @@ interface FirstAdminOptions {
 }
 
 /**
- * Creates the first admin if there are no users: from the settings or, outside production, with a random printed password.
- * If several services start together on one store, exactly one creates it.
+ * Creates the first admin if there are no users: from the settings or, outside production, with a random printed
+ * password. If several services start together on one store, exactly one creates it.
  * @throws {StartRefusedError} in production without settings, or when only one of the two settings is given.
  */
 export async function ensureFirstAdmin(store: Users, options: FirstAdminOptions): Promise<void> {

@@ -18,8 +18,8 @@ export interface Service {
 }
 
 /**
- * Finds credentials, in this order: `<PREFIX>_TOKEN`; `<PREFIX>_USERNAME` and `<PREFIX>_PASSWORD` (prompts if missing); the
- * job token of GitHub or GitLab; the last `login --sso`.
+ * Finds credentials, in this order: `<PREFIX>_TOKEN`; `<PREFIX>_USERNAME` and `<PREFIX>_PASSWORD` (prompts if missing);
+ * the job token of GitHub or GitLab; the last `login --sso`.
  */
 export async function readCredentials(service: Service): Promise<Credentials> {
   const { prefix } = service

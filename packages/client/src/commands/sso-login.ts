@@ -14,8 +14,8 @@ type LoggedIn = components['schemas']['LoggedIn']
 const waitMs = 300_000
 
 /**
- * Logs in by single sign-on: the browser is redirected to a loopback port with a code, which only this process can exchange
- * (RFC 8252, 7.3; RFC 7636). Later commands use the token until it expires.
+ * Logs in by single sign-on: the browser is redirected to a loopback port with a code, which only this process can
+ * exchange (RFC 8252, 7.3; RFC 7636). Later commands use the token until it expires.
  */
 export async function logIn(service: Service, isSso: boolean): Promise<void> {
   if (!isSso) throw new UsageError('Add --sso; for a password set variables instead.')

@@ -88,8 +88,8 @@ export async function planZones(client: DomainClient, [folder = '']: string[]) {
 }
 
 /**
- * Prints the plan, then applies it through the queue: each zone only if it has not changed since the comparison. Prints one
- * line for each domain. Exit status 1 if a zone is not written, or if a file is rejected; then nothing is changed.
+ * Prints the plan, then applies it through the queue: each zone only if it has not changed since the comparison. Prints
+ * one line for each domain. Exit status 1 if a zone is not written, or if a file is rejected; then nothing is changed.
  */
 export async function applyZones(client: DomainClient, [folder = '']: string[]) {
   const { zones, isComplete } = await plan(client, folder)

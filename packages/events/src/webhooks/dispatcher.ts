@@ -26,8 +26,8 @@ interface Dependencies {
 }
 
 /**
- * Delivers events to webhooks: each has its own queue, with one delivery at a time. Any number of processes share the work.
- * If a process is killed, at most its running delivery is sent again.
+ * Delivers events to webhooks: each has its own queue, with one delivery at a time. Any number of processes share the
+ * work. If a process is killed, at most its running delivery is sent again.
  */
 export class WebhookDispatcher {
   readonly #parts: Dependencies

@@ -76,15 +76,15 @@ export function limitConnections(
   })
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (hasBody(request)) return
-    // Most responses are sent by now. Remembering those would keep each request alive until the next one on its socket, and
-    // garbage collections would copy it.
+    // Most responses are sent by now. Remembering those would keep each request alive until the next one on its socket,
+    // and garbage collections would copy it.
     if (isSent(response)) markAnswered(request.socket)
     else remember({ request, response })
   })
 }
 
-// The socket answered last in this event-loop iteration: the parser may still reject bytes that followed the request in the
-// same read.
+// The socket answered last in this event-loop iteration: the parser may still reject bytes that followed the request in
+// the same read.
 let justAnswered: Socket | undefined
 
 function markAnswered(socket: Socket) {

@@ -11,9 +11,9 @@ export interface LogOutput {
 }
 
 /**
- * Writes lines to a file descriptor and never fails: a line that cannot be written is dropped and counted. Never blocks the
- * event loop: libuv's thread pool writes files; pipes and sockets are non-blocking, with up to 4 MiB queued for a slow
- * reader. The queue is flushed when the process exits. docs/adr/0023 says why this is not sonic-boom.
+ * Writes lines to a file descriptor and never fails: a line that cannot be written is dropped and counted. Never blocks
+ * the event loop: libuv's thread pool writes files; pipes and sockets are non-blocking, with up to 4 MiB queued for a
+ * slow reader. The queue is flushed when the process exits. docs/adr/0023 says why this is not sonic-boom.
  */
 export class BatchedOutput implements LogOutput {
   readonly #fd: number

@@ -14,8 +14,8 @@ export interface Metrics {
 }
 
 /**
- * The metrics of a process, including Node's. Undefined without a token, since GET /metrics is off then: nothing is counted,
- * and the Prometheus client, a tenth of the start time, is not loaded.
+ * The metrics of a process, including Node's. Undefined without a token, since GET /metrics is off then: nothing is
+ * counted, and the Prometheus client, a tenth of the start time, is not loaded.
  */
 export async function createMetrics(
   token: string | (() => string) | undefined,

@@ -43,8 +43,8 @@ export function toJsonSchemas(io: 'input' | 'output', schemas: Iterable<z.ZodTyp
 
 type Override = NonNullable<NonNullable<Parameters<typeof z.toJSONSchema>[1]>['override']>
 
-// Adds defaults and examples, which zod omits for schemas with a transform. Removes patterns made redundant by a format or
-// integer, since client generators must translate them; and the safe-integer bounds, which limit nothing in practice.
+// Adds defaults and examples, which zod omits for schemas with a transform. Removes patterns made redundant by a format
+// or integer, since client generators must translate them; and the safe-integer bounds, which limit nothing in practice.
 const complete: Override = ({ zodSchema, jsonSchema }) => {
   const { def } = zodSchema._zod
   if (def.type === 'default') jsonSchema.default ??= def.defaultValue

@@ -7,8 +7,8 @@ import { HttpError, malformedBody } from '../problem-details.ts'
 const mediaTypes = ['application/json', 'application/merge-patch+json']
 
 /**
- * Parses JSON bodies strictly: UTF-8, uncompressed, no prototype keys, at most 5,000 values. An empty body is rejected only
- * by routes that need one, since many clients send `content-type: application/json` with every request.
+ * Parses JSON bodies strictly: UTF-8, uncompressed, no prototype keys, at most 5,000 values. An empty body is rejected
+ * only by routes that need one, since many clients send `content-type: application/json` with every request.
  */
 export function parseJsonBodies(app: FastifyInstance) {
   const parseJson = app.getDefaultJsonParser('error', 'error')

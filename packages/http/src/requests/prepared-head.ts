@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http'
 import { STATUS_CODES, validateHeaderName, validateHeaderValue } from '../node-http.ts'
 
 /**
- * Status line and headers, validated and joined once for many responses. Node's `writeHead` does so for each, which takes a
- * sixth of the time of a small response (docs/adr/0021).
+ * Status line and headers, validated and joined once for many responses. Node's `writeHead` does so for each, which
+ * takes a sixth of the time of a small response (docs/adr/0021).
  */
 export interface PreparedHead {
   status: number

@@ -26,8 +26,8 @@ export interface RawResponse {
 }
 
 /**
- * A route that bypasses the framework, which costs more than a small response. The framework only documents it. Request ids,
- * problem details, access log, metrics, load shedding and time limits are the same as for other routes.
+ * A route that bypasses the framework, which costs more than a small response. The framework only documents it. Request
+ * ids, problem details, access log, metrics, load shedding and time limits are the same as for other routes.
  */
 export interface RawRoute {
   /** Path prefix such as `/static/`: the route gets all requests below it, with any method. */
@@ -133,8 +133,8 @@ export class RawRouteServer {
       return this.#record(exchange, { isAborted: true })
     }
     const { upgrade, expect } = request.headers
-    // Close, to keep framing unambiguous: Node drops bytes after a declined upgrade, and after `Expect` the client may or may
-    // not send the body (RFC 9110, 10.1.1).
+    // Close, to keep framing unambiguous: Node drops bytes after a declined upgrade, and after `Expect` the client may
+    // or may not send the body (RFC 9110, 10.1.1).
     if (this.#isStopping || upgrade !== undefined || expect !== undefined)
       response.shouldKeepAlive = false
     this.#heads.write(response, head, requestId)

@@ -26,8 +26,8 @@ export const parserOptions = {
 }
 
 /**
- * Prevents request smuggling: rejects requests that Node accepts but a proxy may frame differently (RFC 9112, 3.2 and 6.1).
- * Turns Node's own error responses into problem details, and adds the headers of every response.
+ * Prevents request smuggling: rejects requests that Node accepts but a proxy may frame differently (RFC 9112, 3.2 and
+ * 6.1). Turns Node's own error responses into problem details, and adds the headers of every response.
  */
 export function checkRequestHeads(app: FastifyInstance) {
   // Unlimited within the parser's 16 KiB: Node would silently drop headers past the 2,000th, even preconditions.
@@ -49,8 +49,8 @@ export function checkRequestHeads(app: FastifyInstance) {
   })
 }
 
-// Sends 100 Continue only after the header checks (RFC 9110, 10.1.1), so that a rejected request costs no upload. In that case
-// Node closes the connection, since the client may or may not send the body.
+// Sends 100 Continue only after the header checks (RFC 9110, 10.1.1), so that a rejected request costs no upload. In
+// that case Node closes the connection, since the client may or may not send the body.
 function continueAfterChecks(app: FastifyInstance) {
   const waiting = new WeakSet<ServerResponse>()
   app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {

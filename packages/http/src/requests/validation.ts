@@ -7,8 +7,8 @@ type Part = 'params' | 'querystring' | 'body'
 const places: Record<Part, string> = { params: '/path', querystring: '/query', body: '' }
 
 /**
- * Compilers for Fastify. The validator accepts everything, and a hook validates instead, as Fastify would stop at the first
- * invalid part. Pass them at construction, or Fastify loads its JSON Schema compilers.
+ * Compilers for Fastify. The validator accepts everything, and a hook validates instead, as Fastify would stop at the
+ * first invalid part. Pass them at construction, or Fastify loads its JSON Schema compilers.
  */
 export const zodCompilers: object = {
   buildValidator: () => () => (value: unknown) => ({ value }),
@@ -22,8 +22,8 @@ const encodeResponse: FastifySerializerCompiler<z.ZodType> =
     JSON.stringify(z.encode(schema, data))
 
 /**
- * Serializes without the check by the schema, which would take longer than all else for long lists. Only for handlers that
- * name every field: TypeScript checks their types.
+ * Serializes without the check by the schema, which would take longer than all else for long lists. Only for handlers
+ * that name every field: TypeScript checks their types.
  */
 export const uncheckedJson: FastifySerializerCompiler<unknown> = () => (data) =>
   JSON.stringify(data)

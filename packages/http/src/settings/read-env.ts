@@ -6,8 +6,8 @@ import { StartRefusedError } from '../start-service.ts'
 export type Environment = Record<string, string | undefined>
 
 /**
- * Parses the environment by one schema. An empty variable counts as absent. For a secret NAME, `NAME_FILE` can name a file
- * with its value, such as a mounted container secret. Warns of variables that look like misspelled settings.
+ * Parses the environment by one schema. An empty variable counts as absent. For a secret NAME, `NAME_FILE` can name a
+ * file with its value, such as a mounted container secret. Warns of variables that look like misspelled settings.
  * @throws {InvalidEnvironment} listing every error.
  */
 export function readEnv<Schema extends z.ZodObject>(
@@ -69,8 +69,8 @@ function readSecretFile(name: string, file: string | undefined, errors: string[]
 }
 
 /**
- * Returns a getter for the present value of a secret. A file named by `NAME_FILE` is read again when it changes, so that a key
- * can be rotated without a restart. An unreadable or empty file leaves the last value.
+ * Returns a getter for the present value of a secret. A file named by `NAME_FILE` is read again when it changes, so that
+ * a key can be rotated without a restart. An unreadable or empty file leaves the last value.
  */
 export function followSecret(name: string, env: Environment, initial: string): () => string {
   const file = env[name] ? undefined : env[`${name}_FILE`]

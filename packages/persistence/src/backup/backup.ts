@@ -17,8 +17,8 @@ export interface BackupResult {
 }
 
 /**
- * Makes an incremental backup while the service may be running: all rows of one snapshot, and the blobs that the repository
- * lacks. After an interruption the next backup reuses the blobs already copied.
+ * Makes an incremental backup while the service may be running: all rows of one snapshot, and the blobs that the
+ * repository lacks. After an interruption the next backup reuses the blobs already copied.
  * @throws {DataDirError} naming the damaged files, unless they are skipped.
  */
 export async function backUp(job: BackupJob): Promise<BackupResult> {

@@ -10,9 +10,9 @@ import { type BlobRef, ignoreMissing, type ReadableBlob } from './archive.ts'
 import { Snapshot, snapshotFolder } from './snapshot.ts'
 
 /**
- * A folder with backups of one service. `snapshots/<time>` has the rows of one snapshot. The blobs are deduplicated by digest:
- * up to 32 KiB in `blobs.sqlite`, larger ones as `blobs/<2 digits>/<digest>`. A snapshot gets its final name once all of it
- * is durable. Unreferenced blobs are reused by the next backup, or pruned.
+ * A folder with backups of one service. `snapshots/<time>` has the rows of one snapshot. The blobs are deduplicated by
+ * digest: up to 32 KiB in `blobs.sqlite`, larger ones as `blobs/<2 digits>/<digest>`. A snapshot gets its final name
+ * once all of it is durable. Unreferenced blobs are reused by the next backup, or pruned.
  */
 export class Repository implements Disposable {
   readonly folder: string

@@ -6,8 +6,8 @@ import {
 } from '../errors.ts'
 
 /**
- * Translates a database failure into an error with a sentence for the operator; returns others unchanged. `setting` is the
- * name of the URL setting.
+ * Translates a database failure into an error with a sentence for the operator; returns others unchanged. `setting` is
+ * the name of the URL setting.
  */
 export function explainDatabaseFailure(error: unknown, setting = 'DATABASE_URL'): unknown {
   if (!(error instanceof Error && isTranslated(error))) return error
@@ -31,8 +31,8 @@ export function translateError(error: unknown): unknown {
 }
 
 /**
- * Whether an error of COMMIT proves that nothing was committed. Not if PostgreSQL ended the connection, since that may have
- * happened just after the commit.
+ * Whether an error of COMMIT proves that nothing was committed. Not if PostgreSQL ended the connection, since that may
+ * have happened just after the commit.
  */
 export function isOutcomeCertain(error: unknown): boolean {
   const state = error instanceof Error ? sqlStateOf(error) : undefined

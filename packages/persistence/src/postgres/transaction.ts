@@ -21,8 +21,8 @@ export interface TransactionOptions {
 }
 
 /**
- * Runs a read-write transaction (READ COMMITTED). The server enforces the time limit, too, for statements and idle time, so
- * that an abandoned transaction releases its locks. If this throws, the transaction had no effect, except with
+ * Runs a read-write transaction (READ COMMITTED). The server enforces the time limit, too, for statements and idle time,
+ * so that an abandoned transaction releases its locks. If this throws, the transaction had no effect, except with
  * `OutcomeUnknownError`.
  */
 export function runTransaction<T>(

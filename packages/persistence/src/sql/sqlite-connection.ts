@@ -43,8 +43,8 @@ export class Connection implements SqlTransaction {
       this.database.exec(`${options.isVacuumed ? 'pragma auto_vacuum = incremental;' : ''}
         pragma journal_mode = WAL; pragma journal_size_limit = ${maxLogBytes}`)
     }
-    // FULL: with the default of WAL, NORMAL, a power cut loses the last commits. Temporary tables in memory: in a container
-    // only the data directory is writable. A small page cache: the kernel caches the file, too.
+    // FULL: with the default of WAL, NORMAL, a power cut loses the last commits. Temporary tables in memory: in a
+    // container only the data directory is writable. A small page cache: the kernel caches the file, too.
     this.database.exec(
       'pragma synchronous = FULL; pragma temp_store = MEMORY; pragma cache_size = -8000',
     )
@@ -121,8 +121,8 @@ function identityOf(path: string): string {
 }
 
 /**
- * The write-ahead log of an open database. The kernel reports a failed fsync once, and may drop the dirty pages. After one,
- * nothing is committed: a commit behind a gap in the log would be lost.
+ * The write-ahead log of an open database. The kernel reports a failed fsync once, and may drop the dirty pages. After
+ * one, nothing is committed: a commit behind a gap in the log would be lost.
  */
 export class WriteAheadLog {
   readonly #file: string
@@ -183,8 +183,8 @@ export const isFailedFlush = (error: unknown): boolean =>
   /^SQLITE_IOERR_(?:DIR_)?FSYNC$/.test(String(error.code))
 
 /**
- * Checkpoints the log of an earlier process. Its fsync may have failed, and the kernel does not write those pages again; the
- * checkpoint writes them to the database before anything is committed behind them.
+ * Checkpoints the log of an earlier process. Its fsync may have failed, and the kernel does not write those pages again;
+ * the checkpoint writes them to the database before anything is committed behind them.
  */
 export function emptyLog(database: Database.Database): void {
   try {

@@ -32,8 +32,8 @@ const logPages = 1000
 type Synchronous = 'FULL' | 'NORMAL'
 
 /**
- * A database in a file. Transactions and single writes run one at a time on one connection. Reads outside of them see only
- * committed data: while a transaction is open, they use a second connection. Each statement blocks the event loop.
+ * A database in a file. Transactions and single writes run one at a time on one connection. Reads outside of them see
+ * only committed data: while a transaction is open, they use a second connection. Each statement blocks the event loop.
  */
 export class SqliteSql implements Sql {
   readonly dialect = 'sqlite'
@@ -53,8 +53,8 @@ export class SqliteSql implements Sql {
   #unsyncedCommits = 0
   readonly #log: WriteAheadLog
   /**
-   * The same database, with commits that cost no fsync. They survive a crash of the process; they survive a power cut only
-   * after a later durable commit or `flush`.
+   * The same database, with commits that cost no fsync. They survive a crash of the process; they survive a power cut
+   * only after a later durable commit or `flush`.
    */
   readonly unsynced: Sql = {
     dialect: 'sqlite',
@@ -92,8 +92,8 @@ export class SqliteSql implements Sql {
   }
 
   /**
-   * Whether the last write succeeded and the database is intact. After five seconds without a write, a call starts one in the
-   * background; later calls see its outcome.
+   * Whether the last write succeeded and the database is intact. After five seconds without a write, a call starts one
+   * in the background; later calls see its outcome.
    */
   get isAvailable(): boolean {
     if (performance.now() - this.#known.at >= probeMs) {

@@ -59,8 +59,8 @@ export const dialect =
     statements[target.dialect](rendered, target)
 
 /**
- * Adds no text: SQLite runs the statement once per row, and binds its values to the `?` in the text. The statement binds no
- * other values. Not for PostgreSQL, where each run is a round trip.
+ * Adds no text: SQLite runs the statement once per row, and binds its values to the `?` in the text. The statement binds
+ * no other values. Not for PostgreSQL, where each run is a round trip.
  */
 export const eachRow =
   (rows: readonly unknown[][]): Statement =>

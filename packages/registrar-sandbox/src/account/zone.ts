@@ -18,8 +18,8 @@ interface Options {
 }
 
 /**
- * The zone after setHosts: removes rows that were not sent. Rows sent exactly as stored skip validation and keep their id.
- * Does not modify `domain`, so a refusal leaves the zone unchanged.
+ * The zone after setHosts: removes rows that were not sent. Rows sent exactly as stored skip validation and keep their
+ * id. Does not modify `domain`, so a refusal leaves the zone unchanged.
  */
 export function replaceZone(domain: Domain, params: Params, options: Options): Zone {
   const emailType = readEmailType(domain, params)
