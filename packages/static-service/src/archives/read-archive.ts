@@ -9,13 +9,13 @@ import { invalidArchive } from '../errors.ts'
 
 export type ArchiveType = 'tar' | 'gzip' | 'zstd' | 'zip'
 
-/** A member of an archive. Its content must be read before the next member is. */
+/** A member of an archive. Read its bytes before advancing to the next member. */
 export interface ArchiveEntry {
-  /** As it is written in the archive. */
+  /** Unchanged from the archive. */
   name: string
-  /** `other`: links, devices, sparse files, and what else is no plain file. */
+  /** `other`: links, devices, sparse files and all other special entries. */
   kind: 'file' | 'directory' | 'other'
-  /** Bytes, as the archive announces them. */
+  /** Size in bytes that the archive declares. */
   size: number
   content: AsyncIterable<Buffer>
 }
@@ -26,7 +26,7 @@ interface Body {
   chunks: AsyncIterable<Buffer>
 }
 
-/** Reads the first bytes of a body, which tell its type. */
+/** Reads the first bytes of a body, for `archiveTypeOf`. */
 export async function peek(body: AsyncIterable<Buffer>): Promise<Body> {
   const rest = body[Symbol.asyncIterator]()
   const first: Buffer[] = []
@@ -51,22 +51,22 @@ export function archiveTypeOf(head: Buffer): ArchiveType | undefined {
   // A frame, or one to skip, which parallel compressors write first (RFC 8878, 3.1).
   const isSkippable = magic.endsWith('*M\x18') && (head[0] ?? 0) >> 4 === 5
   if (magic === '\x28\xb5\x2f\xfd' || isSkippable) return 'zstd'
-  // The second one begins an archive without entries.
+  // The second signature begins an archive without entries.
   if (magic === 'PK\x03\x04' || magic === 'PK\x05\x06') return 'zip'
   return isTarBlock(head.subarray(0, blockBytes)) ? 'tar' : undefined
 }
 
 interface ReadOptions {
-  /** Bytes that an archive may have after decompression, its own headers included. */
+  /** Maximum bytes after decompression, including the headers of the archive. */
   maxBytes: number
   tooLarge: () => Error
-  /** Stores all bytes in a file and returns its path: the list of a zip's entries is at its end. */
+  /** Writes all bytes to a file and returns its path: a zip has its directory at the end. */
   spool: (chunks: AsyncIterable<Buffer>) => Promise<string>
 }
 
 /**
  * The entries of an archive in their order, as a stream in bounded memory.
- * @throws {HttpError} `invalid_archive` where it is cut, damaged or of no known type, `tree_too_large`.
+ * @throws {HttpError} `invalid_archive` if it is truncated, damaged or of unknown type; `tree_too_large`.
  */
 export async function* readArchive(
   { head, chunks }: Body,
@@ -82,7 +82,7 @@ export async function* readArchive(
   yield* readTar(inner.chunks)
 }
 
-// A decompression bomb is refused while it streams.
+// Rejects a decompression bomb while it streams.
 async function* limited(chunks: AsyncIterable<Buffer>, maxBytes: number, tooLarge: () => Error) {
   let bytes = 0
   for await (const chunk of chunks) {
@@ -103,7 +103,7 @@ async function* decompress(chunks: AsyncIterable<Buffer>, decoder: Transform) {
 }
 
 async function* readTar(chunks: AsyncIterable<Buffer>): AsyncGenerator<ArchiveEntry> {
-  const unpacked = extract({ allowUnknownFormat: true } as never) // An option that its types miss: tars older than POSIX.
+  const unpacked = extract({ allowUnknownFormat: true } as never) // Missing in its types: accepts tars older than POSIX.
   const tail = { bytes: 0, zeros: 0 }
   const source = Readable.from(measureZeros(chunks, tail))
   source.on('error', (error) => unpacked.destroy(error))
@@ -124,7 +124,7 @@ async function* readTar(chunks: AsyncIterable<Buffer>): AsyncGenerator<ArchiveEn
   } catch (error) {
     throw faultOf(error)
   }
-  // Two blocks of zeros (POSIX.1, pax, "ustar Interchange Format"): the library does not miss them.
+  // A tar ends in two blocks of zeros (POSIX.1, pax, "ustar Interchange Format"); the library does not check that.
   const mark = 2 * blockBytes
   if (tail.bytes - end < mark || tail.zeros < mark) throw invalidArchive('the tar ends too early')
 }
@@ -156,7 +156,7 @@ async function* measureZeros(
 
 const blockBytes = 512
 
-// Only zeros: an archive without entries. Else the header has the sum of its bytes, its own field counted as spaces.
+// All zeros: an archive without entries. Otherwise checks the header's checksum, with its own field counted as spaces.
 function isTarBlock(block: Buffer): boolean {
   if (block.length < blockBytes) return false
   if (block.every((byte) => byte === 0)) return true
@@ -183,7 +183,7 @@ async function* readZip(file: string): AsyncGenerator<ArchiveEntry> {
   }
 }
 
-// Names that are not said to be UTF-8 are in code page 437; on Unix, zip writes the bytes of the file system.
+// Names not flagged as UTF-8 are in code page 437; on Unix, zip writes the bytes of the file system.
 function nameOfZip({ fileName, fileNameRaw, generalPurposeBitFlag, extraFields }: Entry): string {
   const isDeclared = (generalPurposeBitFlag & 0x800) !== 0 || extraFields.some(isUnicodePath)
   return isDeclared || !isUtf8(fileNameRaw) ? fileName : fileNameRaw.toString()
@@ -214,7 +214,7 @@ async function* readZipEntry(zip: ZipFile, entry: Entry): AsyncGenerator<Buffer>
     sum = crc32(chunk, sum)
     yield chunk
   }
-  // The library compares the size alone.
+  // The library checks only the size.
   if (sum !== entry.crc32) throw invalidArchive('its checksum is wrong', entry.fileName)
 }
 
@@ -241,7 +241,7 @@ async function* withFaults(chunks: AsyncIterable<Buffer>, name: string) {
   }
 }
 
-/** What a library has thrown is a fault of the archive; other errors have passed through it. */
+/** Maps library errors to `invalid_archive`; an `HttpError` has only passed through the library. */
 const faultOf = (error: unknown, name?: string) =>
   error instanceof HttpError
     ? error

@@ -12,8 +12,8 @@ export interface ArchivedFile {
 }
 
 /**
- * A tar of these files, as a stream: a file is opened when the bytes before it have been taken. Reproducible to the byte:
- * it depends on the files alone.
+ * A tar of these files, as a stream. Opens a file only after the consumer has taken all bytes before it. Byte-reproducible:
+ * depends on the files only.
  */
 export function writeTar(files: AsyncIterable<ArchivedFile>): Readable {
   const packed = pack()
@@ -23,7 +23,7 @@ export function writeTar(files: AsyncIterable<ArchivedFile>): Readable {
       const entry = packed.entry({ name, size, mtime: new Date(updatedAt) }, (error) =>
         error ? written.reject(error) : written.resolve(),
       )
-      // Awaited below, or after a failure of the content not at all: that of the stream is one of the entry, too.
+      // Awaited below, but not after a failure of the bytes: an error of the stream also rejects this promise.
       written.promise.catch(() => undefined)
       entry.on('error', written.reject)
       for await (const chunk of content()) {
@@ -47,7 +47,7 @@ export function writeZip(files: AsyncIterable<ArchivedFile>): Readable {
   const output = zip.outputStream as Readable // As the library makes it.
   let current: Readable | undefined
   zip.on('error', (error: Error) => output.destroy(error))
-  // Then nobody reads any more.
+  // The consumer is gone.
   output.on('close', () => current?.destroy(new Error('the archive was given up')))
   const write = async () => {
     for await (const { name, size, updatedAt, content } of files) {

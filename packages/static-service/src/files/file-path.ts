@@ -79,7 +79,7 @@ export type PathFault =
   | { code: 'invalid_path'; reason: string }
   | { code: 'reserved_path'; segment: string }
 
-/** What is wrong with this NFC-normalised path, if anything. */
+/** The first fault of an NFC-normalised path, or undefined. */
 export function findPathFault(path: string): PathFault | undefined {
   const segments = path.split('/')
   const [first = ''] = segments

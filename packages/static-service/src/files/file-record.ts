@@ -27,7 +27,7 @@ export interface VersionRow extends NewVersion {
   createdAt: string
   /** Files are as this change left them. */
   changeId: number
-  /** 1, or 0 where some of them are not kept any more. */
+  /** 1; 0 once some of them have been pruned. */
   filesKept: number
 }
 
@@ -37,7 +37,7 @@ export interface CategoryCount {
   totalSize: number
 }
 
-/** A version as it is listed: its changelog is cut to 1 KiB. */
+/** A version in a list: its changelog is truncated to 1 KiB. */
 export interface ListedVersion extends VersionRow {
   isTruncated: boolean
 }

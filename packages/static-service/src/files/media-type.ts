@@ -56,7 +56,7 @@ export const isCompressible = (contentType: string) =>
   /\+(?:json|xml|text|yaml)$/.test(contentType) ||
   compressible.has(contentType)
 
-// The detector may throw on a damaged file. Most names have a known extension, so it is loaded with its first use.
+// The detector may throw on a damaged file. Loaded lazily: most names have a known extension.
 async function detect(head: Uint8Array): Promise<string | undefined> {
   const { fileTypeFromBuffer } = await import('file-type')
   try {
@@ -66,7 +66,7 @@ async function detect(head: Uint8Array): Promise<string | undefined> {
   }
 }
 
-// UTF-8 without control characters other than white space and escape sequences. The last character may be cut off.
+// UTF-8 without control characters other than white space and escape sequences. The last character may be truncated.
 function isText(head: Uint8Array): boolean {
   if (head.some((byte) => (byte < 0x20 && !textControls.has(byte)) || byte === 0x7f)) return false
   try {

@@ -88,7 +88,7 @@ export async function openSharedSource(): Promise<BackupSource> {
   }
 }
 
-/** Read in order; while the store does not answer, in a sentence that says so. */
+/** Reads a blob sequentially; turns store failures into errors that explain themselves. */
 function explained(blob: OpenBlob | undefined): ReadableBlob | undefined {
   blob?.expect?.(0, blob.size)
   return (
@@ -143,7 +143,7 @@ const targetOf = (stores: Stores, tokens: Sql, opened: AsyncDisposableStack): Re
 /** A file, or a past one. */
 type FileOfBlob = Row & { digest: string; size: number }
 
-// As uploads do: the bytes first, then the rows that refer to them. Files of damaged blobs are left out.
+// As uploads do: bytes first, then the rows that refer to them. Skips the files of damaged blobs.
 async function writeFiles(
   { catalog, blobs }: Stores,
   { table, files }: { table: string; files: FileOfBlob[] },
@@ -175,7 +175,7 @@ async function writeFiles(
   }
 }
 
-// Large files one by one: what a group has stored is not sent again after an interruption.
+// Large files are groups of their own: after an interruption, stored groups are not sent again.
 function* groupsOf(files: FileOfBlob[]): Generator<FileOfBlob[]> {
   let group: FileOfBlob[] = []
   let bytes = 0

@@ -19,7 +19,7 @@ export interface Report {
   contents: number
   bytes: number
   damages: Miscount[]
-  /** What is stored and no file refers to, by its name in the store; harmless. */
+  /** Unreferenced entries, by their name in the store; harmless. */
   orphans: string[]
 }
 
@@ -35,9 +35,9 @@ interface Blob {
 }
 
 /**
- * Compares every stored byte with its digest, every row with its blob, and every count with what it counts, in the stores
- * that the environment names. Goes on past what it cannot read and reports it as damage. Changes nothing unless `repair` is
- * set; never removes a damaged blob.
+ * Verifies every blob against its digest, every row against its blob, and every counter, in the stores that the environment
+ * names. Reports unreadable blobs as damage and continues. Changes nothing unless `repair` is set; never removes a damaged
+ * blob.
  * @throws {DataDirError} when a store cannot be used.
  */
 export async function check(env: NodeJS.ProcessEnv, options: CheckOptions = {}): Promise<Report> {
@@ -137,7 +137,7 @@ async function isSound(
   }
 }
 
-// Only what files or their past still refer to: a service may have deleted it meanwhile.
+// Reports only blobs that files or their past still refer to: a running service may have deleted the others.
 async function reportBlob({ catalog, report }: Check, { digest }: Blob, fault: string) {
   const paths = await catalog.pathsOf(digest)
   report.damages.push(...paths.map((path) => ({ path, fault })))
@@ -156,7 +156,7 @@ async function checkEntries(
   const orphans: StoredEntry[] = []
   for (const entry of entries) {
     const { digest } = entry
-    // Asked again: a service may have stored it meanwhile.
+    // Checks again: a running service may have stored it meanwhile.
     const isUsed = digest && (known.has(digest) || (await catalog.isReferenced(digest)))
     if (!isUsed) orphans.push(entry)
   }
@@ -164,7 +164,7 @@ async function checkEntries(
   if (repair && orphans.length > 0) await store.removeEntries(orphans)
 }
 
-/** @throws the error, if the whole store does not answer: nothing is damaged then. */
+/** @throws the error if the store is unavailable: that is no damage. */
 function whyUnreadable(error: unknown): string {
   if (error instanceof HttpError || error instanceof DatabaseUnavailableError) throw error
   return unreadable(error)

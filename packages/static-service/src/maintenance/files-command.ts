@@ -11,7 +11,7 @@ reason. Exit status 1 if there are any.
 --repair removes what no file refers to; a service that uses DATA_DIR must be stopped.
 `
 
-/** What the command reads and writes: `process` in a terminal. */
+/** Environment and streams of the command: `process` in a terminal. */
 interface CommandLine {
   env: NodeJS.ProcessEnv
   stdout: Writable

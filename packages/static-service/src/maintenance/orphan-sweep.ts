@@ -2,15 +2,15 @@ import type { FolderBlobStore } from '../blobs/disk/folder-blob-store.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 
 export interface SweepResult {
-  /** Blobs without a reference: what was being stored or deleted when a process ended. */
+  /** Unreferenced blobs, which a process was storing or deleting when it ended. */
   orphans: number
   /** Digests of blobs that files refer to and that are missing, unreadable, or of another size. */
   missing: string[]
 }
 
 /**
- * Compares the stored blobs with the catalog by name and size, reading none of them. Hands blobs without a reference to the
- * store to collect, and reports what is missing. Safe while the service runs, and safe to interrupt: the next start continues.
+ * Compares stored blobs with the catalog by name and size, without reading them. Has the store collect unreferenced blobs,
+ * and reports missing ones. Safe while the service runs, and safe to interrupt: the next start continues.
  */
 export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog): Promise<SweepResult> {
   const result: SweepResult = { orphans: 0, missing: [] }

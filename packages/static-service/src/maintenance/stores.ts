@@ -32,7 +32,7 @@ export interface SharedStores extends Stores {
   postgres: Postgres
 }
 
-/** Those of a data directory, to be read beside a running service. @throws {DataDirError} */
+/** Opens a data directory for reading beside a running service. @throws {DataDirError} */
 export async function openFolderReader(dataDir: string): Promise<Stores> {
   await using opened = new AsyncDisposableStack()
   const catalog = await openSqliteCatalog(dataDir, { isReadOnly: true })
@@ -42,7 +42,7 @@ export async function openFolderReader(dataDir: string): Promise<Stores> {
   return { catalog, blobs, ...closing(opened.move()) }
 }
 
-/** Those of a data directory that no service uses; created if they are missing. */
+/** Opens a data directory that no service uses; creates missing stores. */
 export async function openFolder(dataDir: string): Promise<Stores> {
   await using opened = new AsyncDisposableStack()
   const catalog = await openSqliteCatalog(dataDir, { isCommand: true })
@@ -50,7 +50,7 @@ export async function openFolder(dataDir: string): Promise<Stores> {
   const blobs = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),
     otherDatabases: [databaseFile(dataDir)],
-    onError: () => undefined, // The next start collects what is left.
+    onError: () => undefined, // The next start collects remaining blobs.
   })
   opened.defer(() => blobs.close())
   return { catalog, blobs, ...closing(opened.move()) }
@@ -67,7 +67,7 @@ export async function openLocked(dataDir: string): Promise<Stores & { removed: s
   return { catalog, blobs, removed, ...closing(opened.move()) }
 }
 
-/** Those of PostgreSQL and S3, beside running replicas. @throws {InvalidEnvironment | DataDirError} */
+/** Opens PostgreSQL and S3 beside running replicas. @throws {InvalidEnvironment | DataDirError} */
 export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> {
   const settings = readEnv(z.object({ ...databaseSettings, ...s3Settings }), env)
   const [database, s3] = [databaseConfig(settings), s3Config(settings)]
@@ -85,7 +85,7 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
   opened.defer(() => rm(dataDir, { recursive: true, force: true }))
   const blobs = await S3BlobStore.open({
     ...{ ...s3, postgres, bucket, dataDir, isCommand: true },
-    onError: () => undefined, // What is not discarded expires.
+    onError: () => undefined, // Undiscarded objects expire.
   })
   opened.defer(() => blobs.close())
   const catalog = await openPostgresCatalog(postgres, {
@@ -100,7 +100,7 @@ const closing = (opened: AsyncDisposableStack): AsyncDisposable => ({
   [Symbol.asyncDispose]: () => opened.disposeAsync(),
 })
 
-/** Says in a sentence why a store fails: it is no bug of the command. */
+/** Rethrows a store failure as an operator message: it is no bug of the command. */
 export function throwExplained(error: unknown): never {
   if (!(error instanceof HttpError)) throw error
   const { cause } = error

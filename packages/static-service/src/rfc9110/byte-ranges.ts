@@ -14,7 +14,7 @@ export type Piece = Buffer | Slice
 /** A request with more ranges is answered with the whole file (RFC 9110, 17.15). */
 const maxRanges = 100
 
-/** What a request selects of a file: all of it, ranges of its bytes, or ranges outside of it. */
+/** The part of a file that a request selects: all, byte ranges, or only ranges outside of it. */
 export type Selection = 'whole' | 'unsatisfiable' | Slice[]
 
 /** The ranges that a request selects (RFC 9110, 14.2); `validators` are those of the whole file of `size` bytes. */

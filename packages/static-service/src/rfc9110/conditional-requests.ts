@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { includesTag, isCurrent, readIfMatch } from '@domains-and-files/http'
 
-/** What identifies a representation: its strong entity tag, and its last change in whole seconds since 1970. */
+/** Validators of a representation: its strong entity tag, and its last change in whole seconds since 1970. */
 export interface Validators {
   etag: string
   /** Undefined while the date is not reliable: then conditions on dates are ignored. */

@@ -10,15 +10,15 @@ export interface Conditions {
   ifUnmodifiedSince?: number | undefined
 }
 
-/** The entity tag of a record, which is another after every change of any of its fields, and while the file is private. */
+/** The entity tag of a record: it changes with every field, and differs while the file is private. */
 export function etagOf(record: FileRow | VersionRow, isPublic = true): string {
   const fields = Object.entries(record).sort(([one], [other]) => (one < other ? -1 : 1))
   return `"${hash('sha256', JSON.stringify(fields)).slice(0, 32)}${isPublic ? '' : '-private'}"`
 }
 
 /**
- * Whether the stored file, if any, meets the conditions (RFC 9110, 13.2.2). Tags are those of its record or of its content;
- * where there is no file there is no date to compare.
+ * Whether the stored file, if any, meets the conditions (RFC 9110, 13.2.2). Matches the tags of its record and of its bytes;
+ * without a file, dates are not compared.
  */
 export function holds(
   { ifMatch, ifNoneMatch, ifUnmodifiedSince }: Conditions,

@@ -52,8 +52,8 @@ interface Options {
 }
 
 /**
- * Which files are public: by the rule of the longest prefix. The rules are in memory. A change of this process counts when its
- * promise resolves; other replicas learn the version of the rules with each file that they look up (`catchUp`).
+ * Decides which files are public: the rule with the longest prefix applies. Rules are in memory. A change takes effect in
+ * this process before its promise resolves; other replicas get the rules' version with each file look-up (`catchUp`).
  */
 export class AccessRules {
   readonly isExclusive: boolean
@@ -62,7 +62,7 @@ export class AccessRules {
   readonly #listeners: (() => void)[] = []
   #rules = new Map<string, AccessRule>()
   #refreshing: Promise<void> | undefined
-  /** Another after each change of the rules. Set here only. */
+  /** Grows with each change of the rules. Set here only. */
   version = -1
 
   private constructor(database: Sql, { isPublicByDefault, isExclusive }: Options) {
@@ -77,7 +77,7 @@ export class AccessRules {
     return rules
   }
 
-  /** By the rules in memory. */
+  /** Decides by the rules in memory. */
   isPublic(path: string): boolean {
     if (this.#rules.size === 0) return this.#isPublicByDefault
     for (let slash = path.lastIndexOf('/'); slash > 0; slash = path.lastIndexOf('/', slash - 1)) {
@@ -92,7 +92,7 @@ export class AccessRules {
     return version > this.version ? this.#load() : undefined
   }
 
-  /** Loads what other replicas have changed. Calls of one event-loop iteration share a query. */
+  /** Loads changes of other replicas. Calls of one event-loop iteration share a query. */
   async refresh(): Promise<void> {
     if (this.isExclusive) return
     this.#refreshing ??= setImmediate().then(() => this.#refresh())
@@ -100,14 +100,14 @@ export class AccessRules {
   }
 
   async #refresh() {
-    this.#refreshing = undefined // Later calls read what is committed later.
+    this.#refreshing = undefined // Later calls must see later commits.
     const found = await this.#database.get<{ version: number }>(
       sql`select version from ${versionTable}`,
     )
     await this.catchUp(found?.version ?? 0)
   }
 
-  /** By prefix. */
+  /** All rules, ordered by prefix. */
   async list(): Promise<AccessRule[]> {
     await this.refresh()
     return [...this.#rules.values()].sort((one, other) => (one.prefix < other.prefix ? -1 : 1))
@@ -137,10 +137,10 @@ export class AccessRules {
     })
   }
 
-  // Read in the transaction: what is stored counts, though the database fails after the commit.
+  // Reads the rules in the transaction: a read after the commit could fail, and leave old rules in effect.
   async #change(work: (transaction: SqlTransaction) => Promise<void>) {
     const rows = await this.#database.transaction(async (transaction) => {
-      // First, so that concurrent changes wait for one another.
+      // First statement: its row lock serializes concurrent changes.
       await transaction.run(sql`update ${versionTable} set version = version + 1`)
       await work(transaction)
       return transaction.all<Row>(rulesWithVersion)
@@ -148,7 +148,7 @@ export class AccessRules {
     this.#adopt(rows)
   }
 
-  /** Called when other rules count. */
+  /** Calls `listener` after each change of the rules in effect. */
   onChange(listener: () => void): void {
     this.#listeners.push(listener)
   }
@@ -157,7 +157,7 @@ export class AccessRules {
     this.#adopt(await this.#database.all<Row>(rulesWithVersion))
   }
 
-  // Of several loads at once the newest counts, whichever ends last.
+  // Of concurrent loads the newest version wins, in whatever order they end.
   #adopt(rows: Row[]) {
     const version = rows[0]?.version ?? 0
     if (version <= this.version) return

@@ -50,14 +50,14 @@ export const linkTables = [
     until ${int8} not null,
     primary key (link, path)
   ) ${strict}`,
-  // When its last download began, until the event of that is recorded.
+  // When the last download began; null once its event is recorded.
   sql`alter table ${table} add column used_up_at ${int8}`,
 ]
 
 const maxLinks = 1000
 const underWayMs = 3_600_000
 
-/** Links with a secret token, of which only the digest is stored. Each request reads the database: a change counts at once. */
+/** Links with a secret token; stores only its digest. Each request reads the database, so changes take effect at once. */
 export class Links {
   readonly #database: Sql
   readonly #now: () => number
@@ -102,7 +102,7 @@ export class Links {
     )
   }
 
-  /** Links that have not expired, newest first: of one user, or all; to one path, or to all. */
+  /** Links that have not expired, newest first; undefined `by` or `path`: of all users or paths. */
   list({ by, path }: { by?: string | undefined; path?: string | undefined }): Promise<Link[]> {
     const ofUser = by === undefined ? sql`` : sql`and by_user = ${by}`
     const toPath = path === undefined ? sql`` : sql`and path = ${path}`
@@ -130,8 +130,8 @@ export class Links {
   }
 
   /**
-   * Whether the link permits to send bytes of this file now. What begins at its first byte is a download, and counts; a range
-   * that begins later belongs to one of the last hour, and is one itself where there is none.
+   * Whether the link permits sending bytes of this file now. A request from the first byte on counts as a download. A later
+   * range belongs to a download of the last hour; without one it counts as well.
    */
   async admit({ id, downloadsLeft }: Link, path: string, isFromStart: boolean): Promise<boolean> {
     if (downloadsLeft === null) return true
@@ -152,7 +152,7 @@ export class Links {
     return left >= 0
   }
 
-  /** Has the events of links that are used up recorded. A failure, or the end of the process, leaves them for the next call. */
+  /** Records the events of used-up links. After a failure or a crash the next call records them. */
   async recordUsedUp(record: (links: Link[]) => Promise<void>): Promise<void> {
     const used = await this.#database.all<Link>(
       sql`select ${columns} from ${table} where used_up_at is not null order by used_up_at, id`,
@@ -175,7 +175,7 @@ const isUnderWay = async (
 
 const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')
 
-/** The token of a link in the path of a request, however it is spelled; no path of a file. */
+/** Matches a link token in the path of a request, in any spelling; never a path below /static. */
 export const linkTokens = [
   /\/(?:l|%6c)(?:\/|%2f)+[^/?#]+(?<!^\/static\/.*)/gi,
   '/l/[redacted]',

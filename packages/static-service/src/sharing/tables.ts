@@ -4,7 +4,7 @@ import { linkTables } from './links.ts'
 /** In PostgreSQL, or beside the API tokens in DATA_DIR. */
 export const sharingTables = [...accessRuleTables, ...linkTables]
 
-/** Those of them that a backup holds. */
+/** The sharing tables in a backup. */
 export const sharedTables = [
   { name: 'access_rules', key: ['prefix'] },
   { name: 'links', key: ['id'] },

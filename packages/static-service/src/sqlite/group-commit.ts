@@ -7,11 +7,11 @@ interface Queued<Command, Outcome> {
 }
 
 /**
- * Group commit: commands of one event-loop iteration, and those that arrive while a commit runs, share the next one, so
- * that they wait for one fsync together.
- * `commit` returns one outcome per command, in order; if it rejects, so does every command of the group. After an outage
- * the queued ones are rejected, too: each group would wait for the time limit. A large command is a group of its own, and
- * between two of them the others have a group.
+ * Group commit: commands of one event-loop iteration, and those that arrive during a commit, share the next commit and its
+ * fsync.
+ * `commit` returns one outcome per command, in order; if it rejects, every command of the group rejects. An outage also
+ * rejects the queue: otherwise each group would wait for the time limit. A large command is a group of its own; a group of
+ * small commands runs between two large ones.
  */
 export class GroupCommit<Command, Outcome> {
   readonly #commit: (commands: Command[]) => Promise<Outcome[]>
@@ -39,7 +39,7 @@ export class GroupCommit<Command, Outcome> {
     queue.push({ command, resolve, reject })
     if (!this.#isCommitting) {
       this.#isCommitting = true
-      // Not at once: the first of many would be a group of its own, and the others would wait for it.
+      // Deferred: otherwise the first command would be committed alone, and the others would wait for it.
       setImmediate(() => void this.#run())
     }
     return promise
@@ -80,8 +80,8 @@ const maxGroup = 64
 type Commit<Command, Done> = (commands: Command[]) => Promise<(Done | { error: unknown })[]>
 
 /**
- * One outcome per command, in order. If the group fails, each command is tried alone: on a full disk, removals still work where
- * stores do not. Rejects where the database is not available: each would wait as long for it. `onFailure`: the outcome of a
+ * One outcome per command, in order. If the group fails, retries each command alone: on a full disk removals may work
+ * although stores fail. Rejects if the database is unavailable: each retry would wait for it. `onFailure` makes the outcome of a
  * command that fails alone.
  */
 export async function commitEach<Command, Done>(

@@ -1,13 +1,13 @@
 import { open } from 'node:fs/promises'
 
 /**
- * Reads these files once, up to `maxBytes` together, into the kernel's page cache; returns the bytes read. After a boot,
- * look-ups in a database would otherwise fetch page after page from the disk, each a pause of the event loop; sequential
- * reads take a fraction of that time. A file that cannot be read is left to the look-ups.
+ * Reads these files into the kernel's page cache, up to `maxBytes` together; returns the bytes read. Otherwise, after a boot,
+ * database look-ups fetch page after page from the disk and block the event loop each time; sequential reads take a
+ * fraction of that time. Skips files that cannot be read.
  *
- * The files stay open in `opened`, which is disposed of after the databases are closed: with the first descriptor of a file
- * that a process closes, it loses all its locks on that file (POSIX, fcntl). Another program that opens the database and
- * closes it would then take itself for the last one, and delete the write-ahead log of the running service.
+ * The files stay open in `opened`; dispose of it after the databases are closed. When a process closes any descriptor of a
+ * file, it loses all its locks on that file (POSIX, fcntl). Another program that opens and closes the database would then
+ * see no other connection, and delete the write-ahead log of the running service.
  */
 export async function warmPageCache(
   files: string[],

@@ -19,8 +19,8 @@ interface PendingCall {
 }
 
 /**
- * Calls methods of a worker thread, which runs them in order. The thread starts with the first call: each takes 12 MiB and
- * 50 ms of CPU time. One that ends, such as when the disk fails at its start, fails its calls; the next call starts another.
+ * Calls methods of a worker thread, which runs them in order. The first call starts the thread, which costs 12 MiB and 50 ms
+ * of CPU time. If the thread exits (such as when the disk fails at its start), its calls reject; the next starts another.
  */
 export class WorkerRpc<Known extends Methods> {
   readonly #start: () => Worker
@@ -87,7 +87,7 @@ export class WorkerRpc<Known extends Methods> {
   }
 }
 
-/** An error that crosses threads keeps its code, not its class; that of a failing database is the code of its cause. */
+/** The code of an error; of a failing database, that of its cause. Errors lose their class between threads. */
 function codeOf(error: unknown): unknown {
   if (!(error instanceof Error)) return undefined
   if ('code' in error) return error.code
@@ -118,21 +118,21 @@ interface PlainError {
   fields: object
 }
 
-/** An error for another thread, with its own fields and code: structured cloning keeps its text and stack alone. */
+/** An error for another thread, with its fields and code: structured cloning keeps only its text and stack. */
 export const toPlain = (error: unknown): PlainError => ({
   error: error instanceof Error ? error : new Error(String(error)),
   fields: { ...Object(error), code: codeOf(error) },
 })
 
-/** What a command ended with, for another thread. */
+/** The outcome of a command, for another thread. */
 export const plainOutcome = <Of extends object>(outcome: Of | { error: unknown }) =>
   'error' in outcome ? { error: toPlain(outcome.error) } : outcome
 
-/** What `plainOutcome` was given. */
+/** Reverses `plainOutcome`. */
 export const fromPlainOutcome = <Of extends object>(outcome: Of | { error: unknown }) =>
   'error' in outcome ? { error: fromPlain(outcome.error) } : outcome
 
-/** The error that `toPlain` was given; only those of storage and of requests have their class. */
+/** Reverses `toPlain`; restores the class of storage errors and of `HttpError` only. */
 export function fromPlain(plain: unknown): unknown {
   const { error, fields } = plain as PlainError // As `toPlain` returned it.
   const whole = Object.assign(error, fields)

@@ -16,10 +16,10 @@ export interface Upload extends Omit<SavedBlob, 'tail'> {
   metadata: string
   length: number | null
   outcome: string | null
-  /** The catalog was given the file, and has not refused it since: it may be stored. */
+  /** 1: the file was passed to the catalog and not rejected, so it may be stored. */
   tried: 0 | 1
   expiresAt: number
-  /** Writers that fell silent, and losses of its bytes. */
+  /** Counts lost leases and lost bytes. */
   epoch: number
 }
 
@@ -31,9 +31,9 @@ type Work = (writer: UploadWriter) => Promise<void>
 
 export interface UploadDependencies {
   database: Sql
-  /** Makes commits survive a power cut, where they do not by themselves. Leases need not. */
+  /** Flushes commits that must survive a power cut, where commits are not durable by themselves. Leases need not be. */
   log?: Pick<SqliteSql, 'flush' | 'isIntact'>
-  /** After the last request. */
+  /** Time from the last request to expiry. */
   lifetimeMs: number
   store: Pick<BlobStore, 'resume' | 'discard'>
 }
@@ -41,23 +41,23 @@ export interface UploadDependencies {
 const columns = sql`id, owner, path, metadata, length, size, state, outcome, tried, epoch, expires_at "expiresAt"`
 
 /**
- * Uploads that arrive in several requests (tus 1.0). The writer of an upload has a lease in its row, so that any replica takes
- * the next request.
+ * Uploads in several requests (tus 1.0). The writer of an upload holds a lease in its row, so that any replica can serve the
+ * next request.
  */
 export class Uploads {
   readonly #dependencies: UploadDependencies
   readonly #written = new Set<string>()
-  /** Of what this process has received and recorded, by `keyOf`: without it a content is read again at its end. */
+  /** Hashes of recorded bytes that this process received, by `keyOf`; without one, the blob is read again at its end. */
   readonly #hashes: Hashes = new LRUCache({ max: 1000 })
   readonly #sweeping: Probe
 
-  /** `onLost`: expired uploads could not be removed. It is tried again. */
+  /** `onLost`: called when removing expired uploads failed; the sweep retries. */
   constructor(dependencies: UploadDependencies, onLost: (error: unknown) => void) {
     this.#dependencies = dependencies
     this.#sweeping = new Probe({ check: () => this.sweep(), intervalMs: 10_000, onLost })
   }
 
-  /** False: no request gets at the rows until a restart. */
+  /** False: the database files are gone; requests fail until a restart. */
   get isIntact(): boolean {
     return this.#dependencies.log?.isIntact ?? true
   }
@@ -67,7 +67,7 @@ export class Uploads {
     const { owner, path, metadata, length } = upload
     const { database, lifetimeMs, log } = this.#dependencies
     const created = await database.transaction(async (transaction) => {
-      // Uploads that one user creates at once are counted one after another.
+      // Serializes creations by one user, so that their count is exact.
       const lock = sql`select pg_advisory_xact_lock(hashtext('uploads'), hashtext(${owner}))`
       if (transaction.dialect === 'postgres') await transaction.get(lock)
       return transaction.get<Upload>(sql`
@@ -81,7 +81,7 @@ export class Uploads {
     return created
   }
 
-  /** @throws {HttpError} `upload_not_found`, also outside the caller's own or its folders, or `upload_ended`. */
+  /** @throws {HttpError} `upload_not_found` (also for uploads of others or outside the caller's folders) or `upload_ended`. */
   async find(id: string, caller: Caller): Promise<Upload> {
     const { database, log } = this.#dependencies
     const upload = await database.get<Upload & { isEnded: unknown }>(sql`
@@ -90,19 +90,19 @@ export class Uploads {
     if (upload?.owner !== caller.username || !allowsPath(caller, upload.path))
       throw errors.uploadNotFound()
     if (upload.isEnded) throw errors.uploadEnded()
-    // Its writer may have committed the row just now.
+    // Its writer may have just committed the row without a flush.
     if (this.#written.has(id)) await log?.flush()
     return upload
   }
 
   /**
-   * Runs `work` as the only writer of an upload, which begins again where its bytes are lost, and records what arrived, also
-   * where `work` fails. Returns the upload as it is then.
-   * @throws {HttpError} `upload_locked` while another one is heard of, and as `find`.
+   * Runs `work` as the only writer of an upload. Records the received bytes even if `work` fails, and returns the upload. If
+   * saved bytes are lost, resets the upload to offset 0 and rejects with `offset_conflict`.
+   * @throws {HttpError} `upload_locked` while another writer holds the lease, and as `find`.
    */
   async write(id: string, caller: Caller, work: Work): Promise<Upload> {
     await this.find(id, caller)
-    // Also where a lease ended because this process stood still: both would write to the same bytes.
+    // Even if its lease expired because this process stalled: both writers would write to the same bytes.
     if (this.#written.has(id)) throw errors.uploadLocked()
     this.#written.add(id)
     try {
@@ -111,7 +111,7 @@ export class Uploads {
         set ${heard(lifetimeMs)}, epoch = epoch + case when writer_until = 0 then 0 else 1 end
         where id = ${id} and expires_at > ${now} and writer_until <= ${now} returning ${columns}, tail`)
       if (!upload) throw errors.uploadLocked()
-      // Ended before the response: the client may send its next request at once.
+      // Releases the lease before the response: the client may send its next request at once.
       await using writer = new UploadWriter(upload, this.#dependencies, this.#hashes)
       const saved = work(writer).then(
         () => writer.save({}, 'request'),
@@ -119,9 +119,9 @@ export class Uploads {
       )
       await saved.catch(async (error) => {
         if (!(error instanceof errors.BytesLost)) throw error
-        const epoch = upload.epoch + 1 // Other replicas may know the lost bytes.
+        const epoch = upload.epoch + 1 // Other replicas may have hashes of the lost bytes.
         await writer.record({ size: 0, state: null, tail: null, tried: 0, epoch })
-        throw errors.offsetConflict(0) // A client asks after a conflict, and continues there.
+        throw errors.offsetConflict(0) // After a conflict, a client asks for the offset and continues there.
       })
       return writer.upload
     } finally {
@@ -129,7 +129,7 @@ export class Uploads {
     }
   }
 
-  /** Ends what has expired, removes its bytes, and forgets what ended a day ago. */
+  /** Ends expired uploads, removes their bytes, and deletes the rows of uploads that ended a day ago. */
   async sweep(): Promise<void> {
     const { database, store } = this.#dependencies
     await database.run(sql`delete from ${uploads}
@@ -139,7 +139,7 @@ export class Uploads {
     for (const upload of expired) await store.discard(upload.id, upload)
   }
 
-  /** For the only process at its start: no writer is left of the one before. Returns the ids that have saved bytes. */
+  /** For a single process at its start: ends the leases of the previous one. Returns the ids of unfinished uploads. */
   async restart(): Promise<Set<string>> {
     const rows = await this.#dependencies.database.all<{ id: string }>(sql`update ${uploads}
       set writer_until = 0 where is_ended = 0 and outcome is null returning id`)
@@ -151,7 +151,7 @@ export class Uploads {
   }
 }
 
-/** The only writer of an upload. One that could not renew its lease can lose it to another one; then it records nothing. */
+/** The only writer of an upload. Without renewal it may lose its lease to another writer; then `record` rejects. */
 export class UploadWriter implements AsyncDisposable {
   readonly #dependencies: UploadDependencies
   readonly #hashes: Hashes
@@ -159,7 +159,7 @@ export class UploadWriter implements AsyncDisposable {
   readonly #timer = setInterval(() => void this.record({}).catch(() => undefined), 2000).unref()
   /** As it is recorded. */
   upload: Upload
-  /** The bytes that arrive do not count yet. */
+  /** Arriving bytes do not count yet. */
   isTentative = false
   #hash: ContentHash | undefined
   #isReleased = false
@@ -174,11 +174,11 @@ export class UploadWriter implements AsyncDisposable {
     }
     this.#blob = dependencies.store.resume(id, upload, { epoch, onSaved })
     this.#hash = size === 0 ? new ContentHash() : hashes.get(keyOf(upload))
-    hashes.delete(keyOf(upload)) // Until what it takes is recorded.
+    hashes.delete(keyOf(upload)) // Removed until the bytes that it takes next are recorded.
   }
 
   /**
-   * Records a change durably. The lease, and the time of the upload, begin again or end.
+   * Records a change durably. Renews the lease and the expiry of the upload, or ends them.
    * @throws {HttpError} `upload_locked` where another writer has the upload.
    */
   async record(change: UploadChange, ends?: End): Promise<void> {
@@ -201,27 +201,27 @@ export class UploadWriter implements AsyncDisposable {
     return this.#blob.write(chunk)
   }
 
-  /** Records a change, and all bytes that count, which are durable then. */
+  /** Makes all bytes that count durable, and records them with a change. */
   async save(change: UploadChange = {}, ends?: End): Promise<void> {
     if (this.#isReleased) return
-    // Once the file is stored the upload has no bytes any more, and its last request may be repeated.
+    // After the file is stored, the upload has no bytes; its last request may be repeated.
     const saved = this.isTentative || this.upload.outcome ? {} : await this.#blob.save()
     await this.record({ ...saved, ...change }, ends)
   }
 
-  /** The whole content, for the catalog. May be repeated. */
+  /** Stages the complete blob for the catalog. May be repeated. */
   async stage(): Promise<StagedBlob> {
     const staged = await this.#blob.stage(this.#hash)
     this.#hash = staged.hash
     return staged
   }
 
-  /** Ends the upload and removes its bytes: as a file, which is told until it expires, or without an outcome. */
+  /** Ends the upload and removes its bytes. With an outcome (a stored file), it can be queried until it expires. */
   async end(outcome?: object): Promise<void> {
     const change = { tail: null, ...(outcome && { outcome: JSON.stringify(outcome) }) }
     await this.record(change, outcome ? 'request' : 'upload')
     this.#hash = undefined
-    // What this leaves is found by a sweep, or by the next start.
+    // A sweep, or the next start, removes remaining bytes.
     await this.#dependencies.store.discard(this.upload.id, this.upload).catch(() => undefined)
   }
 
@@ -234,10 +234,10 @@ export class UploadWriter implements AsyncDisposable {
   }
 }
 
-/** Not while it has a writer, which may be heard of less often than an upload may live. */
+/** Never while it has a writer: the lifetime may be shorter than a lease. */
 const hasExpired = sql`expires_at <= ${now} and writer_until <= ${now}`
 
-/** A writer has its lease for ten seconds, and the upload its time, from now on, unless either ends. */
+/** Renews the lease (10 s) and the lifetime of the upload from now on, or ends them. */
 const heard = (lifetimeMs: number, ends?: End) =>
   sql`writer_until = ${ends ? sql`0` : sql`${now} + 10000`},
     expires_at = ${now} + ${ends === 'upload' ? 0 : lifetimeMs}`
