@@ -39,20 +39,12 @@ export interface GivenTo {
   domain: string
 }
 
-/** The given zone that explains a submitted list, and the records to compare the list with. */
-export interface Explanation {
+/** What to compare a submitted zone with. */
+interface Comparison {
   used: GivenZone
   base: KnownZone
-  /** No other given zone explains the list. Otherwise `used` keeps its copies: its process may still submit a list. */
-  isCertain: boolean
-  /** `used` is this list, and newer zones exist: the list may come again, whether its client gets a response or not. */
+  /** `used` is this list, which others came after: it may come again, whether its client gets an answer or not. */
   mayRepeat: boolean
-}
-
-export interface Submission extends Pick<Explanation, 'base' | 'mayRepeat'> {
-  id: number
-  /** The zone of which it has used up a copy. */
-  used?: GivenZone | undefined
 }
 
 interface ZoneRow {
@@ -119,13 +111,13 @@ export class GivenZones {
   /**
    * Stores a submitted zone, and uses up a copy of the given zone that it was made from.
    * @param choose gets the given zones, oldest first.
-   * @returns undefined where `choose` does; else the id for `confirm` or `giveBack`.
+   * @returns undefined where `choose` does; otherwise the id of the submitted zone, for `confirm` or `giveBack`.
    */
   replace(
     to: GivenTo,
     submitted: KnownZone,
-    choose: (given: GivenZone[]) => Explanation | undefined,
-  ): Promise<Submission | undefined> {
+    choose: (given: GivenZone[]) => Comparison | undefined,
+  ): Promise<(Comparison & { id: number }) | undefined> {
     return this.#sql.transaction(async (transaction) => {
       // Locks the rows, so that the next statement sees what another request of this token has replaced.
       await transaction.all(sql`select id from ${zones} where ${isOf(to)} order by id ${forUpdate}`)
@@ -141,19 +133,16 @@ export class GivenZones {
       }
       const chosen = choose(given)
       if (!chosen) return undefined
-      const { base, mayRepeat } = chosen
-      const used = chosen.isCertain ? chosen.used : undefined
-      if (used)
-        await transaction.run(sql`update ${zones} set copies = copies - 1 where id = ${used.id}`)
+      const { used, base } = chosen
+      await transaction.run(sql`update ${zones} set copies = copies - 1 where id = ${used.id}`)
       const id = await insert(transaction, to, { kind: 'unfinished', zone: submitted, base })
-      return { id, base, used, mayRepeat }
+      return { id, ...chosen }
     })
   }
 
-  /** Stores a submitted zone that was compared with a zone that the client was not given. */
-  async submit(to: GivenTo, submitted: KnownZone, base: KnownZone): Promise<Submission> {
-    const id = await insert(this.#sql, to, { kind: 'unfinished', zone: submitted, base })
-    return { id, base, mayRepeat: false }
+  /** Remembers a submitted zone that was compared with a zone that the client was not given. */
+  submit(to: GivenTo, submitted: KnownZone, base: KnownZone): Promise<number> {
+    return insert(this.#sql, to, { kind: 'unfinished', zone: submitted, base })
   }
 
   /** Marks a submitted zone as written. Unless its client still waits, the same list counts as a repeat. */

@@ -15,26 +15,3 @@ test('a list whose write is not known to be done counts for ten minutes', async 
 
   expect([early.length, late.length]).toEqual([1, 0])
 })
-
-test('a zone that is not the only one to explain a list is given on, and not given back twice', async () => {
-  const given = new GivenZones(openEmbedded())
-  const to = { token: 'token', domain: 'example.com' }
-  const zone = { records: [] }
-  await given.add(to, { zone })
-  const replace = (isCertain: boolean) =>
-    given.replace(to, zone, ([used]) => used && { used, base: zone, isCertain, mayRepeat: false })
-  const copies = async () => {
-    const seen: number[] = []
-    await given.replace(to, zone, (all) => void seen.push(all[0]?.copies ?? -1))
-    return seen[0]
-  }
-
-  const kept = await replace(false)
-  await given.giveBack(kept?.id ?? 0, kept?.used)
-  const afterKept = await copies()
-  const used = await replace(true)
-  const afterUsed = await copies()
-  await given.giveBack(used?.id ?? 0, used?.used)
-
-  expect([afterKept, afterUsed, await copies()]).toEqual([1, 0, 1])
-})

@@ -31,7 +31,6 @@ import type {
   GivenZones,
   KnownRecord,
   KnownZone,
-  Submission,
 } from '../../ledger/given-zones.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import type { RetryingWriter, WriteContext } from '../retrying-writer.ts'
@@ -181,14 +180,15 @@ async function compareWithKnown(
   domain: Domain,
   submitted: KnownZone,
   { to, caller, sources }: { to: GivenTo; caller: Caller; sources: HostSources },
-): Promise<Submission> {
+): Promise<{ id: number; base: KnownZone; used?: GivenZone; mayRepeat?: boolean }> {
   const { givenZones, zones } = sources
   const choose = (given: GivenZone[]) => chooseGiven(given, submitted, domain.name)
   const compared = await givenZones.replace(to, submitted, choose)
   if (compared) return compared
   if (!caller.records && !caller.token?.mayReplace) throw getHostsFirst()
   const { value: zone } = await zones.read(domain, true)
-  return givenZones.submit(to, submitted, knownOf(zone, ownRows(zone, caller)))
+  const base = knownOf(zone, ownRows(zone, caller))
+  return { id: await givenZones.submit(to, submitted, base), base }
 }
 
 const getHostsFirst = () =>

@@ -1,119 +1,78 @@
 import type { EnsureEdit } from '../../dns/edits/zone-edit.ts'
 import { keyOf } from '../../dns/record.ts'
 import { toRow } from '../../dns/record-validation.ts'
-import type { Explanation, GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
+import type { GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
 
 /**
- * Chooses the zone that a submitted list was most likely made from, and is compared with. `given` is oldest first.
- * Processes that share a token cannot be told apart, and the list of one must not remove what another has added. A list
- * that looks like a repeat may come from another process, if others read or wrote meanwhile.
+ * The zone that a submitted list is compared with, of those that the client was given, oldest first. The processes that
+ * share a token cannot be told apart: what one has added, the list of another one must not remove.
+ * A list that seems to come again may be that of another process where others read or wrote meanwhile.
  */
 export function chooseGiven(
   given: GivenZone[],
   submitted: KnownZone,
   domain: string,
-): Explanation | undefined {
+): { used: GivenZone; base: KnownZone; mayRepeat: boolean } | undefined {
   const list = byKey(submitted, domain)
   const zones = given.map((used) => keyedZoneOf(used, domain))
-  const ranked = explain(list, zones)
-  const [first] = ranked
-  if (!first) return undefined
-  // A list made from an earlier list of the token lacks the records that others have added since.
-  const goesOn = (one: Candidate) => !one.isRead && one.isChange && one.foreign < first.foreign
-  const best = ranked.find(goesOn) ?? first
-  const { zone, isRead, isRepeat, removed } = best
-  const rivals = ranked.filter((one) => one.isChange && !isSame(one.zone.keys, zone.keys))
   const live = latest(zones)
-  // Doubtful removals: another read, without these records, explains the list by the removal of other live records.
-  const doubtful = rivals
-    .filter((one) => isRead && one.isRead && one.removed.every(({ key }) => live.has(key)))
-    .flatMap((one) => removed.map(({ key }) => key).filter((key) => !one.zone.keys.has(key)))
-  // A repeat adds its records again that are gone, unless a read has shown them: its process may have made the list.
-  const gone = (isRepeat ? goneOf(zones, list, live) : []).filter(
-    (key) => !rivals.some((one) => one.isRead && one.zone.keys.has(key)),
-  )
-  const left = new Set([...doubtful, ...gone])
-  const base = [...certainPart(zone, list, zones).values()].filter(({ key }) => !left.has(key))
+  const later = new Set<string>()
+  const text = JSON.stringify(submitted)
+  const explanations = zones.toReversed().flatMap((zone, age) => {
+    const { used, keys, change } = zone
+    const { present, absent } = compare(keys, list)
+    const isRepeat =
+      (used.kind === 'unfinished' || used.kind === 'unanswered') &&
+      JSON.stringify(used.zone) === text
+    // A list with a record, or a value of an RRset, of a later zone was made from that zone or a newer one.
+    const own = marksOf(keys.values())
+    const isOutdated = [...marksOf(present)].some((mark) => !own.has(mark) && later.has(mark))
+    for (const mark of used.kind === 'read' ? own : marksOf(change.present)) later.add(mark)
+    if (used.copies === 0 || (isOutdated && !isRepeat)) return []
+    const effect = compare(live, withDifference(live, { present, absent }))
+    const values = new Set(present.map(setOf))
+    const removed = absent.filter((each) => !values.has(setOf(each)))
+    // The first rank that differs decides. Tools write to change something, most read before, and few remove.
+    const ranks = [
+      isRepeat ? 0 : 1,
+      effect.present.length + effect.absent.length > 0 ? 0 : 1,
+      used.kind === 'read' ? 0 : 1,
+      removed.length,
+      present.length,
+      age,
+    ]
+    return [{ zone, isRepeat, age, rank: ranks.map((each) => String(each).padStart(9)).join() }]
+  })
+  const [best] = explanations.sort((one, other) => (one.rank < other.rank ? -1 : 1))
+  if (!best) return undefined
+  const { zone, isRepeat, age } = best
+  const before = latest(zones.slice(0, zones.indexOf(zone)))
+  const isGone = (key: string) =>
+    isRepeat && zone.keys.has(key) && !live.has(key) && !before.has(key)
   return {
     used: zone.used,
-    base: { emailType: certainTypeOf(zone.used), records: base.map(({ record }) => record) },
-    isCertain: rivals.length === 0,
-    mayRepeat: isRepeat && zone !== zones.at(-1),
+    base: certainPart(zone, list, { zones, domain, isGone }),
+    mayRepeat: isRepeat && age > 0,
   }
 }
 
-interface Candidate {
-  zone: KeyedZone
-  isRead: boolean
-  /** Whether the list changes anything in the zone. */
-  isChange: boolean
-  /** Whether the zone is this same list, and its client got no response. */
-  isRepeat: boolean
-  removed: KeyedRecord[]
-  /** How many of the removed records were not added by lists of the token. */
-  foreign: number
-}
+/** Keys of the records and of their RRsets; at `_acme-challenge`, where processes share an RRset, of the records alone. */
+const marksOf = (records: Iterable<KeyedRecord>) =>
+  new Set([...records].flatMap((each) => [each.key, setOf(each)]))
 
-/** The zones that a list may have been made from, the likeliest first. */
-function explain(list: Keyed, zones: KeyedZone[]): Candidate[] {
-  const foreign = addedByOthers(zones)
-  const later = new Set<string>()
-  const ranked = zones.toReversed().flatMap((zone, age) => {
-    const { used, keys, change } = zone
-    const isRead = used.kind === 'read'
-    const { present, absent } = compare(keys, list)
-    // A list that adds a record which a later read or list has was made from that later one.
-    const isOutdated = present.some(({ key }) => !keys.has(key) && later.has(key))
-    for (const { key } of isRead ? keys.values() : change.present) later.add(key)
-    if (used.copies === 0 || isOutdated) return []
-    const isChange = present.length + absent.length > 0
-    const isRepeat = !isChange && isUnanswered(used)
-    const values = new Set(present.map(setOf))
-    const removed = absent.filter((each) => !values.has(setOf(each)))
-    const ofOthers = removed.filter(({ key }) => foreign.has(key)).length
-    // The first rank that differs decides. Tools write to change something, and most of them read first.
-    const ranks = [!isRepeat, !isChange, !isRead, removed.length, present.length, age]
-    const rank = ranks.map((each) => String(Number(each)).padStart(9)).join()
-    return [{ zone, isRead, isChange, isRepeat, removed, foreign: ofOthers, rank }]
-  })
-  return ranked.sort((one, other) => (one.rank < other.rank ? -1 : 1))
-}
-
-const isUnanswered = ({ kind }: GivenZone) => kind === 'unfinished' || kind === 'unanswered'
-
-// A new value at a name and type replaces the old one: no removal. Challenges of several processes share a name.
 const setOf = ({ key, record: { name, type } }: KeyedRecord) =>
   /^_acme-challenge/i.test(name) ? key : `${name} ${type}`.toLowerCase()
-
-/** Records of later reads that the first read lacks and no list of the token has added. */
-function addedByOthers(zones: KeyedZone[]) {
-  const first = zones.findIndex(({ used }) => used.kind === 'read')
-  const known = new Set(zones[first]?.keys.keys())
-  for (const { change } of zones) for (const { key } of change.present) known.add(key)
-  const shown = zones.slice(first + 1).filter(({ used }) => used.kind === 'read')
-  return new Set(shown.flatMap(({ keys }) => [...keys.keys()].filter((key) => !known.has(key))))
-}
-
-/** The records that a repeated list added the first time, and that are gone now. */
-function goneOf(zones: KeyedZone[], list: Keyed, live: Keyed) {
-  const first = zones.findIndex(({ used, keys }) => isUnanswered(used) && isSame(keys, list))
-  const before = latest(zones.slice(0, first))
-  const added = zones[first]?.change.present ?? []
-  return added.map(({ key }) => key).filter((key) => !live.has(key) && !before.has(key))
-}
 
 interface KeyedZone {
   used: GivenZone
   keys: Keyed
-  base?: Keyed | undefined
-  /** The changes of a list, or the unfinished writes that a read shows. */
+  /** What a list has changed, or writes that a zone shows. */
   change: Difference
 }
 
 function keyedZoneOf(used: GivenZone, domain: string): KeyedZone {
   const keys = byKey(used.zone, domain)
-  const base = used.base && byKey(used.base, domain)
-  return { used, keys, base, change: compare(base ?? keys, keys) }
+  return { used, keys, change: compare(used.base ? byKey(used.base, domain) : keys, keys) }
 }
 
 /** The zone of the newest read, with the changes of the lists since. */
@@ -149,9 +108,6 @@ interface Difference {
   absent: KeyedRecord[]
 }
 
-const isSame = (one: Keyed, other: Keyed) =>
-  one.size === other.size && [...one.keys()].every((key) => other.has(key))
-
 const compare = (before: Keyed, after: Keyed): Difference => ({
   present: [...after.values()].filter(({ key, record }) => {
     const known = before.get(key)?.record
@@ -168,27 +124,31 @@ function withDifference(keyed: Keyed, { present, absent }: Difference): Keyed {
 }
 
 /**
- * The zone without the changes of unfinished writes: the list adds those of their records again that it has, and removes
- * those that it lacks. Where a later list reverted such a change, the record stays as that list left it.
+ * Without what an unfinished write changes: what the list has of that is added again, what it lacks is removed; also
+ * without what a repeated list had added, and is gone. Where a later list went back, the zone is as that list made it.
  */
-function certainPart({ used, keys, base, change }: KeyedZone, list: Keyed, zones: KeyedZone[]) {
-  if (!base || isDone(used)) return keys
+function certainPart(
+  { used: { kind, zone, base }, keys, change }: KeyedZone,
+  list: Keyed,
+  context: { zones: KeyedZone[]; domain: string; isGone: (key: string) => boolean },
+): KnownZone {
+  const { zones, domain, isGone } = context
+  const changed = [...change.present, ...change.absent].map(({ key }) => key)
+  if (!base || (isDone(kind) && !changed.some(isGone))) return zone
   const isDoneNow = (key: string) => {
     const last = zones.findLast(({ used, change: { present, absent } }) =>
       [...present, ...absent].some((each) => used.kind !== 'read' && each.key === key),
     )
-    return last && (isDone(last.used) || last.keys.has(key) !== keys.has(key))
+    return last && (isDone(last.used.kind) || last.keys.has(key) !== keys.has(key))
   }
-  const certain = new Map([...base, ...keys])
-  for (const { key } of [...change.present, ...change.absent])
-    if (isDoneNow(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
-  return certain
+  const certain = new Map([...byKey(base, domain), ...keys])
+  for (const key of changed)
+    if (isDoneNow(key) && !isGone(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
+  const records = [...certain.values()].map(({ record }) => record)
+  return { emailType: zone.emailType === base.emailType ? zone.emailType : undefined, records }
 }
 
-const certainTypeOf = ({ zone, base, kind }: GivenZone) =>
-  !base || isDone({ kind }) || base.emailType === zone.emailType ? zone.emailType : undefined
-
-const isDone = ({ kind }: Pick<GivenZone, 'kind'>) => kind === 'unanswered' || kind === 'done'
+const isDone = (kind: GivenZone['kind']) => kind === 'unanswered' || kind === 'done'
 
 /** The edit that turns `base` into `submitted`, and the indexes of its `present` records in `submitted`. */
 export function differenceOf(base: KnownZone, submitted: KnownZone, domain: string) {

@@ -80,13 +80,6 @@ test.each([
   ['a repeat of what was taken back since', ['za~z', 'z!za', 'z'], 'za', 0, 'z'],
   ['a repeat that brings back only its own', ['zb', 'zab~z', 'z'], 'zab', 1, 'zb'],
   ['a repeat that brings back no record of others', ['zab~zb', 'za!zab', 'za'], 'zab', 0, 'zab'],
-  ['a list sent three times, and taken back since', ['za~z', 'za~za', 'z!za', 'z'], 'za', 1, 'z'],
-  ['unless another process may go back to it', ['za~z', 'zab', 'z!za', 'z'], 'za', 0, 'za'],
-  ['what others have added stays, without a read', ['z', 'za!z', 'zax'], 'z', 1, 'za'],
-  ['nor does a further record remove it', ['z', 'za!z', 'zax'], 'zab', 1, 'za'],
-  ['it goes where no list explains without it', ['z', 'za!z', 'zax'], 'za', 2, 'zax'],
-  ['what only one of two reads explains stays', ['za', 'zb', 'zab!zb'], 'z', 1, 'z'],
-  ['unless the other has what is gone', ['za', 'zb'], 'z', 1, 'zb'],
 ])('%s: of %j, %s is explained by number %i', (_case, given, list, index, base) => {
   const zones = given.map((text, at) => givenOf(text, at))
 
@@ -138,33 +131,6 @@ test.each([
     used: { id: 0 },
     mayRepeat,
   })
-})
-
-test.each([
-  ['a zone that alone explains it', ['z', 'zab'], 'zabc', true],
-  ['one of equal zones', ['za!z', 'za'], 'zac', true],
-  ['a zone beside one that it changes nothing of', ['z', 'zab'], 'z', true],
-  ['one of several', ['za', 'zb'], 'z', false],
-])('%s of %j is used up by %s: %s', (_case, given, list, isCertain) => {
-  const zones = given.map((text, at) => givenOf(text, at))
-
-  expect(chooseGiven(zones, zoneOf(list), 'example.com')).toMatchObject({ isCertain })
-})
-
-test('two processes that write one name keep each other’s value, if nobody has read between them', () => {
-  const withAddress = (...addresses: string[]): KnownZone => ({
-    records: addresses.map((address) => record('www', 'A', address)),
-  })
-  const none = withAddress()
-  const one = withAddress('192.0.2.1')
-  const given: GivenZone[] = [
-    { id: 0, kind: 'read', copies: 1, zone: none },
-    { id: 1, kind: 'done', copies: 1, zone: one, base: none },
-  ]
-
-  const chosen = chooseGiven(given, withAddress('192.0.2.2'), 'example.com')
-
-  expect(chosen?.base).toEqual(none)
 })
 
 test('nothing given explains nothing', () => {

@@ -102,6 +102,24 @@ test('a client that adds a record and goes back removes it, as often as it does 
   ])
 })
 
+test('challenges of a domain and its wildcard, which lego adds one by one, are removed together after other orders', async () => {
+  await using service = await start({ domains })
+  const door = await openDoor(service)
+  const set = async (edit: (rows: DoorRow[]) => DoorRow[]) => door.setHosts(edit(await door.rows()))
+  const challenge = (name: string, value: string) => txt(`_acme-challenge${name}`, value)
+  const obtain = async (name: string, values: string[]) => {
+    for (const value of values) await set((rows) => [...rows, challenge(name, value)])
+    // lego removes all values of the name at once, and finds none when it comes to the second one.
+    await set((rows) => rows.filter(({ HostName }) => HostName !== `_acme-challenge${name}`))
+    await door.rows()
+  }
+
+  for (const name of ['.www', '.mail', '.web']) await obtain(name, ['1'])
+  await obtain('', ['apex', 'wildcard'])
+
+  expect(names(service)).toEqual(['www', '@'])
+})
+
 test('a client that reads before each write removes what it added, among the records of others', async () => {
   await using service = await start({ domains })
   const door = await openDoor(service)
