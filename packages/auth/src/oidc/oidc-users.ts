@@ -59,7 +59,7 @@ export function barName(users: User[], username: string): User[] {
   return known ? replaceUser(users, bar(user)) : [...users, bar(user)]
 }
 
-/** Lets a barred username log in again. With `rebind`, it is bound anew to the next identity that logs in with it. */
+/** Lets a barred username log in again. `rebind` frees it for the next identity that logs in with it. */
 export const allowName = (users: User[], username: string, rebind: boolean): User[] =>
   users.map((user) => {
     if (!user.oidc || user.username !== username) return user
