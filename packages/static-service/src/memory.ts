@@ -5,9 +5,9 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 export const keepYoungGenerationSmall = () => limitGrowth(1)
 
 /**
- * Lets the young generation grow to 4 MiB. At 1 MiB, requests in work survive collections: copying them took 20 to 40 % of
- * the CPU time of lists, small uploads and responses that wait for another machine. Without a limit, 64 MiB of written upload
- * chunks would wait for a collection.
+ * Lets the young generation grow to 4 MiB. At 1 MiB, requests in work survive collections: copying them took 20 to 40 %
+ * of the CPU time of lists, small uploads and responses that wait for another machine. Without a limit, 64 MiB of
+ * written upload chunks would wait for a collection.
  */
 export function growYoungGeneration(): void {
   limitGrowth(2)

@@ -12,8 +12,8 @@ export interface ArchivedFile {
 }
 
 /**
- * A tar of these files, as a stream. Opens a file only after the consumer has taken all bytes before it. Byte-reproducible:
- * depends on the files only.
+ * A tar of these files, as a stream. Opens a file only after the consumer has taken all bytes before it.
+ * Byte-reproducible: depends on the files only.
  */
 export function writeTar(files: AsyncIterable<ArchivedFile>): Readable {
   const packed = pack()

@@ -4,8 +4,8 @@ import type { VerifiedContents } from './integrity.ts'
 import type { ContentHash, StagedBlob } from './staged-blob.ts'
 
 /**
- * Blobs by SHA-256 digest, each stored once, with their compressed forms. A blob exists while a file refers to it. Paths
- * chosen by clients never reach the store.
+ * Blobs by SHA-256 digest, each stored once, with their compressed forms. A blob exists while a file refers to it.
+ * Paths chosen by clients never reach the store.
  */
 export interface BlobStore {
   readonly verified: VerifiedContents
@@ -17,8 +17,8 @@ export interface BlobStore {
   draft(): StagedBlob
 
   /**
-   * Resumes a blob that arrives in several requests where `saved` ends. `id` must be a valid file name. Use one writer at a
-   * time per id.
+   * Resumes a blob that arrives in several requests where `saved` ends. `id` must be a valid file name. Use one writer
+   * at a time per id.
    */
   resume(id: string, saved: SavedBlob, options: ResumeOptions): ResumableBlob
 
@@ -42,8 +42,8 @@ export interface BlobStore {
   dropForm(digest: string, coding: CompressedCoding): Promise<void>
 
   /**
-   * Erases unreferenced blobs as soon as nothing reads them, without the usual grace, and from the free pages and logs of
-   * databases as well. A running backup delays it.
+   * Erases unreferenced blobs as soon as nothing reads them, without the usual grace, and from the free pages and logs
+   * of databases as well. A running backup delays it.
    */
   erase(digests: string[]): Promise<void>
 
@@ -95,8 +95,8 @@ export interface ResumableBlob extends AsyncDisposable {
   /** Makes all bytes durable. */
   save(): Promise<Partial<SavedBlob>>
   /**
-   * Turns the saved bytes into a staged blob, as if they had come in one request. Reads them again if `hash` is undefined.
-   * They stay saved, so that the call can be repeated.
+   * Turns the saved bytes into a staged blob, as if they had come in one request. Reads them again if `hash` is
+   * undefined. They stay saved, so that the call can be repeated.
    */
   stage(hash: ContentHash | undefined): Promise<StagedBlob>
 }

@@ -23,9 +23,9 @@ interface CompressorOptions {
 export const minBytes = 1024
 
 /**
- * Compresses stored files in the thread pool, one at a time, and stores each form that is smaller than the file. The queue is
- * in memory: after a restart, serving a file queues its missing forms. After a failure (such as a full disk) the file is
- * queued again and the queue pauses, since an attempt takes seconds of a core.
+ * Compresses stored files in the thread pool, one at a time, and stores each form that is smaller than the file. The
+ * queue is in memory: after a restart, serving a file queues its missing forms. After a failure (such as a full disk)
+ * the file is queued again and the queue pauses, since an attempt takes seconds of a core.
  */
 export class Compressor {
   readonly #store: BlobStore
@@ -165,8 +165,8 @@ const compress: Record<(typeof encodedForms)[number], (bytes: Buffer) => Promise
         [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
       },
     }),
-  // Level 19 has a window of at most 8 MiB, the limit for browsers (RFC 9659). With the size pledged, the window is no larger
-  // than the file.
+  // Level 19 has a window of at most 8 MiB, the limit for browsers (RFC 9659). With the size pledged, the window is no
+  // larger than the file.
   zstd: (bytes) =>
     compressZstd(bytes, {
       chunkSize,

@@ -21,9 +21,9 @@ export interface VerifiedContents {
 }
 
 /**
- * Verifies stored bytes against their digest. Blobs that are read whole are hashed each time. A file is hashed once; the
- * content database then records its inode, size and modification time, which survive restarts, hard links and mode changes.
- * `files check` finds silent disk corruption.
+ * Verifies stored bytes against their digest. Blobs that are read whole are hashed each time. A file is hashed once;
+ * the content database then records its inode, size and modification time, which survive restarts, hard links and mode
+ * changes. `files check` finds silent disk corruption.
  */
 export class IntegrityProofs {
   readonly #known: VerifiedContents
@@ -61,8 +61,8 @@ export class IntegrityProofs {
 }
 
 /**
- * SHA-256 digest of decoded bytes; undefined if they cannot be decoded. Decodes in the thread pool, to at most `size` bytes;
- * hashes on this thread.
+ * SHA-256 digest of decoded bytes; undefined if they cannot be decoded. Decodes in the thread pool, to at most `size`
+ * bytes; hashes on this thread.
  */
 export async function hashBytes(
   bytes: Buffer,

@@ -57,8 +57,8 @@ interface StagedBlobOptions {
 }
 
 /**
- * A blob that is arriving: hashed as it comes, held in memory while it is small, else in a file of `tmp`. Disposing of it
- * removes its bytes unless they were published and a file refers to them by then.
+ * A blob that is arriving: hashed as it comes, held in memory while it is small, else in a file of `tmp`. Disposing of
+ * it removes its bytes unless they were published and a file refers to them by then.
  */
 export class StagedBlob implements AsyncDisposable {
   readonly #options: StagedBlobOptions
@@ -117,8 +117,8 @@ export class StagedBlob implements AsyncDisposable {
   }
 
   /**
-   * Makes the sealed blob durable under its digest. Leases it until this is disposed of, so that it is not collected before a
-   * file can refer to it.
+   * Makes the sealed blob durable under its digest. Leases it until this is disposed of, so that it is not collected
+   * before a file can refer to it.
    * @throws {HttpError} `insufficient_storage` when the disk is full.
    */
   async keep(): Promise<StoredBlob> {

@@ -43,9 +43,9 @@ interface StagingFileOptions {
 }
 
 /**
- * The file of an arriving blob, created once the blob is not small. Write-behind: the next batch arrives while the last one
- * is written. `write`, `settle` and `flush` throw `insufficient_storage` when the disk is full, and `BytesLost` if the file
- * of an earlier request has become shorter.
+ * The file of an arriving blob, created once the blob is not small. Write-behind: the next batch arrives while the last
+ * one is written. `write`, `settle` and `flush` throw `insufficient_storage` when the disk is full, and `BytesLost` if
+ * the file of an earlier request has become shorter.
  */
 export class StagingFile {
   readonly #options: StagingFileOptions

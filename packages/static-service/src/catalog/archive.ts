@@ -19,7 +19,7 @@ import { fileColumns, pastColumns, versionColumns } from './tables.ts'
 
 const eachFile = selected({ ...fileColumns, changeId: 'bigint' })
 
-/** What a backup holds of the catalog, in the order of a restore. */
+/** The catalog tables of a backup, in the order of a restore. */
 const tables: SqlTable[] = [
   { name: 'files', key: ['path'], columns: eachFile },
   { name: 'versions', key: ['id'], columns: selected(versionColumns) },
@@ -32,13 +32,13 @@ const tables: SqlTable[] = [
   ...eventTables,
 ]
 
-/** Those of these tables in which a restore expects no row. */
+/** Tables that must be empty before a restore. */
 export const restoredTables = tables.map((table) => table.name).filter((each) => each !== 'catalog')
 
-/** All that the catalog holds, as a transaction of one state sees it. */
+/** All rows of the catalog, in one snapshot. */
 export const readCatalog = (transaction: SqlTransaction): Table[] => readTables(transaction, tables)
 
-/** Adds rows that `readCatalog` has read, with what counts them; leaves those that exist. */
+/** Inserts rows that `readCatalog` returned, and updates their counters; keeps existing rows. */
 export async function importRows(
   group: Group,
   { table, rows }: ImportCommand,
@@ -57,7 +57,7 @@ export async function importRows(
   return { value: undefined }
 }
 
-/** Backups that are older than the history have no change. */
+/** Backups from before the history existed have no `changeId`. */
 type ImportedFile = FileRow & { changeId?: number }
 
 async function importFiles(group: Group, rows: ImportedFile[]) {

@@ -10,8 +10,8 @@ interface Dependencies {
 }
 
 /**
- * What no request waits for, or not alone: changes in slices, also those that another process began and left, and the end of
- * the past that need not be kept any more.
+ * Background work: carries out changes in slices, including those that a crashed process left, and prunes expired
+ * history. Requests may wait for their own slices.
  */
 export class BackgroundChanges {
   readonly #dependencies: Dependencies
@@ -25,7 +25,7 @@ export class BackgroundChanges {
     this.#dependencies = dependencies
   }
 
-  /** Looks for both now, and again from time to time. */
+  /** Looks for both now and periodically. */
   start(isExclusive: boolean): void {
     this.#timers.push(
       setInterval(() => void this.#finishAbandoned(abandonedMs), abandonedMs).unref(),
@@ -35,17 +35,17 @@ export class BackgroundChanges {
     void this.prune()
   }
 
-  /** Carries out a recorded change, slice by slice; other changes go in between. */
+  /** Carries out a recorded change in slices; other changes may run between them. */
   carryOut(id: number): Promise<Removed> {
     const running = this.#inSlices.get(id) ?? this.#runSlices(id)
     this.#inSlices.set(id, running)
     return running.finally(() => this.#inSlices.delete(id))
   }
 
-  /** Removes the past that need not be kept any more, in batches: other changes go in between. */
+  /** Prunes expired history in batches; other changes may run between them. */
   prune(): Promise<void> {
     this.#pruning ??= this.#pruneExpired()
-      .catch(() => undefined) // The next attempt is ten minutes later.
+      .catch(() => undefined) // Retried ten minutes later.
       .finally(() => {
         this.#pruning = undefined
       })
@@ -76,7 +76,7 @@ export class BackgroundChanges {
       )
       for (const { id } of changes) await this.carryOut(id)
     } catch {
-      // The next attempt is a minute later.
+      // Retried a minute later.
     }
   }
 
@@ -97,6 +97,6 @@ export class BackgroundChanges {
   }
 }
 
-// A change that is untouched for so long was left by a process that ended.
+// After this time without progress, the process that ran a change is taken as dead.
 const abandonedMs = 60_000
 const pruneMs = 600_000

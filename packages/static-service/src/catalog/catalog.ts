@@ -31,9 +31,9 @@ import { Queries, type Totals } from './queries.ts'
 import type { CatalogReads } from './reads.ts'
 
 export interface CatalogOptions {
-  /** Maximum bytes of the distinct contents; undefined: unlimited. */
+  /** Maximum bytes of the distinct blobs; undefined: unlimited. */
   quotaBytes?: number | undefined
-  /** How many files a change of a directory has in one transaction. */
+  /** Maximum files per transaction of a directory change. */
   limits?: SliceLimits | undefined
   history?: HistoryRules | undefined
 }
@@ -41,7 +41,7 @@ export interface CatalogOptions {
 export interface CatalogStatus {
   /** Whether the database answers. */
   isAvailable: boolean
-  /** Counters as they are now, or as the last probe found them; undefined where they cannot be read. */
+  /** Current counters, or those of the last probe; undefined if they cannot be read. */
   totals: Totals | undefined
   /** The newest version record; null where none is known. */
   newestVersion: string | null
@@ -51,20 +51,20 @@ export interface CatalogStatus {
 export type RulesCheck = (version: number) => Promise<void> | undefined
 
 /**
- * Which file is at which path, and the version records. Changes are committed in groups, each done whole or not at all, and
- * durable when its promise resolves. Those of more than 20,000 files are recorded, and then done in slices, each whole: after
- * a crash the rest is done when the catalog is opened again. All throw `insufficient_storage` where the disk of the database
- * is full. Each that changes files has one entry in the list of changes, which names the actor.
+ * Maps paths to files, and holds the version records. Changes are committed in groups; each is atomic, and durable when
+ * its promise resolves. A change of more than 20,000 files is recorded first, then done in atomic slices: after a
+ * crash, the next opening of the catalog completes it. All throw `insufficient_storage` when the disk of the database
+ * is full. Each change of files has one entry in the list of changes, which names the actor.
  */
 export abstract class Catalog extends Queries {
   /**
-   * Whether only this process changes the catalog. Then a file may be remembered until `onChange` names its path; else
-   * it is read for each request.
+   * Whether only this process changes the catalog. If so, callers may cache a file until `onChange` names its path;
+   * otherwise they must read it for each request.
    */
   abstract readonly isExclusive: boolean
-  /** What is read of many rows, or of the past. */
+  /** Queries over many rows, or over the past. */
   abstract readonly reads: CatalogReads
-  /** All tables of the catalog, and the events that it appends, to be read. */
+  /** For reading only: all tables of the catalog, and the events that it appends. */
   readonly database: Sql
   readonly #commits: GroupCommit<CatalogCommand, Outcome>
   readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
@@ -86,34 +86,34 @@ export abstract class Catalog extends Queries {
     })
   }
 
-  /** One outcome per command, in order, each command done whole or not at all. */
+  /** One outcome per command, in order; each command is atomic. */
   protected abstract commit(commands: CatalogCommand[]): Promise<Outcome[]>
 
   abstract find(path: string): Promise<FileRow | undefined>
 
-  /** As `find`; only where a look-up needs no waiting. */
+  /** As `find`, but synchronous; absent where the database cannot do that. */
   findNow?(path: string): FileRow | undefined
 
   /**
-   * From now on a file is found after `check` of the version of the access rules that its look-up read; only where other
-   * processes change them.
+   * Makes each look-up pass the version of the access rules that it read to `check`, and wait for it, before it returns
+   * the file. Present only where other processes change the rules.
    */
   checkRules?(check: RulesCheck): void
 
-  /** For health checks and metrics; waits for nothing. */
+  /** For health checks and metrics; synchronous. */
   abstract status(): CatalogStatus
 
-  /** Queries that wait for an answer. */
+  /** Queries without a result yet. */
   abstract readonly waitingQueries: number
 
   protected abstract closeDatabase(): Promise<void>
 
-  /** Carries out what an earlier process left, and ends the past in time. Not in commands. */
+  /** Completes changes that an earlier process left, and prunes history. Not for maintenance commands. */
   startBackground(): void {
     this.#background.start(this.isExclusive)
   }
 
-  /** Ends what runs in the background, so that it frees no more contents; changes in slices go on after the next opening. */
+  /** Stops background work, so that it frees no more blobs; changes in slices continue after the next opening. */
   stopBackground(): Promise<void> {
     return this.#background.close()
   }
@@ -123,12 +123,12 @@ export abstract class Catalog extends Queries {
     await this.closeDatabase()
   }
 
-  /** Called after each commit of this process with the changed paths, before the change is answered. */
+  /** Calls `listener` with the changed paths after each commit of this process, before the change resolves. */
   onChange(listener: (paths: ChangedPaths) => void): void {
     this.#changeListeners.push(listener)
   }
 
-  /** Called after each commit of this process with the digests that nothing refers to any more. */
+  /** Calls `listener` after each commit of this process with the digests that lost their last reference. */
   onFree(listener: (digests: string[]) => void): void {
     this.#freeListeners.push(listener)
   }
@@ -139,7 +139,7 @@ export abstract class Catalog extends Queries {
   }
 
   /**
-   * Stores these files, all or none, each in place of what was at its path. Their contents must be stored already.
+   * Stores these files atomically; each replaces the file at its path. Their blobs must already be stored.
    * @throws {HttpError} `path_conflict`, `precondition_failed` or `quota_exceeded`.
    */
   put(files: NewFile[], conditions: Conditions = {}, actor = nobody) {
@@ -157,8 +157,8 @@ export abstract class Catalog extends Queries {
   }
 
   /**
-   * Removes these files with all their past, or none; also what was at a path before it was deleted. Entries of changes keep
-   * the names alone. `freed`: what nothing needs any more, for `BlobStore.erase`.
+   * Removes these files with all their past, atomically; also the past of deleted paths. Entries of changes keep only
+   * the names. `freed`: unreferenced digests for `BlobStore.erase`.
    * @throws {HttpError} `file_not_found` where a path never had a file.
    */
   forget(paths: string[], actor = nobody): Promise<Removed & { freed: string[] }> {
@@ -174,7 +174,7 @@ export abstract class Catalog extends Queries {
   }
 
   /**
-   * Moves these files, or none; returns their number, or undefined when one has another content than that of its `type`.
+   * Moves these files, or none; returns their number, or undefined if the digest of one differs from that of its `type`.
    * @throws {HttpError} `file_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
    */
   async moveFiles(moves: FileMove[], actor = nobody) {
@@ -185,8 +185,8 @@ export abstract class Catalog extends Queries {
   }
 
   /**
-   * Moves every file below a directory, or none; returns their number. The root is empty. One in slices ends where a file has
-   * been stored in its way meanwhile.
+   * Moves every file below a directory, or none; returns their number. The root is empty. A move in slices stops at a
+   * file that was stored in its way meanwhile.
    * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
    */
   async moveDirectory(move: DirectoryMove, actor = nobody): Promise<number> {
@@ -200,8 +200,8 @@ export abstract class Catalog extends Queries {
   }
 
   /**
-   * Keeps durable contents for a day without a file, for a caller.
-   * @throws {HttpError} `quota_exceeded` where they are limited and exceed the quota with the current files.
+   * Keeps durable blobs without a file for a caller, for a day.
+   * @throws {HttpError} `quota_exceeded` if they are limited and, with the current files, exceed the quota.
    */
   async keepContents(
     contents: StoredBlob[],
@@ -211,7 +211,7 @@ export abstract class Catalog extends Queries {
   }
 
   /**
-   * Makes a directory what the source is, whatever the number of its files.
+   * Replaces a directory by the source in one transaction, for any number of files.
    * @throws {HttpError} `precondition_failed`, `version_exists`, `tree_too_large`, `directory_not_found`, `path_conflict`,
    *   `invalid_path`, `reserved_path` or `quota_exceeded`.
    */
@@ -220,15 +220,15 @@ export abstract class Catalog extends Queries {
   }
 
   /**
-   * Takes back what a change did and nothing else; returns the change that does so. With `overwrite` also files that were
-   * changed since.
+   * Reverts a change and nothing else; returns the new change. With `overwrite`, also reverts files that were changed
+   * since.
    * @throws {HttpError} `change_not_found`, `revert_conflict`, `history_gone`, `path_conflict` or `quota_exceeded`.
    */
   revert(change: number, overwrite: boolean, actor = nobody): Promise<ChangeEntry> {
     return this.#submit({ kind: 'revert', actor, change, overwrite })
   }
 
-  /** Removes the oldest past, up to so many bytes and 1,000 files; returns how many: 0: there is none. */
+  /** Removes the oldest past, up to `bytes` and 1,000 files; returns the number of files, 0 if there is no past. */
   async dropPast(bytes: number): Promise<number> {
     return (await this.#submit({ kind: 'prune', need: bytes })).rows
   }
@@ -236,7 +236,7 @@ export abstract class Catalog extends Queries {
   /** @throws {HttpError} `version_exists`. */
   async record(version: NewVersion): Promise<VersionRow> {
     const recorded = await this.#submit({ kind: 'record', version })
-    // An older version may not keep its files any more.
+    // The new version may displace an older one, whose files can then be pruned.
     void this.#background.prune()
     return recorded
   }
@@ -247,14 +247,14 @@ export abstract class Catalog extends Queries {
   }
 
   /**
-   * Adds rows that `readCatalog` has read as they are, and counts them, in one transaction. Leaves those that exist, so that an
-   * interrupted restore can be repeated.
+   * Inserts rows that `readCatalog` returned unchanged, and counts them, in one transaction. Keeps existing rows, so
+   * that an interrupted restore can be repeated.
    */
   async importRows(table: string, rows: Row[]): Promise<void> {
     await this.#submit({ kind: 'import', table, rows })
   }
 
-  /** Whatever the number of its files. */
+  /** For any number of files. */
   async #inSlices(change: UnfinishedChange): Promise<Removed> {
     return this.#background.carryOut(await this.#submit({ kind: 'begin', ...change }))
   }
@@ -265,7 +265,7 @@ export abstract class Catalog extends Queries {
     return outcome.value as Results[Of['kind']] // A command of this kind has no other.
   }
 
-  // Listeners run before any caller of the group is answered.
+  // Listeners run before any command of the group resolves.
   readonly #commit = async (commands: CatalogCommand[]): Promise<Outcome[]> => {
     const outcomes = await this.commit(commands)
     for (const outcome of outcomes) {
@@ -278,7 +278,7 @@ export abstract class Catalog extends Queries {
   }
 }
 
-// Where the disk has no room for a whole change, it may have some for slices of it.
+// A disk without room for the whole change may have room for its slices.
 function ignoreFull(error: unknown): undefined {
   if (!(error instanceof DatabaseFullError)) throw error
 }

@@ -1,12 +1,12 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 
 export interface Miscount {
-  /** The path of a file, or what else is wrong. */
+  /** The path of a file, or the name of another damaged row. */
   path: string
   fault: string
 }
 
-/** What of the catalog does not agree with itself: rows, references and every count that is kept. */
+/** Finds inconsistent rows, references and counters of the catalog. */
 export async function findMiscounts(
   database: Pick<SqlTransaction, 'all' | 'dialect'>,
 ): Promise<Miscount[]> {

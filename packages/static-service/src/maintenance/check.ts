@@ -35,9 +35,9 @@ interface Blob {
 }
 
 /**
- * Verifies every blob against its digest, every row against its blob, and every counter, in the stores that the environment
- * names. Reports unreadable blobs as damage and continues. Changes nothing unless `repair` is set; never removes a damaged
- * blob.
+ * Verifies every blob against its digest, every row against its blob, and every counter, in the stores that the
+ * environment names. Reports unreadable blobs as damage and continues. Changes nothing unless `repair` is set; never
+ * removes a damaged blob.
  * @throws {DataDirError} when a store cannot be used.
  */
 export async function check(env: NodeJS.ProcessEnv, options: CheckOptions = {}): Promise<Report> {

@@ -9,8 +9,8 @@ export interface SweepResult {
 }
 
 /**
- * Compares stored blobs with the catalog by name and size, without reading them. Has the store collect unreferenced blobs,
- * and reports missing ones. Safe while the service runs, and safe to interrupt: the next start continues.
+ * Compares stored blobs with the catalog by name and size, without reading them. Has the store collect unreferenced
+ * blobs, and reports missing ones. Safe while the service runs, and safe to interrupt: the next start continues.
  */
 export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog): Promise<SweepResult> {
   const result: SweepResult = { orphans: 0, missing: [] }

@@ -29,8 +29,8 @@ export function selectRanges(
 
 /**
  * Reads a Range field (RFC 9110, 14.1.2 and 14.2) for a file of `size` bytes. `whole`: no field, or one to ignore:
- * malformed, another unit, too many ranges, or more bytes than the file has. `unsatisfiable`: well-formed, but no byte of
- * it exists. Slices keep the requested order; overlapping ones are merged.
+ * malformed, another unit, too many ranges, or more bytes than the file has. `unsatisfiable`: well-formed, but no byte
+ * of it exists. Slices keep the requested order; overlapping ones are merged.
  */
 export function readRanges(field: string | undefined, size: number): Selection {
   const specs = readSpecs(field)

@@ -9,8 +9,8 @@ export interface Validators {
 }
 
 /**
- * Evaluates the preconditions of a GET or HEAD in the order of RFC 9110, 13.2.2. A malformed HTTP-date is ignored (13.1.3,
- * 13.1.4); a malformed entity tag matches nothing.
+ * Evaluates the preconditions of a GET or HEAD in the order of RFC 9110, 13.2.2. A malformed HTTP-date is ignored
+ * (13.1.3, 13.1.4); a malformed entity tag matches nothing.
  */
 export function evaluateConditions(
   headers: IncomingHttpHeaders,
@@ -30,8 +30,8 @@ export function evaluateConditions(
 }
 
 /**
- * Whether a Range may be answered in parts: there is no If-Range, or it names this very representation by its strong tag
- * or its exact date (RFC 9110, 13.1.5).
+ * Whether a Range may be answered in parts: there is no If-Range, or it names this very representation by its strong
+ * tag or its exact date (RFC 9110, 13.1.5).
  */
 export function allowsParts(ifRange: string | undefined, { etag, changed }: Validators): boolean {
   if (ifRange === undefined || ifRange === etag) return true

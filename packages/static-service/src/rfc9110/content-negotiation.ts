@@ -3,8 +3,8 @@ import Negotiator from 'negotiator'
 import { type ContentCoding, compressedCodings } from './content-codings.ts'
 
 /**
- * The codings that a client accepts, best first (RFC 9110, 12.5.3). Identity is always among them: a client that excludes
- * it is better served by a body that it may not want than by a 406.
+ * The codings that a client accepts, best first (RFC 9110, 12.5.3). Identity is always among them: a client that
+ * excludes it is better served by a body that it may not want than by a 406.
  */
 export function preferCodings(acceptEncoding: string | undefined): readonly ContentCoding[] {
   if (acceptEncoding === undefined || acceptEncoding === '') return identityOnly

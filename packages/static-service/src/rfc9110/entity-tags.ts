@@ -17,8 +17,8 @@ export function etagOf(record: FileRow | VersionRow, isPublic = true): string {
 }
 
 /**
- * Whether the stored file, if any, meets the conditions (RFC 9110, 13.2.2). Matches the tags of its record and of its bytes;
- * without a file, dates are not compared.
+ * Whether the stored file, if any, meets the conditions (RFC 9110, 13.2.2). Matches the tags of its record and of its
+ * bytes; without a file, dates are not compared.
  */
 export function holds(
   { ifMatch, ifNoneMatch, ifUnmodifiedSince }: Conditions,

@@ -7,8 +7,8 @@ import { decodeUrl, readDirectory, readUrlPath, readWrittenPath } from '../files
 
 /**
  * Limits the routes that are registered from now on to the folders of their callers, before the hooks of the route, and
- * before validation: what is outside a caller's folders is absent, whatever else is wrong with the request. A URL that cannot
- * be decoded is refused. A route that does not declare `folders` stops the boot.
+ * before validation: what is outside a caller's folders is absent, whatever else is wrong with the request. A URL that
+ * cannot be decoded is refused. A route that does not declare `folders` stops the boot.
  */
 export function limitToFolders(app: App): void {
   const limited = new Set<string>()

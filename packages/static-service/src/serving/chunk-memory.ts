@@ -22,9 +22,9 @@ export interface Chunk {
 }
 
 /**
- * Chunks of blobs that are too large to cache as one buffer. Bounds the memory that slow clients hold: once all responses
- * together hold `maxHeldBytes`, new chunks are 16 KiB. A blob's chunks are cached from its second request on, so a single
- * large download evicts nothing.
+ * Chunks of blobs that are too large to cache as one buffer. Bounds the memory that slow clients hold: once all
+ * responses together hold `maxHeldBytes`, new chunks are 16 KiB. A blob's chunks are cached from its second request on,
+ * so a single large download evicts nothing.
  */
 export class ChunkMemory {
   readonly cache: LruLoader<Buffer>

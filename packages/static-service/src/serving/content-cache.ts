@@ -23,9 +23,9 @@ interface Dependencies {
 }
 
 /**
- * Cache of files and blobs for serving. Small blobs stay in memory, so most calls return synchronously. Never stale: every
- * `find` after the response to a change sees the change. Bytes are cached by digest, after they were verified against it;
- * callers reach them only through a file.
+ * Cache of files and blobs for serving. Small blobs stay in memory, so most calls return synchronously. Never stale:
+ * every `find` after the response to a change sees the change. Bytes are cached by digest, after they were verified
+ * against it; callers reach them only through a file.
  */
 export class ContentCache {
   readonly #catalog: Catalog
@@ -64,8 +64,8 @@ export class ContentCache {
   }
 
   /**
-   * The file that is at this path now. Cached only where this process alone changes the catalog; with replicas each call
-   * reads the catalog.
+   * The file that is at this path now. Cached only where this process alone changes the catalog; with replicas each
+   * call reads the catalog.
    */
   find(path: string): ServedFile | undefined | Promise<ServedFile | undefined> {
     return this.#catalog.isExclusive

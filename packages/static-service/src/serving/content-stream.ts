@@ -13,9 +13,9 @@ export function joinPieces(content: Buffer, pieces: Piece[]): Buffer {
 }
 
 /**
- * Streams the pieces of a blob in chunks; a chunk is valid until the next call of `next`. Unless memory is scarce, reads
- * one chunk ahead, so that the disk works while the socket drains. Closes the blob after the last chunk, after a failure,
- * and on `return`.
+ * Streams the pieces of a blob in chunks; a chunk is valid until the next call of `next`. Unless memory is scarce,
+ * reads one chunk ahead, so that the disk works while the socket drains. Closes the blob after the last chunk, after a
+ * failure, and on `return`.
  */
 export class ContentStream implements RawBody {
   readonly #content: LargeContent

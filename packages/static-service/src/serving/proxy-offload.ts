@@ -15,8 +15,8 @@ interface OffloadRequest {
 }
 
 /**
- * Whether the proxy offers to send the body of a response. The proxy says so per request (X-Static-Offload): another of its
- * routes may lack the handler. The caller must check that the proxy is trusted. This service answers requests with
+ * Whether the proxy offers to send the body of a response. The proxy says so per request (X-Static-Offload): another of
+ * its routes may lack the handler. The caller must check that the proxy is trusted. This service answers requests with
  * conditions itself, and those with ranges that servers parse differently.
  */
 export function canOffload(
@@ -49,8 +49,8 @@ export function offloadHeaders(
 ): Record<string, string> {
   const location = { 'x-accel-redirect': `/blobs/${blobPathOf(digest, coding).join('/')}` }
   if (to === 'caddy') return { ...headers, ...location }
-  // nginx keeps these fields and would send them twice: beside those of a second request to this service, and beside its
-  // own Accept-Ranges for a whole file. Renamed fields are not kept.
+  // nginx keeps these fields and would send them twice: beside those of a second request to this service, and beside
+  // its own Accept-Ranges for a whole file. Renamed fields are not kept.
   const renamed = Object.entries(headers).flatMap(([name, value]) => {
     if (name === 'accept-ranges' && isWhole) return []
     return [[keptByNginx.has(name) ? `x-static-${name}` : name, value]]

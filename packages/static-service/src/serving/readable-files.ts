@@ -16,8 +16,8 @@ interface Dependencies {
 type Found = ServedFile | undefined
 
 /**
- * Read access to files: no request reaches a file or its bytes any other way. For callers without the right to read it, a
- * private file looks absent, in timing as well: its look-up begins only after the reader is authorized.
+ * Read access to files: no request reaches a file or its bytes any other way. For callers without the right to read it,
+ * a private file looks absent, in timing as well: its look-up begins only after the reader is authorized.
  */
 export class ReadableFiles {
   readonly #cache: ContentCache

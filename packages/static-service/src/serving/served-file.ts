@@ -97,8 +97,8 @@ export function asPrivate(file: ServedFile, headers: Headers): ServedFile {
 }
 
 /**
- * Whether Last-Modified identifies these bytes. Within the second of a change, other bytes may follow with the same date
- * (RFC 9110, 8.8.2.2); a date in the future must not be sent (8.8.2.1).
+ * Whether Last-Modified identifies these bytes. Within the second of a change, other bytes may follow with the same
+ * date (RFC 9110, 8.8.2.2); a date in the future must not be sent (8.8.2.1).
  */
 export const hasReliableDate = ({ changed }: ServedFile, now: number) =>
   Math.floor(now / 1000) > changed
@@ -200,8 +200,8 @@ const withCharset = (contentType: string) =>
     : contentType
 
 /**
- * The response to a request that is neither GET nor HEAD: to CORS preflights of any origin, whatever CORS_ORIGIN names for the
- * API. @throws {HttpError} `method_not_allowed`.
+ * The response to a request that is neither GET nor HEAD: to CORS preflights of any origin, whatever CORS_ORIGIN names
+ * for the API. @throws {HttpError} `method_not_allowed`.
  */
 export function respondToOther({ method = '', headers }: IncomingMessage): RawResponse {
   const isPreflight =

@@ -91,8 +91,8 @@ export function readTarget(url: string, policies: StaticPolicies): Target {
 }
 
 /**
- * Fast path for most URLs: the path needs no decoding, and no segment is empty or begins with a dot. Up to `maxPlainLength`
- * only its number of segments can be invalid.
+ * Fast path for most URLs: the path needs no decoding, and no segment is empty or begins with a dot. Up to
+ * `maxPlainLength` only its number of segments can be invalid.
  */
 export const plainPath = /^\/static\/((?:[\w~-][\w.~-]*\/)*[\w~-][\w.~-]*)$/
 

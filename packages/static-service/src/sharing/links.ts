@@ -57,7 +57,7 @@ export const linkTables = [
 const maxLinks = 1000
 const underWayMs = 3_600_000
 
-/** Links with a secret token; stores only its digest. Each request reads the database, so changes take effect at once. */
+/** Links with a secret token; stores its digest only. Requests read the database, so changes take effect at once. */
 export class Links {
   readonly #database: Sql
   readonly #now: () => number
@@ -130,8 +130,8 @@ export class Links {
   }
 
   /**
-   * Whether the link permits sending bytes of this file now. A request from the first byte on counts as a download. A later
-   * range belongs to a download of the last hour; without one it counts as well.
+   * Whether the link permits sending bytes of this file now. A request from the first byte on counts as a download. A
+   * later range belongs to a download of the last hour; without one it counts as well.
    */
   async admit({ id, downloadsLeft }: Link, path: string, isFromStart: boolean): Promise<boolean> {
     if (downloadsLeft === null) return true

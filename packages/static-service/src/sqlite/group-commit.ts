@@ -7,11 +7,10 @@ interface Queued<Command, Outcome> {
 }
 
 /**
- * Group commit: commands of one event-loop iteration, and those that arrive during a commit, share the next commit and its
- * fsync.
- * `commit` returns one outcome per command, in order; if it rejects, every command of the group rejects. An outage also
- * rejects the queue: otherwise each group would wait for the time limit. A large command is a group of its own; a group of
- * small commands runs between two large ones.
+ * Group commit: commands of one event-loop iteration, and those that arrive during a commit, share the next commit and
+ * its fsync. `commit` returns one outcome per command, in order; if it rejects, every command of the group rejects. An
+ * outage also rejects the queue: otherwise each group would wait for the time limit. A large command is a group of its
+ * own; a group of small commands runs between two large ones.
  */
 export class GroupCommit<Command, Outcome> {
   readonly #commit: (commands: Command[]) => Promise<Outcome[]>
@@ -81,8 +80,8 @@ type Commit<Command, Done> = (commands: Command[]) => Promise<(Done | { error: u
 
 /**
  * One outcome per command, in order. If the group fails, retries each command alone: on a full disk removals may work
- * although stores fail. Rejects if the database is unavailable: each retry would wait for it. `onFailure` makes the outcome of a
- * command that fails alone.
+ * although stores fail. Rejects if the database is unavailable: each retry would wait for it. `onFailure` makes the
+ * outcome of a command that fails alone.
  */
 export async function commitEach<Command, Done>(
   commands: Command[],

@@ -41,8 +41,8 @@ export interface UploadDependencies {
 const columns = sql`id, owner, path, metadata, length, size, state, outcome, tried, epoch, expires_at "expiresAt"`
 
 /**
- * Uploads in several requests (tus 1.0). The writer of an upload holds a lease in its row, so that any replica can serve the
- * next request.
+ * Uploads in several requests (tus 1.0). The writer of an upload holds a lease in its row, so that any replica can
+ * serve the next request.
  */
 export class Uploads {
   readonly #dependencies: UploadDependencies
@@ -81,7 +81,7 @@ export class Uploads {
     return created
   }
 
-  /** @throws {HttpError} `upload_not_found` (also for uploads of others or outside the caller's folders) or `upload_ended`. */
+  /** @throws {HttpError} `upload_not_found` (also if not the caller's, or outside its folders) or `upload_ended`. */
   async find(id: string, caller: Caller): Promise<Upload> {
     const { database, log } = this.#dependencies
     const upload = await database.get<Upload & { isEnded: unknown }>(sql`
@@ -96,8 +96,8 @@ export class Uploads {
   }
 
   /**
-   * Runs `work` as the only writer of an upload. Records the received bytes even if `work` fails, and returns the upload. If
-   * saved bytes are lost, resets the upload to offset 0 and rejects with `offset_conflict`.
+   * Runs `work` as the only writer of an upload. Records the received bytes even if `work` fails, and returns the
+   * upload. If saved bytes are lost, resets the upload to offset 0 and rejects with `offset_conflict`.
    * @throws {HttpError} `upload_locked` while another writer holds the lease, and as `find`.
    */
   async write(id: string, caller: Caller, work: Work): Promise<Upload> {

@@ -31,9 +31,9 @@ const methods = {
     ).map(plainOutcome),
 
   /**
-   * Returns up to `pages` free pages to the file system, and truncates the write-ahead logs of this and of other databases.
-   * Does not wait for readers: the next call frees the pages that they still need. Returns whether the log of this database
-   * is empty.
+   * Returns up to `pages` free pages to the file system, and truncates the write-ahead logs of this and of other
+   * databases. Does not wait for readers: the next call frees the pages that they still need. Returns whether the log
+   * of this database is empty.
    */
   reclaim({ pages, others }: { pages: number; others: string[] }): boolean {
     let isEmpty = false

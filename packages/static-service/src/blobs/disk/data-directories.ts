@@ -37,8 +37,8 @@ const separateFileSystems = (dataDir: string) =>
   `Cannot start: blobs and tmp in ${dataDir} are on different file systems: put all of DATA_DIR on one.`
 
 /**
- * Directories below a root, created on demand. `ensure` resolves once the entry of each is fsynced, for concurrent callers
- * too, and for a directory that existed: the process that created it may have been killed before the fsync.
+ * Directories below a root, created on demand. `ensure` resolves once the entry of each is fsynced, for concurrent
+ * callers too, and for a directory that existed: the process that created it may have been killed before the fsync.
  */
 export class DurableDirectories {
   readonly #root: string

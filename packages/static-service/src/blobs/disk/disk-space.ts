@@ -27,8 +27,8 @@ interface Dependencies extends RoomOptions {
 
 /**
  * The free space of a data directory. Reserves a part for the databases: on a full disk they could not even record a
- * deletion. Returns the space of removed rows to the file system in the background. Calls statfs synchronously: the kernel
- * answers from memory, faster than the thread pool wakes.
+ * deletion. Returns the space of removed rows to the file system in the background. Calls statfs synchronously: the
+ * kernel answers from memory, faster than the thread pool wakes.
  */
 export class DiskSpace {
   readonly #options: Dependencies

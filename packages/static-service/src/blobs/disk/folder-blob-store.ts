@@ -35,8 +35,8 @@ export interface FolderBlobStoreOptions extends RoomOptions {
 }
 
 /**
- * Blobs by SHA-256 digest, each stored once: up to 32 KiB in the content database, larger ones as files below `blobs`. Paths
- * chosen by clients are not used on the disk.
+ * Blobs by SHA-256 digest, each stored once: up to 32 KiB in the content database, larger ones as files below `blobs`.
+ * Paths chosen by clients are not used on the disk.
  */
 export class FolderBlobStore implements BlobStore {
   readonly holdsSmall = false
@@ -240,8 +240,8 @@ export class FolderBlobStore implements BlobStore {
     return Math.max(length, this.#staged.size)
   }
 
-  // Leases the blob until the returned function is called, which collects it if no file refers to it. Demands room outside
-  // `run`, against deadlock: that waits for removals, and one of them may wait for this digest.
+  // Leases the blob until the returned function is called, which collects it if no file refers to it. Demands room
+  // outside `run`, against deadlock: that waits for removals, and one of them may wait for this digest.
   async #leaseStored(
     digest: string,
     { demand, store }: { demand: () => Promise<void>; store: () => Promise<void> },

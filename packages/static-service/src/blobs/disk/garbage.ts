@@ -73,8 +73,8 @@ const maxRemovals = 64
 const retryMs = 1000
 
 /**
- * Reference-counted leases on blobs, and a mutex per digest for tasks that change its bytes. In memory: one process owns a
- * data directory.
+ * Reference-counted leases on blobs, and a mutex per digest for tasks that change its bytes. In memory: one process
+ * owns a data directory.
  */
 export class BlobLeases {
   readonly #leases = new Map<string, number>()

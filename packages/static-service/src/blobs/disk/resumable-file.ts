@@ -28,8 +28,8 @@ export function resumableFile(
       return { size: saved }
     },
 
-    // Publishes a hard link, so that the upload keeps its bytes if a crash precedes the catalog's commit. The file must not be
-    // written from now on.
+    // Publishes a hard link, so that the upload keeps its bytes if a crash precedes the catalog's commit. The file must
+    // not be written from now on.
     async stage(hash) {
       await staging.settle() // Creates the file of an empty upload.
       await using blob = await openFile(file, () => undefined)

@@ -86,8 +86,8 @@ export class SmallBlobs implements VerifiedContents {
   }
 
   /**
-   * Returns up to `bytes` of removed rows to the file system, and truncates the write-ahead logs of this database and of
-   * `others`. Writes wait meanwhile. Returns whether the log of this database is empty.
+   * Returns up to `bytes` of removed rows to the file system, and truncates the write-ahead logs of this database and
+   * of `others`. Writes wait meanwhile. Returns whether the log of this database is empty.
    */
   reclaim(bytes: number, others: string[]): Promise<boolean> {
     return this.#worker.ask('reclaim', { pages: Math.ceil(bytes / pageBytes), others })

@@ -12,8 +12,8 @@ export type ContentTransaction = Pick<ContentCommit, 'findMissing' | 'apply'>
 
 /**
  * Blobs that wait for the commit of their files, and their part in the catalog's serialized transactions. An object is
- * committed only if its intent still exists: without it, a sweep may have deleted the object as a dead upload. If a blob is
- * freed between an upload of the same bytes and the commit, the commit takes it back from the garbage.
+ * committed only if its intent still exists: without it, a sweep may have deleted the object as a dead upload. If a
+ * blob is freed between an upload of the same bytes and the commit, the commit takes it back from the garbage.
  */
 export class ContentCommit {
   /** Several uploads may have the same bytes. */
@@ -41,8 +41,8 @@ export class ContentCommit {
   }
 
   /**
-   * Returns the digests that are neither stored nor uploaded. Locks the objects that it finds, so that the result holds until
-   * the transaction ends.
+   * Returns the digests that are neither stored nor uploaded. Locks the objects that it finds, so that the result holds
+   * until the transaction ends.
    */
   async findMissing(transaction: SqlTransaction, digests: string[]): Promise<Set<string>> {
     // Bytes in memory need no look-up.
@@ -57,8 +57,8 @@ export class ContentCommit {
   }
 
   /**
-   * Stores the blobs that got their first reference in this transaction; turns those that lost their last one into garbage.
-   * The two lists are disjoint.
+   * Stores the blobs that got their first reference in this transaction; turns those that lost their last one into
+   * garbage. The two lists are disjoint.
    */
   async apply(
     transaction: SqlTransaction,

@@ -51,8 +51,8 @@ export class ContentTable {
   }
 
   /**
-   * Stores a compressed form (bytes, or an uploaded object) if its blob is stored. Otherwise, or if the blob has that form,
-   * the object stays an intent.
+   * Stores a compressed form (bytes, or an uploaded object) if its blob is stored. Otherwise, or if the blob has that
+   * form, the object stays an intent.
    */
   async addForm(
     digest: string,

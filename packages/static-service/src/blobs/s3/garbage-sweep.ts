@@ -17,9 +17,9 @@ interface Garbage {
 }
 
 /**
- * Deletes garbage objects after the grace, and turns the intents of dead uploads into garbage. Any number of replicas may
- * sweep concurrently. An object leaves the garbage table only after its deletion: if a sweep dies, the next one deletes it
- * again.
+ * Deletes garbage objects after the grace, and turns the intents of dead uploads into garbage. Any number of replicas
+ * may sweep concurrently. An object leaves the garbage table only after its deletion: if a sweep dies, the next one
+ * deletes it again.
  */
 export class GarbageSweep {
   readonly #dependencies: Dependencies
@@ -86,8 +86,8 @@ export class GarbageSweep {
     await postgres.run(discardIntents(isDead, graceSeconds))
   }
 
-  // Claims garbage by postponing it, so that no transaction is open during calls to the store. Never deletes an object that
-  // a blob refers to, even if the table lists it.
+  // Claims garbage by postponing it, so that no transaction is open during calls to the store. Never deletes an object
+  // that a blob refers to, even if the table lists it.
   #claim(): Promise<Garbage[]> {
     return this.#dependencies.postgres.query<Garbage>(
       `update static_service.garbage set due_at = clock_timestamp() + interval '5 minutes'

@@ -16,8 +16,8 @@ interface Range {
 }
 
 /**
- * An object opened for reading; sends no request before the first read. Sequential reads share one download, which pauses
- * between reads (back-pressure), and resumes at the same byte after a lost connection.
+ * An object opened for reading; sends no request before the first read. Sequential reads share one download, which
+ * pauses between reads (back-pressure), and resumes at the same byte after a lost connection.
  */
 export class ObjectReader implements OpenBlob {
   readonly size: number

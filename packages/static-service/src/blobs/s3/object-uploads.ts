@@ -38,8 +38,8 @@ export interface UploadedObject extends StoredObject {
 }
 
 /**
- * Uploads objects under keys that are never reused. Intent before effect: records each key first, since an object whose key
- * is in no table could never be deleted.
+ * Uploads objects under keys that are never reused. Intent before effect: records each key first, since an object whose
+ * key is in no table could never be deleted.
  */
 export class ObjectUploads {
   readonly #dependencies: Dependencies

@@ -28,8 +28,8 @@ export interface SavedParts {
 }
 
 /**
- * A blob that arrives in several requests: equal parts of a multipart upload, and a tail, which is saved with the row. A
- * part collects in a temporary file, so that slow uploads hold no memory. It is sent while the next one arrives.
+ * A blob that arrives in several requests: equal parts of a multipart upload, and a tail, which is saved with the row.
+ * A part collects in a temporary file, so that slow uploads hold no memory. It is sent while the next one arrives.
  */
 export class ResumableObject implements ResumableBlob {
   readonly #dependencies: Dependencies

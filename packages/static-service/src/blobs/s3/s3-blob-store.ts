@@ -50,8 +50,8 @@ export interface S3BlobStoreOptions {
 }
 
 /**
- * Blobs in a bucket of an S3 store; up to 32 KiB in PostgreSQL. Object keys are unique and never reused, so any number of
- * replicas share a bucket. A blob becomes durable with the catalog's commit: see `commits`.
+ * Blobs in a bucket of an S3 store; up to 32 KiB in PostgreSQL. Object keys are unique and never reused, so any number
+ * of replicas share a bucket. A blob becomes durable with the catalog's commit: see `commits`.
  */
 export class S3BlobStore implements BlobStore {
   /** The blobs' part of the catalog's commits. */

@@ -6,16 +6,16 @@ import { causeOf } from './change-entry.ts'
 import type { DirectoryMove, Done, FileCommand, FileMove, PutCommand } from './commands.ts'
 import { type LoadedFiles, rowOf, type StoredFile } from './loaded-files.ts'
 
-/** What the commands of a group change, and the dates that files get. */
+/** The rows that the commands of a group change, and the dates that files get. */
 export interface Target {
   table: LoadedFiles
   dates: ChangeDates
-  /** Maximum bytes of the distinct contents of files. */
+  /** Maximum bytes of the distinct blobs of files. */
   quota: number | undefined
 }
 
 /**
- * Applies a command, and makes a change of what it did. If it throws, the caller undoes what it has changed.
+ * Applies a command, and records its effect as a change. If it throws, the caller must undo its row changes.
  * @throws {HttpError}
  */
 export function applyCommand(target: Target, command: FileCommand): Done {
@@ -44,12 +44,12 @@ function put(target: Target, { files, conditions }: PutCommand): Done {
 const meets = (conditions: Conditions, row: StoredFile | undefined) =>
   holds(conditions, row && rowOf(row))
 
-/** A file to store, with the time of creation where that is neither the one of the file before nor now. */
+/** A file to store. `createdAt` overrides the creation time of the replaced file, or now. */
 type StoringFile = NewFile & { createdAt?: string }
 
 /**
- * What every change of files comes to: these end, and then others are stored, each in place of the file that is at its path by
- * then. So a file may be where a directory was, a directory can move up into its own parent, and files can change places.
+ * The primitive of every change of files: ends `ended`, then stores `files`, each replacing the file at its path. So a
+ * file can replace a directory, a directory can move up into its own parent, and files can swap paths.
  * @throws {HttpError} `path_conflict`
  */
 export function exchange(target: Target, ended: StoredFile[], files: StoringFile[] = []) {
@@ -61,7 +61,7 @@ export function exchange(target: Target, ended: StoredFile[], files: StoringFile
   const rows = files.map((file) => {
     const before = table.find(file.path)
     if (!before && table.isDirectory(file.path)) throw errors.pathConflict(file.path)
-    // Of a file that moves, too: a cache that knows the one before at this path must not take it for unmodified.
+    // A moved file also gets a new date: a cache with the previous file of this path must not see it as unmodified.
     const updatedAt = dates.of(before?.updatedAt)
     const row = rowOf({ createdAt: updatedAt, ...before, ...file, updatedAt })
     if (before) table.replace(before, row)
@@ -85,7 +85,7 @@ interface Replacement {
   files: StoringFile[]
 }
 
-/** Stores these files, all but equal ones, and ends those of `before` that are not among them. @throws {HttpError} */
+/** Stores these files except unchanged ones, and ends the other files of `before`. @throws {HttpError} */
 export function replaceFiles(target: Target, { before, files }: Replacement) {
   const { table, quota } = target
   const { storedSize } = table
@@ -101,7 +101,7 @@ export function replaceFiles(target: Target, { before, files }: Replacement) {
   return { ...counts, unchanged: files.length - rows.length, rows, changed }
 }
 
-/** @throws {HttpError} 404 that names those that are not there */
+/** @throws {HttpError} 404 that names the missing paths */
 function findAll({ table }: Target, paths: string[]): StoredFile[] {
   const [missing, ...others] = paths.filter((path) => !table.find(path))
   if (missing !== undefined) throw errors.fileNotFound(missing, ...others)
@@ -144,7 +144,7 @@ export function relocate(target: Target, moving: Relocation[]): void {
 
 type Below = Pick<DirectoryMove, 'from' | 'to'>
 
-/** Where a file below the directory goes. */
+/** The new path of a file below a moved directory. */
 export function movedPath(path: string, { from, to }: Below): string {
   const rest = from === '' ? path : path.slice(from.length + 1)
   return to === '' ? rest : `${to}/${rest}`
@@ -154,9 +154,9 @@ export function movedPath(path: string, { from, to }: Below): string {
 export const isIntoItself = ({ from, to }: Below) => from === '' || to.startsWith(`${from}/`)
 
 /**
- * The dates that the changes of a transaction give to files, as ISO 8601. At one path they never go backwards, whatever the
- * clock does, and no two rows share a second that a client can have seen: a client that asks by date, in whole seconds (RFC
- * 9110, 8.8.2), must not take a new file for the one it has.
+ * The dates that the changes of a transaction give to files, as ISO 8601. At each path they never go backwards, even if
+ * the clock does, and no two rows share a second that a client may have seen. Otherwise a client that compares whole
+ * seconds (RFC 9110, 8.8.2) would take a new file for the one it has.
  */
 export class ChangeDates {
   readonly #clock: string
@@ -172,7 +172,7 @@ export class ChangeDates {
     return this.#latest
   }
 
-  /** The date of a file that is stored now, at the path of one with the date `before`. */
+  /** The date of a file stored now; `before`: the date of the file that it replaces. */
   of(before?: string): string {
     const isBehind = this.#clock < this.#latest
     const now = isBehind ? this.#latest : this.#clock
@@ -181,12 +181,12 @@ export class ChangeDates {
     return date
   }
 
-  /** A date that a file has already. */
+  /** Records an existing date: later ones are no earlier. */
   atLeast(date: string): void {
     if (date > this.#latest) this.#latest = date
   }
 
-  /** A file with this date ends: one that is stored at its path later gets a later date. */
+  /** Records that a file with this date ends: a later file at its path gets a later date. */
   end(before: string): void {
     this.of(before)
   }

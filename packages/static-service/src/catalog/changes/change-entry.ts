@@ -1,6 +1,6 @@
 import type { RowChange } from './tracked-rows.ts'
 
-/** The request that changes files, as the entry of the change names it. */
+/** The request that changes files, as its change entry names it. */
 export interface Actor {
   /** Username. */
   by: string
@@ -9,7 +9,7 @@ export interface Actor {
   requestId: string
 }
 
-/** Of changes that no request asks for. */
+/** The actor of changes without a request. */
 export const nobody: Actor = { by: '', token: null, requestId: '' }
 
 export const changeActions = ['upload', 'delete', 'move', 'deploy', 'restore', 'revert'] as const
@@ -27,18 +27,18 @@ export interface ChangeCause extends Actor {
 
 /** A change of the catalog: what one request did to files, in one transaction or in slices. */
 export interface ChangeEntry extends ChangeCause {
-  /** Later changes have larger numbers; some numbers are no change. */
+  /** Increases with each change; may have gaps. */
   id: number
-  /** ISO 8601; never earlier than that of a change before. */
+  /** ISO 8601; never earlier than the previous change. */
   at: string
   added: number
   replaced: number
   removed: number
-  /** Of the files it stored; of those it removed where it stored none. */
+  /** Bytes of the stored files; if it stored none, of the removed ones. */
   bytes: number
-  /** The first ten. */
+  /** The first ten paths. */
   paths: string[]
-  /** Whether files of it have been forgotten since. */
+  /** Whether any of its files has been forgotten since. */
   isForgotten: boolean
 }
 

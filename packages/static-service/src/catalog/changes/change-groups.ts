@@ -33,25 +33,25 @@ import { writeChanges } from './write-changes.ts'
 
 export interface ChangeDependencies {
   sql: Pick<Sql, 'transaction'>
-  /** Contents that change in the transactions of the catalog. */
+  /** Blobs whose rows change in the transactions of the catalog. */
   contents?: ContentTransaction
-  /** Room on the disk that is given up when deletions need it. */
+  /** Disk space that is released when deletions need it. */
   reserve?: { release(): void; refill(): void }
   limits?: SliceLimits | undefined
   history?: HistoryRules | undefined
-  /** Maximum bytes of current and past contents together. */
+  /** Maximum bytes of current and past blobs together. */
   quotaBytes?: number | undefined
 }
 
 /**
- * Commits commands of several requests in one transaction, under one lock for all processes. Each is checked in memory
- * before anything of it is written, so no savepoints are needed.
+ * Commits commands of several requests in one transaction, under one lock for all processes. Checks each command in
+ * memory before writing it, so that no savepoints are needed.
  */
 export class ChangeGroups {
   readonly #dependencies: ChangeDependencies
   readonly #rules: Rules
   readonly #keeps: Group['keeps']
-  /** Files in a slice of a large change: fewer on a disk that is full. */
+  /** Files per slice of a large change; reduced on a full disk. */
   #sliceFiles: number
 
   constructor(dependencies: ChangeDependencies) {
@@ -63,7 +63,7 @@ export class ChangeGroups {
     this.#sliceFiles = limits.sliceFiles
   }
 
-  /** One outcome per command, in order: see `commitEach`. If it throws, none took effect, except with `OutcomeUnknownError`. */
+  /** See `commitEach`. If it rejects, no command took effect, except possibly with `OutcomeUnknownError`. */
   async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
     try {
       return await commitEach(
@@ -80,7 +80,7 @@ export class ChangeGroups {
     }
   }
 
-  /** A deletion gets what room there is, keeps nothing, and is done in as small slices as it takes. */
+  /** Retries a deletion with the disk reserve released, without history, and in smaller and smaller slices. */
   async #commitOnFullDisk(command: CatalogCommand, error: unknown): Promise<Outcome> {
     const isDeletion =
       /^(?:begin|continue|forget|prune|remove)/.test(command.kind) ||
@@ -102,7 +102,7 @@ export class ChangeGroups {
   #transact(commands: CatalogCommand[], keeps = this.#keeps): Promise<Outcome[]> {
     const { sql: database, contents, quotaBytes: quota } = this.#dependencies
     return database.transaction(async (transaction) => {
-      // A statement of its own: the next ones see what the previous holder of the lock committed.
+      // A separate statement: the next ones must see the commits of the previous lock holder.
       const locked = await transaction.get<{ nowMs: number }>(lockCatalog)
       if (!locked) throw new Error('a query without a table has no row')
       const digests = contents ? commands.flatMap(digestsOf) : []
@@ -124,7 +124,7 @@ export class ChangeGroups {
     const command = commands.find(isAlone)
     if (!command) return applyTogether(group, commands.filter(isSmall))
     if (commands.length > 1) throw new Error('such a change is alone in its transaction')
-    // Each takes the commands of its kind.
+    // Each handler takes the commands of its kind.
     const handle = handlers[command.kind] as (...args: [Group, LoneCommand, Rules]) => Promise<Done>
     return [await handle(group, command, { ...this.#rules, sliceFiles: this.#sliceFiles })]
   }
@@ -154,14 +154,14 @@ const lockCatalog = sql`select ${dialect({
 
 const noHistory: HistoryRules = { keepDays: 0, keepVersions: 20, entryDays: 0 }
 
-// Two seconds and half a second of a core, in SQLite.
+// These take 2 s and 0.5 s of a core in SQLite.
 const sliceLimits: SliceLimits = { wholeFiles: 20_000, sliceFiles: 4000 }
 
 type SmallCommand = Exclude<CatalogCommand, LoneCommand>
 
 const isSmall = (command: CatalogCommand): command is SmallCommand => !isAlone(command)
 
-/** Applies commands on single files in memory, writes what they leave, and adds version records. */
+/** Applies commands on single files in memory, writes the resulting rows, and adds version records. */
 async function applyTogether(group: Group, commands: SmallCommand[]): Promise<Outcome[]> {
   const paths = commands.flatMap(pathsOf)
   const digests = commands.flatMap(digestsOf)

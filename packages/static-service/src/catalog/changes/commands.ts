@@ -7,7 +7,7 @@ import type { Link } from '../../sharing/links.ts'
 import type { TreeState } from '../list-query.ts'
 import type { Actor, ChangeCause, ChangeEntry } from './change-entry.ts'
 
-// What the catalog is asked to change, and what it answers. Each command is done whole or not at all.
+// Commands of the catalog and their results. Each command is atomic.
 
 export type CatalogCommand =
   | FileCommand
@@ -24,14 +24,14 @@ export type FileCommand =
 /** Commands on all files below a directory. Each is a transaction of its own. */
 export type DirectoryCommand =
   | ({ kind: 'changeBelow' } & UnfinishedChange)
-  /** Records a change that `continue` carries out in slices; it has been checked. */
+  /** Records a checked change, which `continue` carries out in slices. */
   | ({ kind: 'begin' } & UnfinishedChange)
   /** The next slice of a change that was begun. */
   | { kind: 'continue'; id: number }
-  /** Gives a change up that was begun. */
+  /** Abandons a change that was begun. */
   | { kind: 'abandon'; id: number }
 
-/** A change of all files below a directory: as a whole, or in slices. */
+/** A change of all files below a directory, in one transaction or in slices. */
 export interface UnfinishedChange {
   directory: string
   /** Null: a deletion. */
@@ -52,7 +52,7 @@ export interface FileMove {
   from: string
   to: string
   overwrite: boolean
-  /** Of another name; the command is rejected when the file has another content by now than the type was derived from. */
+  /** Type under the new name, derived from `digest`; the command is rejected if the file has another digest by now. */
   type?: { digest: string; contentType: string; category: Category } | undefined
 }
 
@@ -73,25 +73,25 @@ export interface ImportCommand {
   rows: Row[]
 }
 
-/** Removes a batch of the past that need not be kept any more; with `need` of the oldest, of so many bytes. */
+/** Prunes a batch of expired past; with `need`, the oldest past, of so many bytes. */
 export interface PruneCommand {
   kind: 'prune'
   need: number | undefined
 }
 
-/** Removes files with all their past, also of paths that were deleted before. */
+/** Removes files with all their past, including deleted paths. */
 export interface ForgetCommand {
   kind: 'forget'
   actor: Actor
   paths: string[]
 }
 
-/** Takes a change back. */
+/** Reverts a change. */
 export interface RevertCommand {
   kind: 'revert'
   actor: Actor
   change: number
-  /** Also where files were changed since. */
+  /** Also reverts files that were changed since. */
   overwrite: boolean
 }
 
@@ -99,10 +99,10 @@ export interface RevertCommand {
 export const isAlone = (command: CatalogCommand): command is LoneCommand =>
   !['put', 'remove', 'moveFiles', 'record', 'recordUsedUp'].includes(command.kind)
 
-/** Paths that a command changed; `all` where they are many. */
+/** Paths that a command changed; `all` if they are many. */
 export type ChangedPaths = string[] | 'all'
 
-/** What each command answers. */
+/** The result of each command. */
 export interface Results {
   put: { rows: FileRow[]; wasNew: boolean }
   remove: Removed
@@ -110,7 +110,7 @@ export interface Results {
   moveFiles: number
   record: VersionRow
   recordUsedUp: undefined
-  /** Undefined: the files are too many for one transaction; nothing is changed. */
+  /** Undefined: too many files for one transaction; nothing was changed. */
   changeBelow: Removed | undefined
   /** The number of the change. */
   begin: number
@@ -126,15 +126,15 @@ export interface Results {
 
 export type Command<Of extends keyof Results> = Extract<CatalogCommand, { kind: Of }>
 
-/** What a command has done. */
+/** The outcome of a successful command. */
 export interface Done<Value = unknown> {
   value: Value
   changed?: ChangedPaths
-  /** Digests that nothing refers to any more, by this command or others of its group. */
+  /** Digests that this command, or others of its group, left unreferenced. */
   freed?: string[]
 }
 
-/** An `HttpError` for a command that is refused, else why it failed. */
+/** `error`: an `HttpError` if the command was rejected, else the cause of its failure. */
 export type Outcome = Done | { error: unknown }
 
 export interface Removed {
@@ -148,29 +148,29 @@ export interface DirectoryMove {
   overwrite: boolean
 }
 
-/** What a directory becomes, in one transaction. */
+/** Replaces a directory, in one transaction. */
 export interface TreeCommand {
   kind: 'replaceTree'
   actor: Actor
   /** The root is empty. */
   directory: string
   source: TreeSource
-  /** Whether files that the source does not name stay. */
+  /** Keeps files that the source does not name. */
   isMerge: boolean
-  /** On the entity tag of the tree. */
+  /** Preconditions on the entity tag of the tree. */
   conditions: Pick<Conditions, 'ifMatch' | 'ifNoneMatch'>
   /** Recorded with the change. */
   version: NewVersion | undefined
   /** Nothing is changed. */
   isDryRun: boolean
-  /** Of the tree before and after. */
+  /** Maximum files of the tree before and after. */
   maxFiles: number
 }
 
 export type TreeSource =
-  /** `areStored`: their contents did not arrive with the request, and are refused where a file no longer has them. */
+  /** `areStored`: their blobs did not arrive with the request; rejected if no file has them any more. */
   | { files: NewFile[]; areStored: boolean }
-  /** Another directory, or the same, as it is in the transaction, or as a change left it. */
+  /** A directory, possibly the same: its current state, or the state after a change. */
   | { from: string; change?: number | undefined }
 
 export interface TreeChange extends TreeState {
@@ -184,7 +184,7 @@ export interface TreeChange extends TreeState {
   rows: FileRow[]
 }
 
-/** Keeps contents without a file for a day: a manifest of the caller is going to name them. */
+/** Keeps blobs without a file for a day, until a manifest of the caller names them. */
 export interface KeepCommand {
   kind: 'keepContents'
   contents: StoredBlob[]

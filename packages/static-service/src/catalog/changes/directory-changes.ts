@@ -16,9 +16,9 @@ import { below, type Group, loadBelow, loadTarget } from './load-files.ts'
 import type { StoredFile } from './loaded-files.ts'
 import { writeChanges } from './write-changes.ts'
 
-/** How many files a transaction changes: other changes wait for it. */
+/** Maximum files per transaction, for which other changes wait. */
 export interface SliceLimits {
-  /** So many files below a directory are changed as a whole; more in slices. */
+  /** Up to this many files are changed in one transaction; more in slices. */
   wholeFiles: number
   sliceFiles: number
 }
@@ -36,7 +36,7 @@ export async function changeBelow(
   if (from === to) return { value: { files: 0, bytesFreed: 0 } }
   if (to !== null && isIntoItself({ from, to })) throw moveIntoItself(to)
   const count = table.countBelow(from)
-  // Where files go up to places that the others are about to leave, no slice could be done before the rest.
+  // If files move up to paths that others still occupy, no slice can run before the rest.
   const isTaken = table.find(within) !== undefined || table.isDirectory(within)
   const isDivisible = to === null || !isAbove(to, from) || !isTaken
   if (count > wholeFiles && isDivisible) return { value: undefined }
@@ -71,7 +71,7 @@ async function changeThese(
   return { value, changed: 'all' }
 }
 
-/** Records what is going to be done, so that it is finished after a crash. The number of the change is taken now. */
+/** Records a change before its first slice, so that it is completed after a crash. Assigns the number of the change. */
 export async function begin(
   { transaction, nowMs }: Group,
   { directory, target, overwrite, cause }: UnfinishedChange,
@@ -111,7 +111,7 @@ export async function continueChange(
   return { ...done, value: { ...done.value, isLast } }
 }
 
-/** Ends a change in slices, whether all of it was done or not. */
+/** Ends a change in slices, complete or not. */
 export async function abandon(
   { transaction }: Group,
   { id }: { id: number },
@@ -127,8 +127,8 @@ export async function abandon(
 const batchFiles = 5000
 
 /**
- * Checks that a directory can be moved in slices, as far as can be told now. What the slices move themselves is not in the
- * way.
+ * Checks whether a directory can be moved in slices, by the current state. Files that the slices move themselves do not
+ * conflict.
  * @throws {HttpError}
  */
 export function checkMove(database: Pick<Sql, 'snapshot'>, move: DirectoryMove): Promise<void> {

@@ -7,10 +7,10 @@ import type { ChangeEntry } from './change-entry.ts'
 import type { Done } from './commands.ts'
 import type { FileChange } from './loaded-files.ts'
 
-/** What an event `files.changed` stores: the entry of the change, and where it was. */
+/** Data of an event `files.changed`: the entry of the change, and its directories. */
 export interface FilesChanged {
   entry: ChangeEntry
-  /** With a trailing slash; the root is empty. At most a hundred: of more, those above them. */
+  /** With a trailing slash; the root is empty. At most 100; more are replaced by their ancestors. */
   directories: string[]
   /** Files below these directories were changed, too. */
   isDeep: boolean
@@ -29,7 +29,7 @@ export async function appendFileEvents(transaction: SqlTransaction, changes: Fil
   await append(transaction, told)
 }
 
-/** As deep as at most a hundred cover all. */
+/** The deepest level at which at most 100 directories cover all. */
 function directoriesAbove(parents: string[]): string[] {
   let found = ['']
   for (let depth = 1; ; depth += 1) {
@@ -39,7 +39,7 @@ function directoriesAbove(parents: string[]): string[] {
   }
 }
 
-/** The same of a change in slices, once its last slice is written. */
+/** Records the event of a change in slices, after its last slice. */
 export async function appendSlicedEvent(
   transaction: SqlTransaction,
   { id, directories }: { id: number; directories: (string | null)[] },
@@ -50,7 +50,7 @@ export async function appendSlicedEvent(
   await append(transaction, [{ entry, directories: known, isDeep: true }])
 }
 
-/** Records an event for each link that is used up, once: a process may end before it remembers that it has. */
+/** Records an event per used-up link, once: skips known ones, as a process may crash before it marks them as recorded. */
 export async function appendLinkEvents(
   transaction: SqlTransaction,
   links: Link[],

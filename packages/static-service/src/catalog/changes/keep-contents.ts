@@ -9,8 +9,8 @@ import { dropOldest, type HistoryRules } from './prune-past.ts'
 const dayMs = 86_400_000
 
 /**
- * Each is a row of the past that no change shows, see `keptPath`: so quota, pruning, checks and backups know it.
- * Its end is set so that it is pruned after a day.
+ * Keeps each blob by a past row that no change shows (see `keptPath`), so that quota, pruning, checks and backups cover
+ * it. The end date of the row makes pruning remove it after a day.
  */
 export async function keepContents(
   group: Group,
@@ -33,7 +33,7 @@ export async function keepContents(
   return { value: undefined }
 }
 
-// Older past makes room; current files and other kept contents do not.
+// Drops older past to make room, but neither current files nor other kept blobs.
 async function fitQuota(group: Group) {
   const { transaction, quota } = group
   if (quota === undefined) return

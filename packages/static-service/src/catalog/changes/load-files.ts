@@ -13,23 +13,23 @@ import {
 import { ChangeDates, type Target } from './apply-command.ts'
 import { LoadedFiles, type LoadedRows, type StoredFile } from './loaded-files.ts'
 
-/** What the commands of a group share. */
+/** State that the commands of a group share. */
 export interface Group {
   transaction: SqlTransaction
   nowMs: number
-  /** Which files that end are kept: all, those that the newest version shows, or none; nothing: versions do without. */
+  /** Ended files to keep: all, those that the newest version shows, or none. `nothing`: marks no versions either. */
   keeps: 'all' | 'versions' | 'none' | 'nothing'
-  /** Maximum bytes of current and past contents together. */
+  /** Maximum bytes of current and past blobs together. */
   quota: number | undefined
-  /** Digests that nothing refers to any more. */
+  /** Digests without references left. */
   freed: string[]
   /** Digests without bytes: commands that name them are rejected. */
   missing: Set<string>
-  /** Contents that got their first reference, or lost their last one. */
+  /** Blobs that got their first reference, or lost their last one. */
   references: Map<string, { before: boolean; after: boolean }>
 }
 
-/** Loads what commands on these paths can touch: files and directories there and above, references and counts. */
+/** Loads all rows that commands on these paths can touch: files and directories there and above, references, counts. */
 export async function loadTarget(
   { transaction, nowMs, keeps, quota }: Group,
   paths: string[],
@@ -51,7 +51,7 @@ interface Counts {
   /** The last change that the newest version shows. */
   keptUpTo: number
   lastChange: number
-  /** The latest date that a file has been given. */
+  /** The latest date of any file. */
   lastChangedAt: string
   lastId: number
   categories: string

@@ -5,7 +5,7 @@ import type { BlobReferences, CategoryCounts, DirectoryCounts } from '../tables.
 import { type ChangeCause, type ChangeEntry, entryOf } from './change-entry.ts'
 import { type RowChange, TrackedRows } from './tracked-rows.ts'
 
-/** A file as it is stored: its number, and the change that made its row. */
+/** A stored file with its number, and the change that made its row. */
 export interface StoredFile extends FileRow {
   id: number
   changeId: number
@@ -20,12 +20,12 @@ export interface LoadedRows {
   files: StoredFile[]
   /** Directories among the paths. */
   directories: DirectoryCounts[]
-  /** Of the digests, and of the contents of the files. */
+  /** References of the digests, and of the blobs of the files. */
   blobs: BlobReferences[]
   categories: CategoryCounts[]
   storedSize: number
   pastSize: number
-  /** Rows that this change or one before made are kept when they end. */
+  /** Rows made by this change or an earlier one are kept when they end. */
   keptUpTo: number
   /** The last number that a file has. */
   lastId: number
@@ -33,18 +33,18 @@ export interface LoadedRows {
   lastChange: number
 }
 
-/** What one change of the catalog did to files. */
+/** The effect of one change on files. */
 export interface FileChange {
   entry: ChangeEntry
   files: RowChange<StoredFile>[]
-  /** Rows that it ended and that are kept. */
+  /** Rows that it ended, of those that are kept. */
   past: StoredFile[]
 }
 
 /**
- * Files, directories and references of contents in memory, loaded under the lock of the catalog. Commands are checked and
- * applied here; `write-changes.ts` writes what they left. So a rejected command has written nothing. Rows are made, replaced
- * and ended in `add`, `replace` and `remove` alone.
+ * Files, directories and blob references in memory, loaded under the lock of the catalog. Commands are checked and
+ * applied here; `write-changes.ts` then writes the resulting rows, so a rejected command writes nothing. Only `add`,
+ * `replace` and `remove` make, replace and end rows.
  */
 export class LoadedFiles {
   readonly files: TrackedRows<StoredFile>
@@ -52,7 +52,7 @@ export class LoadedFiles {
   readonly blobs: TrackedRows<BlobReferences>
   /** Each recorded change since the files were loaded. */
   readonly changes: FileChange[] = []
-  /** Digests that nothing refers to any more. */
+  /** Digests without references left. */
   readonly freed: string[] = []
   readonly #loaded: LoadedRows
   readonly #recordedAs: number | undefined
@@ -70,8 +70,8 @@ export class LoadedFiles {
   }
 
   /**
-   * Makes what a command did permanent: if it changed files, it is a change with a number, of which the entry is returned.
-   * Without a cause, at a restore, it is none. The entry also names the paths in `also`.
+   * Accepts the effect of a command. If it changed files, records a numbered change and returns its entry, which also
+   * names the paths in `also`. Without a cause (restore), records none.
    */
   accept(cause: ChangeCause | undefined, at: string, also: string[] = []): ChangeEntry | undefined {
     const files = this.files.accept()
@@ -106,12 +106,12 @@ export class LoadedFiles {
     return this.#recordedAs !== undefined
   }
 
-  /** Bytes of the distinct contents of files. */
+  /** Bytes of the distinct blobs of files. */
   get storedSize(): number {
     return this.#loaded.storedSize + growthOf(this.blobs, ({ refs }) => refs > 0)
   }
 
-  /** Bytes of the distinct contents that only past files have. */
+  /** Bytes of the distinct blobs that only past files have. */
   get pastSize(): number {
     return this.#loaded.pastSize + growthOf(this.blobs, ({ refs }) => refs === 0)
   }
@@ -132,7 +132,7 @@ export class LoadedFiles {
     return rows
   }
 
-  /** Bytes of contents that the changes since the last `accept` have left without files. */
+  /** Bytes of the blobs that lost their last file since the last `accept`. */
   get bytesFreed(): number {
     return this.blobs.pending.reduce(
       (sum, { before, after }) => sum + (before?.refs && !after?.refs ? before.size : 0),
@@ -153,7 +153,7 @@ export class LoadedFiles {
     return this.directories.get(directory)?.files ?? 0
   }
 
-  /** Undefined, with nothing changed, when a directory of the path is a file. */
+  /** Adds a file. Undefined, with nothing changed, if a parent of the path is a file. */
   add(file: Omit<FileRow, 'name'>, changeId = this.#changeId): FileRow | undefined {
     const directory = parentOf(file.path)
     if (!this.#ensure(directory)) return undefined
@@ -168,7 +168,7 @@ export class LoadedFiles {
   replace(old: StoredFile, row: FileRow): void {
     this.files.set(row.path, { ...row, id: old.id, changeId: this.#changeId })
     this.#count(parentOf(row.path), { children: 0, files: 0, bytes: row.size - old.size })
-    // Acquired first: an equal content stays.
+    // Acquires first, so that an equal blob keeps a reference.
     this.#acquire(row)
     this.#release(old)
   }
@@ -189,7 +189,7 @@ export class LoadedFiles {
     return true
   }
 
-  /** Counts in the directory and all above; empty ones are removed, except the root. */
+  /** Updates the counts of the directory and its ancestors; removes empty ones, except the root. */
   #count(path: string, change: { children: number; files: number; bytes: number }) {
     const { children, files, bytes } = this.#directory(path)
     const isEmpty = files + change.files === 0 && path !== ''
@@ -228,7 +228,7 @@ export class LoadedFiles {
   }
 }
 
-/** By how many bytes those that count have grown. */
+/** Growth in bytes of the blobs that `counts` selects. */
 function growthOf(blobs: TrackedRows<BlobReferences>, counts: (blob: BlobReferences) => boolean) {
   const sizeOf = (blob: BlobReferences | undefined) => (blob && counts(blob) ? blob.size : 0)
   return blobs.changes().reduce((sum, { before, after }) => sum + sizeOf(after) - sizeOf(before), 0)

@@ -7,7 +7,7 @@ import type { Group } from './load-files.ts'
 export interface HistoryRules {
   /** Days that replaced and deleted files are kept; 0: only what kept versions show. */
   keepDays: number
-  /** So many of the newest versions keep the files that they show. */
+  /** Number of newest versions that keep their files. */
   keepVersions: number
   /** Days that entries of changes are kept, at least `keepDays`; 0: for ever. */
   entryDays: number
@@ -17,7 +17,7 @@ const endedColumns = columns({
   ...{ path: 'text', changeId: 'bigint', endedBy: 'bigint', digest: 'text', size: 'bigint' },
 })
 
-/** What of a past file its end depends on. */
+/** The columns of a past file that pruning needs. */
 export type PastRow = RowOf<typeof endedColumns>
 
 const spanRecords = recordsOf({ changeId: 'first bigint', endedBy: 'until bigint' })
@@ -27,7 +27,7 @@ const countRecords = recordsOf({ digest: 'text', removed: 'bigint' })
 const batchRows = 1000
 const dayMs = 86_400_000
 
-/** Removes a batch of what need not be kept any more or, with `need`, of the oldest past. */
+/** Removes a batch of expired past or, with `need`, of the oldest past. */
 export async function prune(
   group: Group,
   { need }: PruneCommand,
@@ -51,8 +51,8 @@ export async function prune(
 }
 
 /**
- * Removes the oldest past until `excess` bytes of it are gone, or all is; returns how many are left. `keepsContents`: without
- * contents that are kept without a file.
+ * Removes the oldest past until `excess` bytes are freed or no past is left; returns the bytes still missing.
+ * `keepsContents`: spares blobs that are kept without a file.
  */
 export async function dropOldest(
   group: Group,
@@ -67,7 +67,7 @@ export async function dropOldest(
   return 0
 }
 
-// Contents that are kept without a file go last: they wait for a manifest.
+// Blobs kept without a file are dropped last: they wait for a manifest.
 async function readDroppable(
   transaction: SqlTransaction,
   bytes: number,
@@ -84,7 +84,7 @@ async function drop(group: Group, rows: PastRow[]): Promise<number> {
   return removePast(group, rows)
 }
 
-/** Marks the versions that show rows which are not kept. */
+/** Marks versions that show any of these rows as incomplete. */
 export async function loseFiles(
   transaction: SqlTransaction,
   rows: Pick<PastRow, 'changeId' | 'endedBy'>[],
@@ -108,7 +108,7 @@ const isShownByNone = (versions: number) =>
     select 1 from (select change_id from ${name('versions')} order by id desc limit ${versions}) version
     where version.change_id >= past.change_id and version.change_id < past.ended_by)`
 
-// Each row gives back its size or, where its content is needed elsewhere, nothing: never too many are taken.
+// A row frees its size, or nothing if its blob is used elsewhere: so the first rows never free too much.
 function upTo(rows: PastRow[], bytes: number): PastRow[] {
   let sum = 0
   const end = rows.findIndex(({ size }) => {
@@ -118,7 +118,7 @@ function upTo(rows: PastRow[], bytes: number): PastRow[] {
   return end === -1 ? rows : rows.slice(0, end + 1)
 }
 
-/** Returns the bytes of the contents that nothing needs any more. */
+/** Returns the bytes of the blobs that became unreferenced. */
 export async function removePast(group: Group, rows: PastRow[]): Promise<number> {
   if (rows.length === 0) return 0
   const { transaction } = group

@@ -11,15 +11,15 @@ import { type Group, loadTarget } from './load-files.ts'
 import type { StoredFile } from './loaded-files.ts'
 import { writeChanges } from './write-changes.ts'
 
-/** A file that the change changed, and what it is going to be: undefined: no file. */
+/** A path that the change changed; `before` undefined: it had no file. */
 interface Reverted {
   path: string
-  /** What the change left. */
+  /** The state after the change. */
   after: RecordedState | null
   before: Omit<FileRow, 'name'> | undefined
 }
 
-/** Takes back what a change did and nothing else, in one transaction. @throws {HttpError} */
+/** Reverts a change and nothing else, in one transaction. @throws {HttpError} */
 export async function revertChange(
   group: Group,
   { change: id, actor, overwrite }: RevertCommand,
@@ -71,7 +71,7 @@ function refuseConflicts({ table }: Target, files: Reverted[]) {
   if (changed.length > 0) throw revertConflict(changed.slice(0, 10).map(({ path }) => path))
 }
 
-// The same content again is no conflict: so changes can be reverted one after another.
+// An equal digest is no conflict, so that changes can be reverted one after another.
 const isSame = (
   row: StoredFile | undefined,
   state: Pick<RecordedState, 'digest' | 'contentType'> | null | undefined,

@@ -1,4 +1,4 @@
-/** What a command has done to a row. */
+/** The effect of a command on a row. */
 export interface RowChange<Row> {
   key: string
   before: Row | undefined
@@ -11,7 +11,7 @@ export class TrackedRows<Row> {
   readonly #now = new Map<string, Row | undefined>()
   #undo: { key: string; row: Row | undefined }[] = []
 
-  /** `keys` are all that exist or could: rows are the ones that exist. */
+  /** `keys`: all keys that may be used; `rows`: the existing rows. */
   constructor(keys: Iterable<string>, rows: Iterable<[string, Row]>) {
     for (const key of keys) this.#now.set(key, undefined)
     for (const [key, row] of rows) {
@@ -33,7 +33,7 @@ export class TrackedRows<Row> {
     this.#now.set(key, row)
   }
 
-  /** What the changes since the last `accept` amount to. */
+  /** The net changes since the last `accept`. */
   get pending(): RowChange<Row>[] {
     const before = new Map<string, Row | undefined>()
     for (const { key, row } of this.#undo) if (!before.has(key)) before.set(key, row)
@@ -53,7 +53,7 @@ export class TrackedRows<Row> {
     this.#undo = []
   }
 
-  /** What differs from what was loaded. */
+  /** The net changes since the rows were loaded. */
   changes(): RowChange<Row>[] {
     return changesOf(this.#now.keys(), (key) => this.#loaded.get(key), this.#now)
   }

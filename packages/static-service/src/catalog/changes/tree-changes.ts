@@ -13,7 +13,7 @@ import type { Done, TreeChange, TreeCommand } from './commands.ts'
 import { type Group, loadBelow, loadTarget } from './load-files.ts'
 import { writeChanges } from './write-changes.ts'
 
-/** Makes a directory what the source is. Equal files stay as they are, with their dates. @throws {HttpError} */
+/** Replaces a directory by the source. Unchanged files keep their rows and dates. @throws {HttpError} */
 export async function replaceTree(group: Group, command: TreeCommand): Promise<Done<TreeChange>> {
   const { result, ...target } = await applyTree(group, command)
   const { table, dates } = target
@@ -25,7 +25,7 @@ export async function replaceTree(group: Group, command: TreeCommand): Promise<D
   const cause = causeOf(actor, isPast(command.source) ? 'restore' : 'deploy', directory)
   const change = table.accept({ ...cause, version: version?.version ?? null }, dates.of())
   if (change) await writeChanges(group, target)
-  // It names the change, and its name was free.
+  // Recorded last: it refers to the change. Its name was checked before.
   if (version) await recordVersion(group, version)
   const state = await readTreeState(group.transaction, directory)
   const value = { ...result, ...state, change: change ?? null }

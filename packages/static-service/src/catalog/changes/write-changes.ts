@@ -20,7 +20,7 @@ import type { FileChange, StoredFile } from './loaded-files.ts'
 import { dropOldest, loseFiles } from './prune-past.ts'
 import type { TrackedRows } from './tracked-rows.ts'
 
-/** Writes what commands have left in memory: every row that is made, replaced or ended is written here. */
+/** Writes the rows that commands changed in memory: no other code writes rows of files. */
 export async function writeChanges(group: Group, { table, dates }: Target): Promise<void> {
   const { transaction, references, quota, keeps } = group
   const { storedSize, pastSize } = table
@@ -46,12 +46,12 @@ export async function writeChanges(group: Group, { table, dates }: Target): Prom
   const lost = keeps === 'nothing' ? [] : table.changes.flatMap(lostSpan)
   if (lost.length > 0) await loseFiles(transaction, lost)
   if (!table.isSlice) await appendFileEvents(transaction, table.changes)
-  // Only the past makes them too many: files alone are refused before.
+  // Only the past can exceed the quota here: commands check it for current files.
   const excess = quota === undefined ? 0 : storedSize + pastSize - quota
   if (excess > 0 && pastSize > 0) await dropOldest(group, excess)
 }
 
-// Rows that ended and are not kept were there from the oldest of them on.
+// Versions since the oldest ended row that is not kept lose files.
 function lostSpan({ entry, files, past }: FileChange) {
   const kept = new Set(past)
   const lost = files.flatMap(({ before }) => (before && !kept.has(before) ? before.changeId : []))

@@ -10,8 +10,8 @@ import type { RecordedState } from '../listing/list-changes.ts'
 import { among } from '../records.ts'
 
 /**
- * Removes files with all their past, also of paths that were deleted before: entries of changes keep the names alone. All
- * contents that only they had are freed, also those that were pruned before.
+ * Removes files with all their past, also of paths that were deleted before: entries of changes keep the names alone.
+ * All contents that only they had are freed, also those that were pruned before.
  */
 export async function forgetFiles(
   group: Group,

@@ -70,8 +70,8 @@ export async function fileAt(
 }
 
 /**
- * The file that a deploy, a restore or a revert ended at this time (ISO 8601 in UTC, with milliseconds) or later, if that was
- * the last end at its path.
+ * The file that a deploy, a restore or a revert ended at this time (ISO 8601 in UTC, with milliseconds) or later, if
+ * that was the last end at its path.
  */
 export async function lastDeployed(
   database: Pick<SqlTransaction, 'get'>,

@@ -30,8 +30,8 @@ interface Branch {
 }
 
 /**
- * The directory at the prefix with everything below it, as JSON of the response. Breadth first; a directory that does not
- * fit whole stays unopened, except the first. Undefined when there is no such directory.
+ * The directory at the prefix with everything below it, as JSON of the response. Breadth first; a directory that does
+ * not fit whole stays unopened, except the first. Undefined when there is no such directory.
  */
 export function readTree(
   database: Pick<Sql, 'snapshot'>,

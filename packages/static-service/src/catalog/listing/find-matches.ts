@@ -62,8 +62,8 @@ export async function readScope(
 }
 
 /**
- * Restricts files to those of the query's directory: by its index or by that of paths, unless files are read along an order
- * that these indexes do not provide.
+ * Restricts files to those of the query's directory: by its index or by that of paths, unless files are read along an
+ * order that these indexes do not provide.
  */
 export function directoryFilter(
   { prefix = '', recursive = true }: ListQuery,
@@ -238,8 +238,8 @@ function rangeConditions(
 }
 
 /**
- * Maximum rows to read in the order until the page is full: some times what a random order would take, since matches can
- * lie at its end. Undefined: collecting all matches is faster.
+ * Maximum rows to read in the order until the page is full: some times what a random order would take, since matches
+ * can lie at its end. Undefined: collecting all matches is faster.
  */
 function scannedRows({ query, scope, sample, offset, take }: Scan, folded: string) {
   const share = sample.shareOf(folded, query.category)

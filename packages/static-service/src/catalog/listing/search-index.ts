@@ -10,9 +10,9 @@ import { foldedPath } from '../migrations.ts'
 import { among, insertInto } from '../records.ts'
 
 /**
- * Search indexes over paths: by runs of three bytes, and shorter ones for terms of one or two bytes. A run of UTF-8 bytes
- * occurs only where its characters do, so one index serves every alphabet. A run is written as letters from U+0100 on, one
- * for each byte.
+ * Search indexes over paths: by runs of three bytes, and shorter ones for terms of one or two bytes. A run of UTF-8
+ * bytes occurs only where its characters do, so one index serves every alphabet. A run is written as letters from
+ * U+0100 on, one for each byte.
  */
 export interface SearchIndex {
   /** Adds files that the transaction has made. */
@@ -67,8 +67,8 @@ export const searchIndexOf = (dialect: Dialect): SearchIndex =>
 
 const storeBodies = insertInto('trigrams', { rowid: 'bigint', body: 'text' })
 
-// SQLite's full-text index. Its tokenizer keeps every letter beyond ASCII as it is; ASCII is left for the categories. Its
-// prefixes serve runs of one and two bytes.
+// SQLite's full-text index. Its tokenizer keeps every letter beyond ASCII as it is; ASCII is left for the categories.
+// Its prefixes serve runs of one and two bytes.
 const fts5: SearchIndex = {
   async add(transaction, files) {
     const rows = files.map(({ id, path, category }) => ({

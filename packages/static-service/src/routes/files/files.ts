@@ -17,8 +17,8 @@ interface Dependencies {
 }
 
 /**
- * Serialized file records, bounded in bytes. Never stale: the catalog reports a change, and its entry is invalidated, before
- * the change is answered. Empty where other processes change the catalog, too.
+ * Serialized file records, bounded in bytes. Never stale: the catalog reports a change, and its entry is invalidated,
+ * before the change is answered. Empty where other processes change the catalog, too.
  */
 export type RecordCache = LruLoader<CachedRecord>
 

@@ -165,8 +165,8 @@ export interface Arrival {
 }
 
 /**
- * Stores all files or none, under these conditions, by default those of the request. Bytes first, rows last: every content
- * is durable before any file is visible.
+ * Stores all files or none, under these conditions, by default those of the request. Bytes first, rows last: every
+ * content is durable before any file is visible.
  * @throws {HttpError} `file_not_found` outside the caller's folders, or what `Catalog.put` throws.
  */
 export async function storeFiles(

@@ -75,8 +75,8 @@ interface Dependencies {
 }
 
 /**
- * The files of an archive while they arrive: their contents are durable once they are received, and leased until this is
- * disposed of.
+ * The files of an archive while they arrive: their contents are durable once they are received, and leased until this
+ * is disposed of.
  */
 export class TreeArrivals implements AsyncDisposable {
   readonly #dependencies: Dependencies

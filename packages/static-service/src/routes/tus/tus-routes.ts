@@ -14,8 +14,8 @@ type Dependencies = UploadDependencies & { uploads: Uploads }
 type Exchange = Dependencies & { request: FastifyRequest; reply: FastifyReply }
 
 /**
- * Routes of /api/uploads/: tus 1.0.0 with creation, creation-with-upload, creation-defer-length, expiration, termination and
- * checksum.
+ * Routes of /api/uploads/: tus 1.0.0 with creation, creation-with-upload, creation-defer-length, expiration,
+ * termination and checksum.
  */
 export async function registerResumableRoutes(app: App, dependencies: Dependencies) {
   await registerRawBodies(app, (scope) => {
@@ -116,8 +116,8 @@ const handlers: Record<string, (exchange: Exchange, id: string) => Promise<unkno
   },
 }
 
-// Receives the bytes of a request, and stores the file when they are all there. What a whole upload has may come again: an end
-// that was refused, or met no response, is tried again.
+// Receives the bytes of a request, and stores the file when they are all there. What a whole upload has may come again:
+// an end that was refused, or met no response, is tried again.
 async function receive(exchange: Exchange, writer: UploadWriter, offset: number) {
   const { raw, headers } = exchange.request
   const { upload } = writer
