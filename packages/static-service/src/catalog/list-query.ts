@@ -22,7 +22,7 @@ export interface ListQuery {
   pageSize: number
 }
 
-/** What orders sort files by. Names sort as paths do: they are those of one directory. */
+/** Sort keys of files. Names sort as paths do: a list by name has the files of one directory. */
 export type SortedFile = Pick<FileRow, 'path' | 'size' | 'updatedAt'>
 
 export interface FileList {
@@ -30,7 +30,7 @@ export interface FileList {
   total: number
   /** False: `total` is a lower bound. */
   isExact: boolean
-  /** The last of these files, if others follow. */
+  /** The last of these files, if more follow. */
   next?: SortedFile | undefined
 }
 
@@ -44,7 +44,7 @@ export interface TreeQuery {
   depth: number
 }
 
-/** What identifies a tree. */
+/** Identifies the state of a tree. */
 export interface TreeState {
   files: number
   /** Strong entity tag over all names and digests: the same for every form of the tree. */
@@ -97,7 +97,7 @@ const sizeKey: SortKey = {
     one.size === other.size ? isPathLess(one.path, other.path) : one.size < other.size,
 }
 
-/** Equal times and sizes follow their paths. */
+/** Equal times and sizes are ordered by path. */
 export const orders: Record<OrderName, Order> = {
   path: orderBy(pathKey, '-path'),
   '-path': orderBy(pathKey, 'path', true),
@@ -128,7 +128,7 @@ function orderBy(
   }
 }
 
-// The order of UTF-8 bytes, as PostgreSQL's: that of UTF-16 differs where there are surrogates.
+// Orders by UTF-8 bytes, as PostgreSQL does: UTF-16 order differs for surrogates.
 function isPathLess(one: string, other: string): boolean {
   if (!surrogate.test(one) && !surrogate.test(other)) return one < other
   return Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0

@@ -9,7 +9,7 @@ const text = dialect({ sqlite: sql`text`, postgres: sql`text collate "C"` })
 /** Columns of a table that is found by its text key alone. */
 const keyed = dialect({ sqlite: sql`strict, without rowid`, postgres: sql`` })
 
-/** The path as searches compare it. SQLite keeps it only where it is not the path in upper case. */
+/** The path as searches compare it. SQLite stores it only if it differs from the path in upper case. */
 export const foldedPath: Statement = sql`${dialect({
   sqlite: sql`iif(folded = '', upper(path), folded)`,
   postgres: sql`folded`,
@@ -19,7 +19,7 @@ export const foldedPath: Statement = sql`${dialect({
 const ordered = (columns: Statement) =>
   dialect({ sqlite: sql`(${columns}, folded)`, postgres: sql`(${columns}) include (id)` })
 
-/** The tables of the catalog. Rows of files are made, replaced and ended in `write-changes.ts` alone. */
+/** The tables of the catalog. Only `write-changes.ts` makes, replaces and ends rows of files. */
 export const catalogMigrations: Statement[] = [
   sql`
   create table ${name('directories')} (

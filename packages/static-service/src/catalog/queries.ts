@@ -12,9 +12,9 @@ const versionRow = selected(versionColumns)
 export interface Totals {
   totalFiles: number
   totalSize: number
-  /** Bytes of the distinct contents of files. */
+  /** Bytes of the distinct blobs of files. */
   storedSize: number
-  /** Bytes of the distinct contents that are kept only for the history. */
+  /** Bytes of the distinct blobs that are kept only for the history. */
   pastSize: number
   versions: number
 }
@@ -47,7 +47,7 @@ export class Queries {
     return { row, conflicts: rows.some((one) => one.path === null) }
   }
 
-  /** Those with files, the largest count first. */
+  /** Non-empty categories, the largest count first. */
   categories(): Promise<CategoryCount[]> {
     return this.#sql.all(sql`select category, file_count "fileCount", total_size "totalSize"
       from ${name('categories')} order by file_count desc, category`)
@@ -68,7 +68,7 @@ export class Queries {
     return found
   }
 
-  /** Whether a file has this content, now or in the past. */
+  /** Whether a current or past file has this digest. */
   async isReferenced(digest: string): Promise<boolean> {
     const found = await this.#sql.get(sql`select 1 from ${name('blobs')} where digest = ${digest}`)
     return found !== undefined
@@ -98,7 +98,7 @@ export class Queries {
     )
   }
 
-  /** The files with this content, now or in the past, by path. */
+  /** The paths of current and past files with this digest, in order. */
   async pathsOf(digest: string): Promise<string[]> {
     const rows = await this.#sql.all<{ path: string }>(
       sql`select path from ${name('files')} where digest = ${digest} union

@@ -82,7 +82,7 @@ async function countUsage(
   }
 }
 
-/** The first two hex digits of the digests of all contents. */
+/** The first two hex digits of all referenced digests. */
 async function contentPrefixes(database: Reader): Promise<string[]> {
   const rows = await database.all<{ prefix: string }>(
     sql`select distinct substr(digest, 1, 2) prefix from ${name('blobs')} order by 1`,
@@ -90,14 +90,14 @@ async function contentPrefixes(database: Reader): Promise<string[]> {
   return rows.map(({ prefix }) => prefix)
 }
 
-/** All contents that files refer to, now or in the past, whose digest begins with these hex digits. */
+/** Blobs of current and past files whose digests begin with these hex digits. */
 function contents(database: Reader, prefix: string) {
   return database.all<{ digest: string; size: number }>(
     sql`select digest, size from ${name('blobs')} where digest between ${prefix} and ${`${prefix}g`}`,
   )
 }
 
-/** Who names contents: limited to folders, those that a file there has or had, and those that are kept for it. */
+/** A caller that names blobs. Limited to folders: it sees blobs of current and past files there, and those kept for it. */
 export interface ContentReader {
   /** As `Caller.id`. */
   id: string
@@ -105,7 +105,7 @@ export interface ContentReader {
   folders?: readonly string[] | undefined
 }
 
-/** The sizes of those of these contents that are stored and that the reader may know of, by digest. */
+/** The sizes by digest of these blobs, if they are stored and visible to the reader. */
 async function contentSizes(
   database: Reader,
   { digests, id, folders }: ContentReader & { digests: string[] },

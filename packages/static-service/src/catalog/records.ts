@@ -73,7 +73,7 @@ export function insertInto(table: string, columns: Columns, onConflict = '') {
   }
 }
 
-/** Text after the values: of a row that exists with this key, these columns become others, by default the new ones. */
+/** `on conflict` clause: updates these columns of an existing row with this key, by default to the new values. */
 export function orSet(
   key: string,
   columns: Columns,
@@ -86,14 +86,14 @@ export function orSet(
 /** A statement has a time limit; each new file adds about a hundred entries to the search index. */
 const pieceSize = 1000
 
-/** At most a thousand of them, or so many. */
+/** Splits rows into pieces of at most `size`. */
 export function* pieces<Row>(rows: readonly Row[], size = pieceSize): Generator<Row[]> {
   for (let from = 0; from < rows.length; from += size) yield rows.slice(from, from + size)
 }
 
 export type Writer = Pick<SqlTransaction, 'dialect' | 'run'>
 
-/** Runs what `work` runs: statements of which none touches a row of another one. In PostgreSQL they share round trips. */
+/** Runs the statements of `work`; in PostgreSQL eight per round trip. None may touch a row of another one. */
 export async function runTogether(
   transaction: SqlTransaction,
   work: (writer: Writer) => Promise<void>,
@@ -135,6 +135,6 @@ export const toRow = <Of extends Columns>(columns: Of, row: Row) =>
 export const jsonRow = (columns: Columns): Statement =>
   jsonObject(Object.fromEntries(columnsIn(columns).map(({ member, column }) => [member, column])))
 
-/** Conditions of which all hold. */
+/** The conjunction of these conditions. */
 export const all = (conditions: Statement[]): Statement =>
   conditions.length === 0 ? sql`1 = 1` : join(conditions, ' and ')

@@ -35,7 +35,7 @@ export const directoryColumns = columns({
 
 export type DirectoryCounts = RowOf<typeof directoryColumns>
 
-/** The files, and the past files, with a content. */
+/** Counts of current and past files per blob. */
 export const blobColumns = columns({
   ...{ digest: 'text', size: 'bigint', refs: 'bigint', past: 'bigint' },
 })
@@ -63,7 +63,7 @@ export const entryColumns = columns({
   ...{ removed: 'bigint', bytes: 'bigint', paths: 'text' },
 })
 
-/** What a change did to a file; the states are JSON. */
+/** A file before and after a change; the states are JSON. */
 export const changedColumns = columns({
   ...{ changeId: 'bigint', path: 'text', beforeChange: 'bigint', before: 'text', after: 'text' },
 })

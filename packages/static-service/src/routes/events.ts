@@ -21,7 +21,7 @@ export const eventSource: EventSource = {
   example: { type: 'files.changed', data: change },
 }
 
-/** A reader who does not see all directories of a change gets what is in its own, and no counts. */
+/** A reader without access to all directories of a change gets its own ones, and no counts. */
 function describeFiles({ entry, directories, isDeep }: FilesChanged, rights: Rights) {
   const { folders } = rights
   const described = describeChange(entry)

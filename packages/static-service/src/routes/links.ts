@@ -151,7 +151,7 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
 
 const recordMs = 60_000
 
-// The links may be in another database than the events: what fails, or a process leaves behind, is recorded a minute later.
+// Links and events may be in different databases: after a failure or a crash, retries a minute later.
 function recordUsedUp(app: App, { links, catalog }: Dependencies) {
   let last: Promise<void> = Promise.resolve()
   const record = () => {

@@ -31,11 +31,11 @@ export interface ChangeQuery {
 export interface ChangeList {
   changes: ChangeEntry[]
   total: number
-  /** The change before which the next page begins. */
+  /** Pass as `before` for the next page; undefined: last page. */
   next: number | undefined
 }
 
-/** What a change did to a file; null: there was none, or is none any more. */
+/** A file before and after a change; null: no file. */
 export interface RecordedFile {
   path: string
   before: RecordedState | null
@@ -128,11 +128,11 @@ export interface ChangePage {
   change: ChangeEntry
   files: RecordedFile[]
   total: number
-  /** The path after which the next page begins. */
+  /** Pass as `after` for the next page; undefined: last page. */
   next: string | undefined
 }
 
-/** A change and a page of its files, by path; undefined: there is none with this number. */
+/** A change and a page of its files, by path; undefined: no such change. */
 export async function readChange(
   database: SqlTransaction,
   { id, within, page, pageSize, after }: ChangePageQuery,

@@ -33,7 +33,7 @@ export async function forgetFiles(
   exchange(target, current)
   table.accept(causeOf(actor, 'delete'), dates.of(), paths)
   await writeChanges(forgetting, target)
-  // Read again: the quota may have dropped some. None is kept for a manifest either.
+  // Reads again: the quota may have dropped some. Includes blobs that are kept for a manifest.
   const isKept = sql`change_id = 0 and digest ${among(digests)}`
   await removePast(group, await readPast(transaction, sql`path ${among(paths)} or (${isKept})`))
   await eraseStates(transaction, paths)
@@ -46,7 +46,7 @@ export async function forgetFiles(
 const readPast = (transaction: SqlTransaction, condition: Statement) =>
   transaction.all<PastRow>(sql`${pastRows} where ${condition}`)
 
-/** What entries of changes say of the files. */
+/** The states of the files in entries of changes. */
 async function readRecorded(transaction: SqlTransaction, paths: string[]) {
   const rows = await transaction.all<{ path: string; before: string | null; after: string | null }>(
     sql`select path, before, after from ${name('changed_files')} where path ${among(paths)}`,

@@ -49,7 +49,7 @@ export async function filesAt(
   return rows.map(toFile)
 }
 
-/** How many they are. */
+/** The number of files that `filesAt` returns without a limit. */
 export async function countAt(
   database: Pick<SqlTransaction, 'get'>,
   { directory, change }: { directory: string; change: number },
@@ -87,7 +87,7 @@ export async function lastDeployed(
   return ['deploy', 'restore', 'revert'].includes(action) ? toFile(file) : undefined
 }
 
-/** Whether a file of the scope was there after the change, and its row is not kept any more. */
+/** Whether a file of the scope existed after the change, but its row is no longer kept. */
 export async function isGone(
   database: Pick<SqlTransaction, 'get'>,
   { change, ...scope }: PastScope,
@@ -109,7 +109,7 @@ export async function isGone(
   return found !== undefined
 }
 
-// The last state at the path by then, if it has been forgotten.
+// The last state of the path at that change, if it has been forgotten.
 const forgotten = (path: string, change: number) => sql`(
   select before, after from ${name('changed_files')}
   where path = ${path} and change_id <= ${change} order by change_id desc limit 1
@@ -155,7 +155,7 @@ export interface StatesQuery {
 export interface PathStates {
   states: PathState[]
   total: number
-  /** The change before which the next page begins. */
+  /** Pass as `before` for the next page; undefined: last page. */
   next: number | undefined
 }
 

@@ -7,7 +7,7 @@ const columns = columnNames(pastColumns)
 const pastRecords = recordsOf(pastColumns)
 const blobRecords = recordsOf({ digest: 'text', size: 'bigint', past: 'bigint' })
 
-/** The path of the row of a content that is kept for a caller: its change is 0, and no moment shows it. */
+/** The row path of a blob that is kept for a caller. Its change is 0, so no past state shows it. */
 export const keptPath = (digest: string, callerId: string) => `${digest}/${callerId}`
 
 /** Adds rows with their references. */

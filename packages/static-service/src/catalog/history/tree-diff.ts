@@ -4,7 +4,7 @@ import { below } from '../changes/load-files.ts'
 export interface DiffQuery {
   /** The root is empty. */
   directory: string
-  /** The changes that left the two. */
+  /** The changes that produced the two states. */
   from: number
   to: number
   page: number
@@ -18,7 +18,7 @@ interface Content {
   size: number
 }
 
-/** A path whose content differs; null: there was no file, or is none. */
+/** A path with different digests; null: no file. */
 export interface DiffFile {
   path: string
   before: Content | null
@@ -28,7 +28,7 @@ export interface DiffFile {
 export interface TreeDiff {
   files: DiffFile[]
   total: number
-  /** The path after which the next page begins. */
+  /** Pass as `after` for the next page; undefined: last page. */
   next: string | undefined
 }
 
@@ -40,7 +40,7 @@ interface DiffRow {
   newSize: number
 }
 
-/** What differs below a directory between two moments, by path. Reads the rows alone that began or ended in between. */
+/** Differences below a directory between two changes, by path. Reads only rows that began or ended in between. */
 export async function readDiff(
   database: Pick<SqlTransaction, 'all' | 'get'>,
   { directory, from, to, page, pageSize, after }: DiffQuery,

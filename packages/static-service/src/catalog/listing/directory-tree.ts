@@ -90,7 +90,7 @@ async function openLevels(transaction: SqlTransaction, root: Branch, depth: numb
   }
 }
 
-// The counts say that all children of these directories fit, or there is one only.
+// By the counts, all children of these directories fit, or there is only one directory.
 async function open(transaction: SqlTransaction, branches: Branch[], limit: number) {
   const paths = branches.filter(({ row }) => row.children > 0).map(({ row }) => row.path)
   for (const branch of branches) branch.directories = []
@@ -101,7 +101,7 @@ async function open(transaction: SqlTransaction, branches: Branch[], limit: numb
       where parent ${among(paths)} order by name limit ${limit}`,
   )
   for (const { parent, ...row } of directories) byPath.get(parent)?.directories?.push(toBranch(row))
-  // A look-up for each directory: its index has the files by name.
+  // One look-up per directory: its index has the files by name.
   const files = await transaction.all<{ path: string; files: string | null }>(sql`
     select path, (select string_agg(node, ',') from (
       select ${fileNode} node from ${name('files')} where directory = branch.path

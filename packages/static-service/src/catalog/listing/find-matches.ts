@@ -13,7 +13,7 @@ import { fileRow } from '../queries.ts'
 import { all } from '../records.ts'
 import { type PathSample, searchIndexOf } from './search-index.ts'
 
-/** What counters say about the files that a list can contain. */
+/** Counters about the files that a list can contain. */
 export interface ListScope {
   /** The last change that the snapshot shows. */
   lastChange: number
@@ -21,7 +21,7 @@ export interface ListScope {
   population: number
   /** The directory that the list is restricted to; undefined: none. */
   directory: { isRecursive: boolean; size: number } | undefined
-  /** Number of files in the list where a counter has it. */
+  /** Number of files in the list, if a counter has it. */
   total: number | undefined
   isMissing: boolean
 }
@@ -79,13 +79,13 @@ export function directoryFilter(
 
 const indexed = sql``
 
-// By such an index SQLite would read and sort the whole directory.
+// Unary plus: with such an index SQLite would read and sort the whole directory.
 const unindexed = sql`${dialect({ sqlite: sql`+`, postgres: sql`` })}`
 
 // With runs of more files than this share, reading all files until enough match is faster than the index.
 const commonShare = 0.3
 
-// So few files are compared with the term one by one.
+// Up to this many files are compared with the term one by one.
 const fewFiles = 5000
 
 interface Source {
@@ -95,7 +95,7 @@ interface Source {
   sample: PathSample
 }
 
-/** Numbers of all files of a list in their order; undefined if there are more than are counted. */
+/** Ids of all files of a list, in order; undefined if there are more than are counted. */
 export async function findMatches(
   transaction: SqlTransaction,
   { query, scope, sample }: Source,
@@ -110,7 +110,7 @@ export async function findMatches(
   return found.ids?.split(',').map(Number) ?? []
 }
 
-/** The files to compare: by the index of runs where that has the fewest candidates. */
+/** The files to compare: from the index of runs if that has the fewest candidates. */
 function sourceOf(transaction: SqlTransaction, { query, scope, sample }: Source) {
   const { category, search } = query
   const conditions = directoryFilter(query)
@@ -137,7 +137,7 @@ export const containsTerm = (folded: string): Statement =>
     postgres: sql`strpos(${foldedPath}, ${folded}) > 0`,
   })}`
 
-/** The row to count from, or the one before that; none: the first. */
+/** `from`: the first row; `after`: the row before it; neither: the start of the order. */
 export interface Start {
   from?: SortedFile | undefined
   after?: SortedFile | undefined
@@ -159,7 +159,7 @@ export async function scanPage(transaction: SqlTransaction, scan: Scan): Promise
   return near && near.length === scan.take ? near : collectAll(transaction, scan, search)
 }
 
-/** Reads along the index of the order; of a search, no more than so many rows. */
+/** Reads along the index of the order; a search reads a limited number of rows. */
 async function readInOrder(
   transaction: SqlTransaction,
   { query, order, start, offset, take }: Scan,
@@ -200,20 +200,20 @@ async function collectAll(
   return readRows(transaction, page, order)
 }
 
-// An index of SQLite has what is compared; PostgreSQL sorts again.
+// The index of SQLite has the compared columns; PostgreSQL sorts again.
 const compared = dialect({
   sqlite: sql`id, folded, path`,
   postgres: sql`id, folded, path, name, size, updated_at`,
 })
 
-/** Selects these numbers as `id`. */
+/** Selects these ids as `id`. */
 export const idsIn = (ids: readonly number[]): Statement =>
   sql`${dialect({
     sqlite: sql`select value id from json_each(${JSON.stringify(ids)})`,
     postgres: sql`select unnest(${ids}::bigint[]) id`,
   })}`
 
-/** The files with the numbers that `page` selects as `id`, in this order. */
+/** The files whose ids `page` selects as `id`, in this order. */
 export async function readRows(
   transaction: SqlTransaction,
   page: Statement,

@@ -2,7 +2,7 @@ import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/file-path.ts'
 import { fold, type OrderName, orders, type SortedFile } from '../list-query.ts'
 
-/** Which files a list has: the first fields of `keyOf`. */
+/** The filter of a list: the first fields of `keyOf`. */
 export type ListedFiles = [
   search: string | null,
   category: string | null,
@@ -10,13 +10,13 @@ export type ListedFiles = [
   recursive: boolean | null,
 ]
 
-/** What commits changed, as lists see it. */
+/** A changed file, as lists see it. */
 type ListChange = ChangedFile & { folded: string }
 
 export const withFolded = (changed: ChangedFile[]): ListChange[] =>
   changed.map((file) => ({ ...file, folded: fold(file.path) }))
 
-/** Whether a list has, or had, one of the files. */
+/** Whether a list contains, or contained, one of the files. */
 export const concern = (files: ListChange[], list: ListedFiles): boolean =>
   files.some((file) => isIn(list, file, file.before) || isIn(list, file, file.after))
 
@@ -45,7 +45,7 @@ function isIn(
   return !prefix || path.startsWith(`${prefix}/`)
 }
 
-/** What the lists that a file is in, and its position in them, depend on besides its path. */
+/** The fields that, besides the path, decide in which lists a file is, and where. */
 export interface ListedState {
   size: number
   updatedAt: string
@@ -63,7 +63,7 @@ export interface ChangedFile {
   path: string
   /** Null: there was no file. */
   before: ListedState | null
-  /** Null: there is none any more. */
+  /** Null: the file was removed. */
   after: ListedState | null
 }
 

@@ -27,7 +27,7 @@ import {
 } from './list-changes.ts'
 import { PathSample } from './search-index.ts'
 
-// More files of a directory are read along the order instead of collected and sorted.
+// Larger directories are read along the order instead of collected and sorted.
 const maxSorted = 2000
 
 interface ListRead {
@@ -74,7 +74,7 @@ export class FileListing {
     return { rows: await this.#select(read, ids), total: ids.length, isExact: true }
   }
 
-  /** Of all files of a list, those of the page; after a file, one more. */
+  /** Selects the page from all ids of a list; with `after`, one more row. */
   async #select({ transaction, query }: ListRead, ids: number[]): Promise<FileRow[]> {
     const { page, pageSize, after, sort } = query
     const order = orders[sort]
@@ -124,7 +124,7 @@ export class FileListing {
     return isBackwards ? found.reverse() : found
   }
 
-  /** The nearest known position up to this one; where one after it is nearer, this one, counted back from there. */
+  /** The nearest known position up to this one. If a later one is nearer, reads back from there to this position. */
   async #startOf(read: ListRead, order: OrderName, position: number) {
     const { before, after } = read.cache.nearest(read.query, order, position)
     const distance = position - (before?.position ?? 0)
@@ -153,7 +153,7 @@ export class FileListing {
     const span = { after: known.lastChange, upTo: lastChange }
     const changed = await readChangedFiles(transaction, span)
     const next = changed ? known.after(lastChange, changed) : new ListCache(lastChange)
-    // Another list may have been faster.
+    // A concurrent call may have stored a newer cache.
     if (lastChange > this.#cache.lastChange) this.#cache = next
     return lastChange === this.#cache.lastChange ? this.#cache : next
   }
@@ -188,10 +188,10 @@ interface SeekPosition {
 const maxResults = 64
 const maxPositions = 1000
 
-// Some milliseconds. Then counting a page again is not much slower.
+// These take milliseconds; with more, counting the page again is hardly slower.
 const maxShifts = 50_000
 
-/** What is known about lists after one change of the catalog. */
+/** Cached results and positions of lists, as of one change of the catalog. */
 export class ListCache {
   readonly lastChange: number
   /** By the key of a list. */
@@ -204,7 +204,7 @@ export class ListCache {
     this.lastChange = lastChange
   }
 
-  /** What is known after later changes: results of lists that had no changed file, and positions. */
+  /** The cache after later changes: keeps results of lists without a changed file, and shifted positions. */
   after(lastChange: number, changed: ChangedFile[]): ListCache {
     const next = new ListCache(lastChange)
     const files = withFolded(changed)
@@ -224,13 +224,13 @@ export class ListCache {
     return next
   }
 
-  /** What `addResults` was given for this list. */
+  /** The ids passed to `addResults` for this list, if any. */
   results(query: ListQuery): { ids: number[] | undefined } | undefined {
     const key = JSON.stringify(keyOf(query))
     return this.#results.has(key) ? { ids: this.#results.get(key) } : undefined
   }
 
-  /** Ids of all files of a list, for its next pages; undefined: they are more than are counted. */
+  /** Caches the ids of all files of a list for its next pages; undefined: more than are counted. */
   addResults(query: ListQuery, ids: number[] | undefined): void {
     if (this.#results.size >= maxResults) this.#results.clear()
     this.#results.set(JSON.stringify(keyOf(query)), ids)

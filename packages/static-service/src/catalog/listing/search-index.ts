@@ -15,10 +15,10 @@ import { among, insertInto } from '../records.ts'
  * U+0100 on, one for each byte.
  */
 export interface SearchIndex {
-  /** Adds files that the transaction has made. */
+  /** Adds files that the transaction inserted. */
   add(transaction: SqlTransaction, files: IndexedFile[]): Promise<void>
 
-  /** Removes files that the transaction has ended. */
+  /** Removes files that the transaction ended. */
   remove(transaction: SqlTransaction, files: IndexedFile[]): Promise<void>
 
   /** The files that contain all these runs, the rarest run first, and are of the category. */
@@ -30,7 +30,7 @@ export interface SearchIndex {
   /** Some files at random. */
   sample(transaction: SqlTransaction, population: number): Promise<SampledFile[]>
 
-  /** Statements of the transaction from here on are best planned along an order, or by the index. */
+  /** Tells the planner how to read in later statements of the transaction: along an order, or by the index. */
   plan(transaction: SqlTransaction, by: 'order' | 'index'): Promise<void>
 }
 
@@ -153,7 +153,7 @@ const arrays: SearchIndex = {
 
 const sampleSize = 3000
 
-/** The number that stands for a category: its first two letters are its own. */
+/** The number of a category: the first two letters of categories are unique. */
 const categoryNumber = (category: string) =>
   -((category.charCodeAt(0) << 8) + category.charCodeAt(1))
 
@@ -172,7 +172,7 @@ function numberOf(run: string): number {
 export class PathSample {
   #files: SampledFile[] = []
   #runs = new Map<string, number>()
-  /** Known shares: the pages of a list need the same one. */
+  /** Cached shares: all pages of a list must use the same one. */
   #shares = new Map<string, number>()
   #population = 0
 
@@ -200,12 +200,12 @@ export class PathSample {
     return share
   }
 
-  /** Those runs of a text that narrow a search most, the rarest first. */
+  /** The most selective runs of a text, the rarest first. */
   rarest(folded: string): string[] {
     const counted = runsOf(folded)
       .map((run) => ({ run, share: this.#share(this.#runs.get(run) ?? 0) }))
       .sort((one, other) => one.share - other.share)
-    // Those of very many files exclude few and take long to read.
+    // Common runs exclude few files, and reading them takes long.
     const useful = counted.filter(({ share }, at) => at === 0 || share < commonShare)
     return useful.slice(0, maxRuns).map(({ run }) => run)
   }
@@ -219,5 +219,5 @@ const maxShares = 100
 
 const commonShare = 0.1
 
-// More of them cost more look-ups than the rows that they exclude.
+// Further runs cost more look-ups than they save rows.
 const maxRuns = 4

@@ -15,9 +15,9 @@ export interface TreeFile {
 
 /** A tree as it was at one moment. */
 export interface OpenedTree extends TreeState {
-  /** The change that left it so. */
+  /** The change that produced this state. */
   change: number
-  /** Whether files of then are not kept any more. */
+  /** Whether some of its files are no longer kept. */
   isGone: boolean
   /** The first 20,000 files; `readTreePage` has the rest. */
   first: TreeFile[]

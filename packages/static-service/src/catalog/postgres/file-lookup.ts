@@ -16,7 +16,7 @@ interface Lookup {
   reject: (error: unknown) => void
 }
 
-/** One row for each file that exists; `row` is null where the known one is current. */
+/** A row per existing file; `row` is null if the cached one is current. */
 interface Found {
   path: string
   changeId: number
@@ -26,8 +26,8 @@ interface Found {
 }
 
 /**
- * Finds files by path. Look-ups of one event-loop iteration go in one statement. Each reads PostgreSQL: known rows only
- * spare sending and parsing those that have not changed. An unchanged file is the same object as before.
+ * Finds files by path. Look-ups of one event-loop iteration share a statement. Each reads PostgreSQL: the cache only
+ * saves sending and parsing unchanged rows. An unchanged file is the same object as before.
  */
 export class FileLookup {
   readonly #postgres: Postgres
@@ -52,12 +52,12 @@ export class FileLookup {
     return lookup.promise
   }
 
-  /** Look-ups without an answer. */
+  /** Look-ups without a result yet. */
   get waiting(): number {
     return this.#waiting.size + this.#running
   }
 
-  // A statement without an answer must not hold up the others: each would wait for its time limit first.
+  // A stalled statement must not block later look-ups: they would wait for its time limit.
   #schedule() {
     if (this.#running >= maxRunning) {
       this.#timer ??= setTimeout(() => void this.#run(), slowMs)

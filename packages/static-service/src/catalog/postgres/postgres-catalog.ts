@@ -8,7 +8,7 @@ import { type CatalogReads, catalogReads } from '../reads.ts'
 import { FileLookup } from './file-lookup.ts'
 
 interface PostgresCatalogOptions extends CatalogOptions {
-  /** The contents, which change in the transactions of the catalog. */
+  /** Blob rows, which change in the transactions of the catalog. */
   contents: ContentTransaction
   isCommand?: boolean
 }
@@ -28,7 +28,7 @@ export async function openPostgresCatalog(
   return catalog
 }
 
-/** It remembers no file: each look-up reads the database. */
+/** Serves no file from memory: each look-up reads the database. */
 class PostgresCatalog extends Catalog {
   readonly isExclusive = false
   readonly reads: CatalogReads
@@ -99,7 +99,7 @@ type Read = () => Promise<Totals & { newestVersion: string | null }>
 
 const intervalMs = 2000
 
-/** Counters for health checks and metrics, read in the background: they may be two seconds old. */
+/** Counters for health checks and metrics, read in the background; up to two seconds old. */
 export class StatusProbe {
   readonly #probe: Probe
   #seen: Seen
@@ -116,7 +116,7 @@ export class StatusProbe {
       check: async () => {
         const added = this.#addedVersions
         const seen = split(await read())
-        // A version that was added meanwhile may be newer than what was read.
+        // A version added meanwhile may be newer than the one that was read.
         const isOlder = added !== this.#addedVersions
         this.#seen = isOlder ? { ...seen, newestVersion: this.#seen.newestVersion } : seen
       },
@@ -131,7 +131,7 @@ export class StatusProbe {
     return this.#seen
   }
 
-  /** Makes a version that this process has recorded known at once. */
+  /** Shows a version that this process recorded at once, without waiting for the next probe. */
   addVersion(newestVersion: string): void {
     this.#addedVersions += 1
     this.#seen = { ...this.#seen, newestVersion }

@@ -13,7 +13,7 @@ import type { WriteWorkerMethods } from './write-worker.ts'
 interface SqliteCatalogOptions extends CatalogOptions {
   /** For maintenance beside a service: the database exists, and nothing is changed. */
   isReadOnly?: boolean
-  /** Nothing is done in the background. */
+  /** No background work. */
   isCommand?: boolean
 }
 
@@ -23,7 +23,7 @@ export async function openSqliteCatalog(
   { isReadOnly = false, isCommand = isReadOnly, ...options }: SqliteCatalogOptions = {},
 ): Promise<Catalog> {
   const file = databaseFile(dataDir)
-  // Migrated here: the thread that writes starts with the first change.
+  // Migrates here: the writer thread starts with the first change only.
   const database = isReadOnly ? new SqliteSql({ file, isReadOnly }) : openDatabase(file)
   const catalog = new SqliteCatalog(database, { file, options })
   if (!isCommand) catalog.startBackground()
@@ -66,7 +66,7 @@ class SqliteCatalog extends Catalog {
       // Look-ups by key.
       lastDeployed: here.lastDeployed,
       usage: (directory) => (directory === '' ? here.usage('') : reader.ask('usage', directory)),
-      // Asked at each start, when no thread should start for a small store.
+      // Called at each start: a small store should not start a thread for it.
       contentPrefixes: () =>
         this.#isSmall ? here.contentPrefixes() : reader.ask('contentPrefixes', undefined),
       contents: (prefix) =>
@@ -82,7 +82,7 @@ class SqliteCatalog extends Catalog {
     return this.#find.get(path)
   }
 
-  // As the query of all storages, in most cases with look-ups that stay prepared.
+  // Same result as the generic query; in most cases by prepared look-ups only.
   override async findTarget(path: string) {
     const row = this.#find.get(path)
     if (row) return { row, conflicts: false }

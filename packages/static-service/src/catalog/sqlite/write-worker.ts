@@ -9,12 +9,12 @@ import { ChangeGroups } from '../changes/change-groups.ts'
 import { type CatalogCommand, isAlone } from '../changes/commands.ts'
 import { tuneWriter } from './open-sqlite.ts'
 
-// The only thread that writes to the catalog: it waits for fsync, the event loop does not.
+// The only thread that writes to the catalog, so that the event loop does not wait for fsync.
 
 const maxReserveBytes = 8_388_608
 
 /**
- * A file of a few megabytes that is given up when the disk is full, so that deletions can still be committed: SQLite
+ * A file of a few megabytes that is deleted when the disk is full, so that deletions can still be committed: SQLite
  * needs room in its WAL even to delete. It is written again once the disk has room.
  */
 class DiskReserve {
@@ -29,21 +29,21 @@ class DiskReserve {
     this.refill()
   }
 
-  /** Frees the room, with that of the write-ahead log. */
+  /** Deletes the file, and truncates the write-ahead log. */
   release(): void {
     rmSync(this.#file, { force: true })
     this.#isReleased = true
     truncateLog()
   }
 
-  /** Takes the room again, if it has been freed and the disk has plenty. */
+  /** Writes the file again if it was released and the disk has plenty of room. */
   refill(): void {
     if (!this.#isReleased) return
     try {
       const { blocks, bavail, bsize } = statfsSync(this.#dataDir)
       const bytes = Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 32))
       if (bavail * bsize < 4 * bytes) return
-      // Random: a file system that compresses would keep no room for zeros.
+      // Random bytes: a compressing file system would reserve no space for zeros.
       writeFileSync(this.#file, randomBytes(bytes), { mode: 0o600 })
       this.#isReleased = false
     } catch {
@@ -70,7 +70,7 @@ async function commit(commands: CatalogCommand[]) {
   return outcomes.map(plainOutcome)
 }
 
-// A large change leaves a large log. Readers of an older state are not waited for: the writer has no busy timeout.
+// A large change leaves a large log. Does not wait for readers of older snapshots: the writer has no busy timeout.
 function truncateLog() {
   try {
     sql.database.pragma('wal_checkpoint(TRUNCATE)')

@@ -30,7 +30,7 @@ const config = { access: 'editor', folders: 'handler', otherMethods: '/api/files
 
 // A thousand paths of 1,024 bytes in JSON, some of their characters escaped.
 const bodyLimit = 4_194_304
-/** Of a change that is made as a whole. */
+/** Maximum files of a change in one transaction. */
 const maxFiles = 20_000
 
 const changeErrors = [errors.invalidPath('a segment is empty'), errors.insufficientStorage()]
@@ -120,7 +120,7 @@ function readMove(caller: Caller, { from, to, overwrite = false }: z.infer<typeo
   return { from: end(caller, from), to: end(caller, to), overwrite, isDirectory }
 }
 
-// A file that is stored there meanwhile stays.
+// Keeps files that are stored there meanwhile.
 async function movesBelow(move: DirectoryMove, { catalog }: Dependencies) {
   const { from: directory, overwrite } = move
   if (isIntoItself(move)) throw errors.moveIntoItself(move.to)
@@ -137,7 +137,7 @@ async function movesBelow(move: DirectoryMove, { catalog }: Dependencies) {
   return moves
 }
 
-// A new name may mean another content type, which the first bytes may decide.
+// A new name may change the media type, which may depend on the first bytes.
 async function moveAll(
   moves: DirectoryMove[],
   actor: Actor,

@@ -79,11 +79,11 @@ export type DescribeFiles = (rows: FileRow[]) => Promise<DescribedFile[]>
 
 export interface DescribedFile {
   record: z.infer<typeof FileRecord>
-  /** Lists need none, and a digest takes as long as the rest of a row. */
+  /** Lazy: lists need no tag, and hashing costs as much as the rest of a row. */
   etag: () => string
 }
 
-// What was stored is stored: then the rules are those that were known last.
+// The file is already stored, so a failed refresh is no error: uses the last known rules.
 function ignoreUnavailable(error: unknown) {
   if (!(error instanceof DatabaseUnavailableError)) throw error
 }

@@ -88,7 +88,7 @@ function getFile(app: App, { catalog, describe, records }: Dependencies) {
     },
     async (request, reply) => {
       const path = readUrlPath(request.url, request.params['*'])
-      // What another process may have changed is not cached.
+      // Not cached where other processes may change it.
       const load = () => read(path)
       const record = await (catalog.isExclusive ? records.get(path, load) : load())
       if (!record) throw fileNotFound(path)

@@ -19,7 +19,7 @@ export interface FormRules {
   admit: (name: string, path: string | undefined) => Promise<SizeMeter>
 }
 
-/** Disposing of it removes the contents that no stored file refers to. */
+/** Disposing of it removes the blobs that no stored file refers to. */
 interface ReceivedForm extends AsyncDisposable {
   arrivals: Arrival[]
 }
@@ -111,7 +111,7 @@ class FormReader {
     this.#path = readText(String(part.value)) || undefined
   }
 
-  // A form with an unknown part is refused: read on for further faults, but not a large file.
+  // A form with an unknown part is rejected: reads on for further faults, up to a limit.
   #limitRefused(bytes: number) {
     if (this.#strays.length === 0) return
     this.#refusedBytes += bytes

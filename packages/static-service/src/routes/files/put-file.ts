@@ -75,7 +75,7 @@ export function putFile(app: App, dependencies: UploadDependencies) {
     async (request, reply) => {
       const { headers, url } = request
       const path = readUrlPath(url, request.params['*'])
-      // Everything that the headers decide, before the first byte of the body.
+      // Validates the headers before the first byte of the body.
       if (headers['content-range'] !== undefined) throw errors.partialPut()
       const digests = checkDigests(headers)
       await limits.checkTarget(path, conditionsOf(headers))

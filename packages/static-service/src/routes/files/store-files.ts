@@ -38,7 +38,7 @@ export type SizeMeter = (bytes: number) => Promise<void> | undefined
 interface Limits {
   catalog: Pick<Catalog, 'findTarget' | 'readQuota'>
   maxBytes: number
-  /** Maximum size of all distinct contents; undefined: none. */
+  /** Maximum size of all distinct blobs; undefined: unlimited. */
   quotaBytes: number | undefined
 }
 
@@ -70,14 +70,14 @@ export class UploadLimits {
     if (!holds(conditions, row)) throw errors.preconditionFailed(path)
   }
 
-  /** @throws {HttpError} `quota_exceeded` when a content of a size in this range certainly exceeds the quota at this path now. */
+  /** @throws {HttpError} `quota_exceeded` if every size in this range exceeds the quota at this path now. */
   async checkQuota(path: string, minBytes: number, maxBytes = minBytes): Promise<void> {
     const quota = this.#quotaBytes
     if (quota === Number.POSITIVE_INFINITY) return
     const size = { minBytes, maxBytes }
     const { storedSize, hasSize, freed } = await this.#catalog.readQuota(path, size)
     if (storedSize + minBytes <= quota) return
-    // It may equal a stored content, which takes no more room, or replace one.
+    // The file may equal a stored blob, which takes no room, or replace one.
     if (!hasSize && storedSize - freed + minBytes > quota) throw errors.quotaExceeded(quota)
   }
 
@@ -105,7 +105,7 @@ export class UploadLimits {
   }
 }
 
-// The check reads the catalog, so not for each chunk.
+// Not per chunk: the check reads the catalog.
 const quotaCheckBytes = 1_048_576
 
 /** Reads the body of a request; what `read` leaves of it is discarded. @throws {HttpError} `malformed_body` if it is cut. */
@@ -158,7 +158,7 @@ interface StoredFiles {
   wasNew: boolean
 }
 
-/** A content that has arrived, and the path it goes to. */
+/** An arrived blob, and its target path. */
 export interface Arrival {
   path: string
   draft: Pick<StagedBlob, 'head' | 'keep' | 'markReferenced'>

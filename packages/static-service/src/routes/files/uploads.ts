@@ -150,7 +150,7 @@ type Form = Omit<FormRules, 'admit'>
 async function storeForm(request: FastifyRequest, form: Form, dependencies: UploadDependencies) {
   const { store, limits } = dependencies
   const { pathOf, maxFiles } = form
-  // One whose length proves that one of its files is too large is not read.
+  // Rejects without reading if the length proves that one of the files is too large.
   const length = Number(request.headers['content-length'] ?? 0)
   limits.checkSize((length - formOverhead(maxFiles)) / maxFiles)
   const targets: string[] = []

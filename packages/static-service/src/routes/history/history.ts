@@ -165,7 +165,7 @@ async function sendPast(
   if (Buffer.isBuffer(content)) return reply.send(joinPieces(content, pieces))
   const stream = await ContentStream.open(content, pieces, row.digest)
   const body = Readable.from(copies(stream))
-  // Also where the client left before the first chunk was read: `copies` does not begin then.
+  // Needed if the client left before the first chunk was read: `copies` has not started then.
   body.once('close', () => void stream.return())
   return reply.send(body)
 }

@@ -187,7 +187,7 @@ async function* archived(
   }
 }
 
-/** The bytes of a content. @throws if they are not those that were stored. */
+/** The bytes of a blob. @throws if they do not match its digest. */
 async function* readWhole(store: BlobStore, digest: string, size: number): AsyncGenerator<Buffer> {
   await using blob = await store.open(digest)
   const hash = createHash('sha256')

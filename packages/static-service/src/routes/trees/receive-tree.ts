@@ -83,7 +83,7 @@ export class TreeArrivals implements AsyncDisposable {
   readonly #drafts = new Set<StagedBlob>()
   readonly #keeping = new Set<Promise<void>>()
   #keptBytes = 0
-  /** Contents that the store holds in memory. */
+  /** Blobs that the store holds in memory. */
   #held: { draft: StagedBlob; content: StoredBlob }[] = []
   #failure: unknown
 
@@ -133,7 +133,7 @@ export class TreeArrivals implements AsyncDisposable {
     for (const draft of this.#drafts) await draft[Symbol.asyncDispose]()
   }
 
-  // Contents become durable while the next ones arrive: the store commits small ones in groups.
+  // Blobs become durable while the next ones arrive: the store commits small ones in groups.
   async #keep(draft: StagedBlob, path: string, files: ArrivedFile[]) {
     const keeping = this.#makeDurable(draft, path)
       .then((file) => void files.push(file))
@@ -160,13 +160,13 @@ export class TreeArrivals implements AsyncDisposable {
     return { path, ...content, contentType, category: categoryOf(contentType) }
   }
 
-  // Kept without a file, contents need no memory. Those of a refused archive are kept for a day.
+  // Keeps blobs without a file, to free their memory. Those of a rejected archive stay for a day.
   async #releaseHeld() {
     if (this.#held.reduce((sum, { content }) => sum + content.size, 0) < maxHeldBytes) return
     const held = this.#held.splice(0)
     const { catalog, callerId } = this.#dependencies
     const contents = held.map(({ content }) => content)
-    // Files decide about the quota, once they are all there.
+    // The quota is checked for the files, once all have arrived.
     await catalog.keepContents(contents, { callerId, isLimited: false })
     for (const { draft } of held) {
       this.#drafts.delete(draft)
@@ -175,7 +175,7 @@ export class TreeArrivals implements AsyncDisposable {
   }
 }
 
-// As many as one group commit takes.
+// The size of a group commit.
 const maxKeeping = 64
 const maxKeepingBytes = 8_388_608
 const maxHeldBytes = 8_388_608

@@ -94,7 +94,7 @@ const handlers: Record<string, (exchange: Exchange, id: string) => Promise<unkno
   async HEAD({ request, reply, uploads }, id) {
     const upload = await uploads.find(id, callerOf(request))
     const { length, metadata, outcome } = upload
-    // A whole upload without a byte has none that could be withheld.
+    // A complete upload of zero bytes has no last byte to withhold.
     const isOpen = length === null || (length === 0 && !outcome)
     reply.headers(isOpen ? { 'upload-defer-length': '1' } : { 'upload-length': String(length) })
     if (metadata) reply.header('upload-metadata', metadata)
@@ -179,7 +179,7 @@ async function publish(exchange: Exchange, writer: UploadWriter) {
 
 const isWhole = ({ size, length }: Upload) => size === length
 
-// The last byte is withheld until the file is stored: a client takes the whole length for success.
+// Withholds the last byte until the file is stored: clients take the full offset as success.
 const knownOffset = (upload: Upload) =>
   isWhole(upload) && !upload.outcome ? Math.max(0, upload.size - 1) : upload.size
 
