@@ -1,11 +1,11 @@
 import { PerformanceObserver } from 'node:perf_hooks'
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 
-/** Without it, what a start leaves would stay in memory. */
+/** Limits the young generation at startup: otherwise garbage of the start stays in memory. */
 export const keepYoungGenerationSmall = () => limitGrowth(1)
 
 /**
- * Lets the young generation grow to 4 MiB. At 1 MiB, requests in work survive collections: copying them took 20 to 40 %
+ * Lets the young generation grow to 4 MiB. At 1 MiB, requests in progress survive collections: copying them took 20 to 40 %
  * of the CPU time of lists, small uploads and responses that wait for another machine. Without a limit, 64 MiB of
  * written upload chunks would wait for a collection.
  */

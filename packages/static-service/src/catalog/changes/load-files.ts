@@ -80,7 +80,7 @@ async function loadRows(
   return { ...counts, paths, digests, files, directories, blobs, categories }
 }
 
-/** Files below a directory, by path, at most `limit`; the root is empty. Those that the change `before` or a later one made are left out. */
+/** Files below a directory (the root is empty), by path, at most `limit`; only those made before the change `before`. */
 export function loadBelow(
   transaction: SqlTransaction,
   directory: string,

@@ -146,7 +146,7 @@ function uploadFiles(app: App, dependencies: UploadDependencies) {
 
 type Form = Omit<FormRules, 'admit'>
 
-/** Stores the files of a form; each is admitted at the path that it is going to have, where the field `path` came before it. */
+/** Stores the files of a form. Admits each at its final path, if the field `path` came before it. */
 async function storeForm(request: FastifyRequest, form: Form, dependencies: UploadDependencies) {
   const { store, limits } = dependencies
   const { pathOf, maxFiles } = form
@@ -159,7 +159,7 @@ async function storeForm(request: FastifyRequest, form: Form, dependencies: Uplo
     const target = requirePath(callerOf(request), pathOf(name, path))
     targets.push(target)
     checkDistinct(targets)
-    // Of several files the transaction names all that do not meet the conditions, and knows whether they exceed the quota.
+    // For several files, the transaction checks conditions, to name all that fail, and the quota.
     await limits.checkTarget(target, maxFiles === 1 ? conditionsOf(request.headers) : {})
     return limits.meter(maxFiles === 1 ? target : undefined)
   }

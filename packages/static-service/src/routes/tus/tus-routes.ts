@@ -116,8 +116,8 @@ const handlers: Record<string, (exchange: Exchange, id: string) => Promise<unkno
   },
 }
 
-// Receives the bytes of a request, and stores the file when they are all there. What a whole upload has may come again:
-// an end that was refused, or met no response, is tried again.
+// Receives the bytes of a request, and stores the file once it is complete. A client may send the end of a complete
+// upload again, after a rejection or a lost response.
 async function receive(exchange: Exchange, writer: UploadWriter, offset: number) {
   const { raw, headers } = exchange.request
   const { upload } = writer
