@@ -24,6 +24,7 @@ export {
   mayWriteRrset,
   onlyProposes,
   type Rights,
+  refuse,
   requireRrsetRead,
   requireRrsetWrites,
   requireWithinRecords,

@@ -9,10 +9,12 @@ export const idsPerMs = 1024
 export const eventIdPattern = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 
 /** The id of the event with this number. `random` distinguishes events of other services with the same number. */
-export const eventId = (number: number, random = randomTail()) => encode(number, 12) + random
-
-/** Upper bound of the ids of this number. */
-export const endOfNumber = (number: number) => eventId(number, 'Z'.repeat(14))
+export function eventId(number: number, random = randomTail()): string {
+  let text = ''
+  for (let rest = number; text.length < 12; rest = Math.floor(rest / 32))
+    text = alphabet.charAt(rest % 32) + text
+  return text + random
+}
 
 /** Lower bound of the ids from this time on, in milliseconds since 1970. */
 export const startOfTime = (milliseconds: number) =>
@@ -21,13 +23,6 @@ export const startOfTime = (milliseconds: number) =>
 /** The time of an event id, in milliseconds since 1970. */
 export const timeOfId = (id: string) =>
   [...id.slice(0, 10)].reduce((value, digit) => value * 32 + alphabet.indexOf(digit), 0)
-
-function encode(value: number, length: number): string {
-  let text = ''
-  for (let rest = value; text.length < length; rest = Math.floor(rest / 32))
-    text = alphabet.charAt(rest % 32) + text
-  return text
-}
 
 // Uniqueness only, not a secret: cryptographic randomness would cost as much as the insert.
 const randomTail = () => {

@@ -4,8 +4,8 @@ import { type App, answers, type Clock, pageQuery } from '@domains-and-files/htt
 import { z } from 'zod'
 import { eventIdPattern } from './event-id.ts'
 import { Event, type EventSource, toEvent } from './event-source.ts'
-import { EventStreams, tooManyListeners } from './event-streams.ts'
-import { type EventLog, eventsExpired, type StoredEvent } from './outbox.ts'
+import { eventStreams, tooManyListeners } from './event-streams.ts'
+import { type EventLog, eventsExpired } from './outbox.ts'
 
 interface Dependencies {
   log: EventLog
@@ -15,47 +15,35 @@ interface Dependencies {
 
 /** GET /api/events: page by page, or as a stream that stays open. */
 export function registerEventRoutes(app: App, { log, source, clock }: Dependencies) {
-  const streams = new EventStreams(log, clock)
-  app.addHook('preClose', async () => streams.close())
-  app.get(
-    '/api/events',
-    { config: { access: 'viewer', folders: 'handler' }, schema: schemaOf(source) },
-    async (request, reply) => {
-      const { after: position, ...query } = request.query
-      const lastSeen = positionOf(request.headers['last-event-id']) ?? position
-      const after = lastSeen === 'latest' ? await log.end() : lastSeen
-      const isStream =
-        request.method === 'GET' && /\btext\/event-stream\b/.test(request.headers.accept ?? '')
-      reply.header('vary', 'accept').header('cache-control', 'no-store')
-      const read = (caller: Caller, after?: string) =>
-        log.page({ ...query, after, show: showTo(caller, source) })
-      if (!isStream) {
-        const { events, next } = await read(callerOf(request), after)
-        return { events, next }
-      }
-      const response = new AbortController()
-      reply.raw.once('close', () => response.abort())
-      const follow = async (after?: string) => {
-        const caller = await app.findReader(request)
-        return caller && read(caller, after)
-      }
-      const frames = await streams.open({ after, read: follow, gone: response.signal })
-      // Without these, nginx would buffer events, and shutdown would wait for the connection.
-      reply.header('x-accel-buffering', 'no').header('connection', 'close')
-      reply.type('text/event-stream; charset=utf-8')
-      // Cast: the response schema describes a page, not the stream.
-      return reply.send(Readable.from(frames, { highWaterMark: 1 }) as never)
-    },
-  )
+  const openStream = eventStreams(app, log, clock)
+  const config = { access: 'viewer', folders: 'handler' } as const
+  app.get('/api/events', { config, schema: schemaOf(source) }, async (request, reply) => {
+    const { after: position, ...query } = request.query
+    const lastId = String(request.headers['last-event-id'])
+    const lastSeen = eventIdPattern.test(lastId) ? lastId : position
+    const after = lastSeen === 'latest' ? await log.end() : lastSeen
+    const read = async (caller: Caller, after?: string) =>
+      log.page({ ...query, after, show: (event) => toEvent(event, source, caller) })
+    reply.header('vary', 'accept').header('cache-control', 'no-store')
+    const { method, headers } = request
+    if (method !== 'GET' || !/\btext\/event-stream\b/.test(headers.accept ?? '')) {
+      const { events, next } = await read(callerOf(request), after)
+      return { events, next }
+    }
+    const response = new AbortController()
+    reply.raw.once('close', () => response.abort())
+    const follow = async (after?: string) => {
+      const caller = await app.findReader(request)
+      return caller && read(caller, after)
+    }
+    const frames = await openStream({ after, read: follow, gone: response.signal })
+    // Without these, nginx would buffer events, and shutdown would wait for the connection.
+    reply.header('x-accel-buffering', 'no').header('connection', 'close')
+    reply.type('text/event-stream; charset=utf-8')
+    // Cast: the response schema describes a page, not the stream.
+    return reply.send(Readable.from(frames, { highWaterMark: 1 }) as never)
+  })
 }
-
-const showTo = (caller: Caller, source: EventSource) => (event: StoredEvent) => {
-  const data = source.describe(event, caller)
-  return data && toEvent(event, data)
-}
-
-const positionOf = (header: string | string[] | undefined) =>
-  typeof header === 'string' && eventIdPattern.test(header) ? header : undefined
 
 const schemaOf = ({ types, example }: EventSource) => ({
   operationId: 'listEvents',

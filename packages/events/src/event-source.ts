@@ -3,13 +3,16 @@ import { z } from 'zod'
 import { timeOfId } from './event-id.ts'
 import type { StoredEvent } from './outbox.ts'
 
+/** Who reads events: a caller or a webhook. */
+export type Reader = Rights & { username?: string }
+
 /** The events of a service: types, and how to describe them for a reader. */
 export interface EventSource {
   types: readonly [string, ...string[]]
   /** The kind of limit that webhooks can have. */
   scope: 'domains' | 'folders'
-  /** The API's `data` of an event for a reader (a caller or webhook). Undefined: hidden from this reader. */
-  describe: (event: StoredEvent, reader: Rights & { username?: string }) => object | undefined
+  /** The API's `data` of an event for a reader. Undefined: hidden from this reader. */
+  describe: (event: StoredEvent, reader: Reader) => object | undefined
   /** An event of this type, with the API's object. */
   example: { type: string; data: Pick<Event, 'at' | 'by' | 'request_id'> }
 }
@@ -28,12 +31,14 @@ export const Event = z
   .meta({ id: 'Event' })
 export type Event = z.infer<typeof Event>
 
-/** An event as the API shows it. */
-export const toEvent = ({ id, type, by, requestId }: StoredEvent, data: object): Event => ({
-  id,
-  type,
-  at: new Date(timeOfId(id)).toISOString(),
-  by,
-  request_id: requestId,
-  data: { ...data },
-})
+/** An event as the API shows it to a reader. Undefined: hidden from this reader. */
+export function toEvent(
+  event: StoredEvent,
+  { describe }: Pick<EventSource, 'describe'>,
+  reader: Reader,
+): Event | undefined {
+  const data = describe(event, reader)
+  const { id, type, by, requestId } = event
+  const at = new Date(timeOfId(id)).toISOString()
+  return data && { id, type, at, by, request_id: requestId, data: { ...data } }
+}

@@ -5,7 +5,6 @@ import { registerEventRoutes } from './event-routes.ts'
 import type { EventSource } from './event-source.ts'
 import { EventLog } from './outbox.ts'
 import { WebhookDispatcher } from './webhooks/dispatcher.ts'
-import { DeliverySender } from './webhooks/send-delivery.ts'
 import { registerWebhookRoutes } from './webhooks/webhook-routes.ts'
 import { WebhookStore } from './webhooks/webhook-store.ts'
 import type { WebhookConfig } from './webhooks/webhook-urls.ts'
@@ -23,13 +22,14 @@ interface Dependencies {
 
 /** Serves events and webhooks of a service, and runs webhook deliveries while the app is open. */
 export function serveEvents(app: App, parts: Dependencies) {
-  const { source, clock, config, log: logger } = parts
+  const { source, clock, log: logger } = parts
+  const config = parts.config.webhooks
   const store = new WebhookStore(parts.auth.database)
   const log = new EventLog(parts.outbox)
-  const sender = new DeliverySender(clock, config.webhooks.networks)
-  const dispatcher = new WebhookDispatcher({ store, log, source, sender, logger })
+  const { networks } = config
+  const dispatcher = new WebhookDispatcher({ store, log, source, clock, networks, logger })
   registerEventRoutes(app, { log, source, clock })
-  registerWebhookRoutes(app, { store, log, dispatcher, source, config: config.webhooks })
+  registerWebhookRoutes(app, { store, log, dispatcher, source, config })
   app.addHook('onReady', async () => dispatcher.start())
   app.addHook('onClose', () => dispatcher.close())
 }

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { HttpError } from '@domains-and-files/http'
 import { join, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { endOfNumber, eventId, idsPerMs, startOfTime } from './event-id.ts'
+import { eventId, idsPerMs, startOfTime } from './event-id.ts'
 import { ofTypes } from './tables.ts'
 
 const events = name('events')
@@ -55,16 +55,10 @@ export async function appendEvents(transaction: SqlTransaction, added: NewEvent[
   for (let at = 0; at < count; at += maxInserted)
     await transaction.run(sql`insert into ${events} (id, type, by, request_id, data)
       values ${join(rows.slice(at, at + maxInserted))}`)
-  if (row.now - row.pruned_at >= pruneIntervalMs) await prune(transaction, row.now)
-}
-
-async function prune(transaction: SqlTransaction, nowMs: number) {
-  const found = await transaction.get<{ id: string | null }>(sql`select max(id) id from
-    (select id from ${events} where id < ${startOfTime(nowMs - keptMs)} order by id limit ${maxPruned}) oldest`)
-  const expired = found?.id ?? null
-  await transaction.run(sql`update ${sequence}
-    set pruned_at = ${nowMs}, expired = coalesce(${expired}, expired)`)
-  if (expired !== null) await transaction.run(sql`delete from ${events} where id <= ${expired}`)
+  if (row.now - row.pruned_at < pruneIntervalMs) return
+  await transaction.run(sql`update ${sequence} set pruned_at = ${row.now}, expired = coalesce((select max(id) from
+    (select id from ${events} where id < ${startOfTime(row.now - keptMs)} order by id limit ${maxPruned}) oldest), expired)`)
+  await transaction.run(sql`delete from ${events} where id <= (select expired from ${sequence})`)
 }
 
 interface PageQuery<Shown> {
@@ -90,7 +84,7 @@ export class EventLog {
 
   /** The position after all events so far. */
   async end(): Promise<string> {
-    const { end } = await this.#sequence()
+    const { end } = await this.#state()
     if (end !== this.lastEnd) {
       this.lastEnd = end
       this.appended.emit('events')
@@ -109,9 +103,10 @@ export class EventLog {
    * @throws 410 `events_expired` for a position older than 30 days, unless no event was appended since.
    */
   async page<Shown>({ after = '', types, limit, show }: PageQuery<Shown>) {
-    // Read the sequence before the events: all events up to its last number are committed.
-    const { end, expired, oldest, recent } = await this.#sequence()
-    if (after !== '' && after < end && after < later(expired, oldest)) throw eventsExpired()
+    // Before the events are read: all up to `end` are committed.
+    const { end, expired, nowMs } = await this.#state()
+    const oldest = later(expired, startOfTime(nowMs - keptMs))
+    if (after !== '' && after < end && after < oldest) throw eventsExpired()
     const found: Shown[] = []
     let next = later(after, oldest)
     for (let scanned = 0; scanned < maxScanned; scanned += batchRows) {
@@ -123,27 +118,19 @@ export class EventLog {
         if (shown !== undefined) found.push(shown)
         next = row.id
       }
-      if (rows.length < batchRows) {
-        return { events: found, next: later(later(next, end), recent), isEnd: true }
-      }
+      if (rows.length === batchRows) continue
+      // On an idle log `next` advances with time, so that the position of a follower does not expire.
+      next = later(later(next, end), startOfTime(nowMs - keptMs / 2))
+      return { events: found, next, isEnd: true }
     }
     return { events: found, next, isEnd: false }
   }
 
-  async #sequence() {
-    const row = await this.#sql.get<{ last: number | null; expired: string | null; now: number }>(
-      sql`select last, expired, ${now} now from (select 1) one left join ${sequence} on 1 = 1`,
+  async #state() {
+    const row = await this.#sql.get<{ end: string | null; expired: string | null; now: number }>(
+      sql`select (select max(id) from ${events}) as "end", max(expired) as expired, ${now} as now from ${sequence}`,
     )
-    if (!row) throw new Error('a left join has no row')
-    const { last, expired, now: nowMs } = row
-    const oldest = startOfTime(nowMs - keptMs)
-    // `recent` advances `next` on an idle log, so that the position of a follower does not expire.
-    return {
-      end: endOfNumber(last ?? 0),
-      expired: expired ?? '',
-      oldest,
-      recent: startOfTime(nowMs - keptMs / 2),
-    }
+    return { end: row?.end ?? '', expired: row?.expired ?? '', nowMs: row?.now ?? 0 }
   }
 }
 

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { systemClock } from '@domains-and-files/http'
 import { expect, it, onTestFinished } from 'vitest'
 import { eventId } from '../src/event-id.ts'
-import { DeliverySender } from '../src/webhooks/send-delivery.ts'
+import { sendDelivery } from '../src/webhooks/send-delivery.ts'
 
 const secret = `whsec_${Buffer.alloc(32, 'secret').toString('base64')}`
 
@@ -41,17 +41,19 @@ it('the receiver of the documentation posts what it has verified to a chat, and 
   onTestFinished(() => void chat.close())
   const { port } = chat.address() as AddressInfo // It listens on a port.
   const url = await startReceiver(`http://127.0.0.1:${port}/`)
-  const sender = new DeliverySender(systemClock, ['127.0.0.0/8'])
-  onTestFinished(() => sender.close())
+  const options = {
+    ...{ clock: systemClock, networks: ['127.0.0.0/8'], closing: new AbortController().signal },
+  }
   const event = {
     ...{ id: eventId(1), type: 'zone.changed', at: '2027-01-15T09:30:00.000Z' },
     ...{ by: 'admin', request_id: null, data: { domain: 'example.com' } },
   }
 
-  const sent = await sender.send({ url, secret, event })
-  const forged = await sender.send({ url, secret: `whsec_${'A'.repeat(43)}=`, event })
+  const sent = await sendDelivery({ url, secret, event }, options)
+  const wrong = `whsec_${'A'.repeat(43)}=`
+  const forged = await sendDelivery({ url, secret: wrong, event }, options)
   status = 503
-  const failed = await sender.send({ url, secret, event })
+  const failed = await sendDelivery({ url, secret, event }, options)
 
   expect([sent, forged, failed].map((attempt) => attempt.status)).toEqual([200, 400, 503])
   const text = 'zone.changed: {"domain":"example.com"}'

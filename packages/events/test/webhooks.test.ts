@@ -1,12 +1,15 @@
 import { promises } from 'node:dns'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { syncBuiltinESMExports } from 'node:module'
+import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import { systemClock } from '@domains-and-files/http'
 import { Webhook as Verifier } from 'standardwebhooks'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, test, vi } from 'vitest'
 import { lossyDatabase } from '../../../test/support/lossy-database.ts'
 import { eventId } from '../src/event-id.ts'
-import { DeliverySender } from '../src/webhooks/send-delivery.ts'
+import { sendDelivery } from '../src/webhooks/send-delivery.ts'
 import { retryDelaysMs, WebhookStore } from '../src/webhooks/webhook-store.ts'
 import { isRefused } from '../src/webhooks/webhook-urls.ts'
 import { forms, start } from './support/databases.ts'
@@ -91,7 +94,7 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     for (const [at, delay] of retryDelaysMs.entries()) {
       now += delay - 1
       await db.setTime(now)
-      expect(await store.due(await log.end()), `too early for try ${at + 2}`).toEqual([])
+      expect(await store.claim(await log.end()), `too early for try ${at + 2}`).toBeUndefined()
       now += Math.ceil(delay / 5) + 1
       await db.setTime(now)
       await receiver.count(at + 3)
@@ -110,7 +113,7 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     expect(new Set(tries.map((each) => each.id)).size).toBe(1)
     expect(receiver.received.map(({ path }) => path)).not.toContain('/redirected')
     await db.setTime(now + 100 * 3_600_000)
-    expect(await store.due(await log.end())).toEqual([])
+    expect(await store.claim(await log.end())).toBeUndefined()
     await store.retry(id, last?.event ?? '')
     await receiver.count(12)
     await expect
@@ -150,7 +153,7 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     await expect.poll(async () => (await store.get(id)).paused).toBe(true)
     await append(db, 2)
     await db.setTime(start + 60_000)
-    expect(await store.due(await log.end())).toEqual([])
+    expect(await store.claim(await log.end())).toBeUndefined()
     answer = 200
     await store.update(id, { paused: false })
     const received = await receiver.count(3)
@@ -170,21 +173,47 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     expect(later, 'what is older than 30 days is gone').toEqual([3, 5])
   })
 
+  it('get what happened while they were paused, also after a test that is sent again and pauses them', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    let tries = 0
+    const receiver = stack.use(await openReceiver(() => (++tries === 2 ? 410 : 200)))
+    // Before the test: its id has the time of the process.
+    await db.setTime(Date.now() - 60_000)
+    const { log, store, dispatcher } = openProcess(db.sql, stack)
+    const by = { createdBy: 'admin', position: await log.end() }
+    const { id } = await store.create({ url: receiver.url('/') }, by)
+    const paused = await store.update(id, { paused: true })
+    await append(db, 1)
+    const { event } = await dispatcher.test(paused)
+    await store.retry(id, event)
+    await store.update(id, { paused: false })
+    await expect.poll(async () => (await store.get(id)).paused).toBe(true)
+    await store.update(id, { paused: false })
+    const received = await receiver.count(3)
+    expect(received.map(({ body }) => [body.type, body.data?.number])).toEqual([
+      ['webhook.test', undefined],
+      ['webhook.test', undefined],
+      ['zone.changed', 1],
+    ])
+  })
+
   it('are shared by processes; one that ends in a delivery is taken over, with the same id', async () => {
     await using stack = new AsyncDisposableStack()
     const db = stack.use(await open())
     const receiver = stack.use(await openReceiver(() => 200))
     const processes = await Promise.all([db.another(), db.another(), db.another()])
-    const [first] = processes.map((sql) => openProcess(sql, stack))
-    const by = { createdBy: 'admin', position: (await first?.log.end()) ?? '' }
-    const { store } = first ?? openProcess(db.sql, stack)
-    const hooks = await Promise.all(
-      ['/a', '/b', '/c'].map((path) => store.create({ url: receiver.url(path) }, by)),
-    )
+    const { store, log } = openProcess(db.sql, stack, { isIdle: true })
+    const by = { createdBy: 'admin', position: await log.end() }
+    await store.create({ url: receiver.url('/a') }, by)
+    await append(db, 0)
     // As left by a process that was killed during a delivery.
-    const claimed = await store.claim(hooks[0]?.id ?? '')
+    const claimed = await store.claim(await log.end())
     expect(claimed).toBeDefined()
-    for (let number = 0; number < 10; number++) await append(db, number)
+    await store.create({ url: receiver.url('/b') }, by)
+    await store.create({ url: receiver.url('/c') }, by)
+    for (const sql of processes) openProcess(sql, stack)
+    for (let number = 1; number < 10; number++) await append(db, number)
     await receiver.count(20)
     expect(receiver.received.filter(({ path }) => path === '/a')).toEqual([])
     await db.setTime(start + 30_001)
@@ -259,7 +288,7 @@ describe.each(forms)('the deliveries in $form', ({ open }) => {
     const pauseAfter = async (tries: number, part: number) => {
       random.mockReturnValue(part)
       const { id } = await store.create({ url: 'https://x/' }, { createdBy: '', position: '' })
-      const claimed = await store.claim(id)
+      const claimed = await store.claim('1')
       if (claimed) await store.record(claimed, { event: 'e', type: 'zone.changed', tries, attempt })
       return Number((await store.deliveries(id))[0]?.next_at) - start
     }
@@ -282,6 +311,25 @@ describe.each(forms)('the deliveries in $form', ({ open }) => {
   })
 })
 
+test('a delivery ends with the first 1,024 bytes of an answer, whether more may follow or not', async () => {
+  const server = createServer((_, response) => response.write('x'.repeat(1024)))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo // It listens on a port.
+  const event = { ...{ id: eventId(1), type: 'zone.changed', at: '', by: null }, data: {} }
+  const noTimers = { now: Date.now, setTimer: () => ({ cancel: () => undefined }) }
+
+  const sent = await sendDelivery(
+    { url: `http://127.0.0.1:${port}/`, secret: 'whsec_', event: { ...event, request_id: null } },
+    { clock: noTimers, networks: ['127.0.0.1'], closing: new AbortController().signal },
+  )
+
+  expect(sent).toMatchObject({ status: 200, answer: 'x'.repeat(1024) })
+})
+
 describe('addresses of webhooks', () => {
   it('are resolved once for a delivery, checked, and connected to', async () => {
     await using receiver = await openReceiver(() => 200)
@@ -289,15 +337,16 @@ describe('addresses of webhooks', () => {
     onTestFinished(() => lookup.mockRestore())
     const answer = (address: string) =>
       lookup.mockResolvedValueOnce([{ address, family: 4 }] as never) // As `all` has it.
-    const sender = new DeliverySender(systemClock, ['127.0.0.1/32'])
+    const closing = new AbortController().signal
+    const options = { clock: systemClock, networks: ['127.0.0.1/32'], closing }
     const data = { ...{ id: eventId(1), type: 'zone.changed', at: '', by: null }, data: {} }
     const event = { ...data, request_id: null }
     const url = receiver.url('/').replace('127.0.0.1', 'hooks.invalid')
     const secret = 'whsec_c2VjcmV0'
     answer('127.0.0.1')
-    const sent = await sender.send({ url, secret, event })
+    const sent = await sendDelivery({ url, secret, event }, options)
     answer('10.0.0.1')
-    const refused = await sender.send({ url, secret, event })
+    const refused = await sendDelivery({ url, secret, event }, options)
     expect([sent.status, refused.status, receiver.received.length]).toEqual([200, null, 1])
     expect(refused.answer).toContain('leads to 10.0.0.1')
     expect(lookup).toHaveBeenCalledTimes(2)

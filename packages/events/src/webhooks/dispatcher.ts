@@ -1,11 +1,10 @@
 import { limitsOf } from '@domains-and-files/auth'
-import { HttpError, type Logger } from '@domains-and-files/http'
-import { eventId, idsPerMs } from '../event-id.ts'
+import { type Clock, HttpError, type Logger } from '@domains-and-files/http'
+import { eventId, idsPerMs, timeOfId } from '../event-id.ts'
 import { type Event, type EventSource, toEvent } from '../event-source.ts'
 import type { EventLog, StoredEvent } from '../outbox.ts'
-import type { Attempt, DeliverySender } from './send-delivery.ts'
+import { type Attempt, sendDelivery } from './send-delivery.ts'
 import {
-  type ClaimedWebhook,
   type Delivery,
   retryDelaysMs,
   testType,
@@ -19,7 +18,9 @@ interface Dependencies {
   store: WebhookStore
   log: EventLog
   source: EventSource
-  sender: DeliverySender
+  clock: Clock
+  /** Private networks that webhooks may reach. */
+  networks: readonly string[]
   logger: Logger
   /** Milliseconds between two polls for new events and due retries. */
   pollMs?: number
@@ -31,108 +32,98 @@ interface Dependencies {
  */
 export class WebhookDispatcher {
   readonly #parts: Dependencies
-  readonly #running = new Map<string, Promise<void>>()
-  #timer: NodeJS.Timeout | undefined
+  readonly #closing = new AbortController()
+  readonly #running = new Set<Promise<void>>()
   #looking: Promise<void> | undefined
-  #isClosing = false
+  #timer: NodeJS.Timeout | undefined
 
   constructor(parts: Dependencies) {
     this.#parts = parts
   }
 
   start() {
-    const { pollMs = 500 } = this.#parts
     this.#timer = setInterval(() => {
       this.#looking ??= this.#look().finally(() => {
         this.#looking = undefined
       })
-    }, pollMs).unref()
+    }, this.#parts.pollMs ?? 500).unref()
   }
 
   /** Aborts running deliveries; after a restart, or in another process, they are sent again. */
   async close() {
-    this.#isClosing = true
     clearInterval(this.#timer)
-    this.#parts.sender.close()
+    this.#closing.abort()
     await this.#looking
-    await Promise.all(this.#running.values())
+    await Promise.all(this.#running)
   }
 
   /** Sends a test event now, once. */
   async test(webhook: Webhook): Promise<Delivery> {
-    const { sender, store } = this.#parts
     const event = testEvent(eventId(Date.now() * idsPerMs))
-    const attempt = await sender.send({ ...webhook, event })
-    return store.recordTest(webhook.id, { event: event.id, attempt })
+    const attempt = await this.#send(webhook, event)
+    return this.#parts.store.recordTest(webhook.id, { event: event.id, attempt })
+  }
+
+  get #isClosing() {
+    return this.#closing.signal.aborted
   }
 
   async #look() {
     const { store, log, logger } = this.#parts
     try {
-      for (const id of await store.due(await log.end())) {
-        if (this.#isClosing || this.#running.has(id)) continue
-        const run = this.#deliver(id)
-          .catch((error: unknown) =>
-            logger.warn({ err: error, webhook: id }, 'webhook not delivered'),
+      for (const end = await log.end(); !this.#isClosing; ) {
+        const webhook = await store.claim(end)
+        if (!webhook) return
+        const run = this.#deliver(webhook)
+          .catch((err: unknown) =>
+            logger.warn({ err, webhook: webhook.id }, 'webhook not delivered'),
           )
-          .finally(() => this.#running.delete(id))
-        this.#running.set(id, run)
+          .finally(() => this.#running.delete(run))
+        this.#running.add(run)
       }
     } catch {
       // The database is unavailable, which its probe logs.
     }
   }
 
-  /** Delivers until nothing is due: first due retries, then the events after the webhook's position. */
-  async #deliver(id: string) {
+  /**
+   * Delivers until nothing is due: first due retries, then the events after the webhook's position. After an error it
+   * stays claimed, so that the next attempt waits until the claim ends.
+   */
+  async #deliver(webhook: Webhook) {
     const { store } = this.#parts
-    const webhook = await store.claim(id)
-    if (!webhook) return
-    let delivered = webhook.position
-    let page = { events: [] as Event[], next: delivered, isEnd: false }
-    try {
-      while (!this.#isClosing) {
-        const due = await store.dueDelivery(webhook)
-        const event = due ? await this.#find(webhook, due) : page.events.shift()
-        const job = due ?? (event && { event: event.id, type: event.type, tries: 0 })
-        if (job) {
-          if (!(await this.#try(webhook, job, event))) return
-        } else {
-          delivered = page.next
-          if (page.isEnd) return
-          page = await this.#read(webhook, delivered)
-        }
+    let { position } = webhook
+    let page = { events: [] as Event[], next: position, isEnd: false }
+    for (let isClaimed = true; isClaimed && !this.#isClosing; ) {
+      const due = await store.dueDelivery(webhook)
+      const event = due ? await this.#find(webhook, due) : page.events.shift()
+      const job = due ?? (event && { event: event.id, type: event.type, tries: 0 })
+      if (job) {
+        const attempt = event ? await this.#send(webhook, event) : gone
+        if (this.#isClosing && attempt.status === null) break
+        const tries = event ? job.tries : retryDelaysMs.length
+        isClaimed = await store.record(webhook, { ...job, tries, attempt })
+      } else {
+        position = page.next
+        if (page.isEnd) break
+        page = await this.#read(webhook, position)
       }
-    } finally {
-      await store.release(webhook, delivered)
     }
+    await store.release(webhook, position)
   }
 
-  /** Makes one try and records it. @returns false to stop delivering to this webhook. */
-  async #try(
-    webhook: ClaimedWebhook,
-    { event: id, type, tries }: Pick<Delivery, 'event' | 'type' | 'tries'>,
-    event: Event | undefined,
-  ): Promise<boolean> {
-    const { store, sender } = this.#parts
-    if (!event) return store.record(webhook, { event: id, type, tries: lastTry, attempt: gone })
-    const attempt = await sender.send({ ...webhook, event })
-    if (this.#isClosing && attempt.status === null) return false
-    return store.record(webhook, { event: id, type, tries, attempt })
+  #send({ url, secret }: Webhook, event: Event): Promise<Attempt> {
+    const { clock, networks } = this.#parts
+    return sendDelivery({ url, secret, event }, { clock, networks, closing: this.#closing.signal })
   }
 
-  async #read(webhook: Webhook, after: string) {
-    const query = {
-      types: webhook.types,
-      limit: pageSize,
-      show: (event: StoredEvent) => this.#show(webhook, event),
-    }
-    try {
-      return await this.#parts.log.page({ ...query, after })
-    } catch (error) {
+  #read(webhook: Webhook, after: string) {
+    const show = (event: StoredEvent) => this.#show(webhook, event)
+    const query = { types: webhook.types, limit: pageSize, show }
+    return this.#parts.log.page({ ...query, after }).catch((error: unknown) => {
       if (!(error instanceof HttpError)) throw error
       return this.#parts.log.page(query) // It was paused for more than 30 days.
-    }
+    })
   }
 
   async #find(webhook: Webhook, { event: id, type }: Delivery): Promise<Event | undefined> {
@@ -143,14 +134,14 @@ export class WebhookDispatcher {
 
   #show({ domains, folders }: Webhook, event: StoredEvent): Event | undefined {
     const reader = { role: 'admin' as const, ...limitsOf({ domains, folders }) }
-    const data = this.#parts.source.describe(event, reader)
-    return data && toEvent(event, data)
+    return toEvent(event, this.#parts.source, reader)
   }
 }
 
-const testEvent = (id: string) =>
-  toEvent({ id, type: testType, by: null, requestId: null, data: {} }, {})
+function testEvent(id: string): Event {
+  const at = new Date(timeOfId(id)).toISOString()
+  return { id, type: testType, at, by: null, request_id: null, data: {} }
+}
 
 /** Outcome for an event that was deleted meanwhile, or that the webhook may no longer see. */
 const gone: Attempt = { status: null, ms: 0, answer: 'The event is not kept any more' }
-const lastTry = retryDelaysMs.length

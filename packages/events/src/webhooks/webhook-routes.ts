@@ -1,5 +1,5 @@
-import { type Caller, callerOf, findExcess } from '@domains-and-files/auth'
-import { type App, answers, HttpError, listPage, pageQuery } from '@domains-and-files/http'
+import { type Caller, callerOf, findExcess, refuse } from '@domains-and-files/auth'
+import { type App, answers, listPage, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { EventSource } from '../event-source.ts'
 import type { EventLog } from '../outbox.ts'
@@ -34,6 +34,8 @@ const path = '/api/webhooks'
 const config = { access: 'admin', folders: 'handler' } as const
 const id = z.string().meta({ examples: [exampleId] })
 const delivery = z.string().meta({ examples: [eventId] })
+const notFound = webhookNotFound(exampleId)
+const refused = urlRefused('hooks.example.com leads to 10.0.0.1')
 
 const about = (operationId: string, summary: string, description: string) => ({
   ...{ operationId, summary, description, tags: ['events'] },
@@ -41,7 +43,7 @@ const about = (operationId: string, summary: string, description: string) => ({
 const aboutOne = (...texts: Parameters<typeof about>) => ({
   ...about(...texts),
   params: z.strictObject({ id }),
-  errors: [webhookNotFound(exampleId)],
+  errors: [notFound],
 })
 
 /** The routes of /api/webhooks. */
@@ -50,7 +52,6 @@ export function registerWebhookRoutes(app: App, parts: Dependencies) {
   createWebhook(app, parts, schemas)
   readWebhooks(app, parts, schemas)
   changeWebhook(app, parts, schemas)
-  testWebhook(app, parts)
   serveDeliveries(app, parts)
 }
 
@@ -62,13 +63,13 @@ function createWebhook(app: App, parts: Dependencies, { New, Created }: Schemas)
   const schema = {
     ...about('createWebhook', 'Send events to a URL', createText),
     body: New,
-    errors: [refusedExample(), tooManyWebhooks()],
+    errors: [refused, tooManyWebhooks()],
     ...answers(201, 'The webhook, with its secret', Created),
   }
   app.post(path, { config, schema }, async (request, reply) => {
     const { body } = request
     const caller = callerOf(request)
-    requireWithin(caller, body)
+    refuse(excessOf(caller, body))
     await checkUrl(body.url, parts.config)
     const position = await parts.log.end()
     const webhook = await parts.store.create(body, { createdBy: caller.username, position })
@@ -106,13 +107,13 @@ function changeWebhook(app: App, parts: Dependencies, { Changes, Shown }: Schema
   const changed = {
     ...aboutOne('updateWebhook', 'Pause, resume or change a webhook', pausedText),
     body: Changes,
-    errors: [webhookNotFound(exampleId), refusedExample()],
+    errors: [notFound, refused],
     ...answers(200, 'The changed webhook', Shown),
   }
   app.patch(`${path}/:id`, { config, schema: changed }, async (request) => {
     const { body } = request
     const webhook = await find(parts, request)
-    requireWithin(callerOf(request), { ...webhook, ...body })
+    refuse(excessOf(callerOf(request), { ...webhook, ...body }))
     if (body.url !== undefined) await checkUrl(body.url, parts.config)
     return describe(await store.update(webhook.id, body), source)
   })
@@ -126,51 +127,44 @@ function changeWebhook(app: App, parts: Dependencies, { Changes, Shown }: Schema
   })
 }
 
-const testText = 'One try, of type `webhook.test`; also to a paused webhook.'
-
-function testWebhook(app: App, parts: Dependencies) {
-  const schema = {
-    ...aboutOne('testWebhook', 'Send a test event now', testText),
-    ...answers(200, 'How the try ended', DeliveryRecord),
-  }
-  app.post(`${path}/:id/test`, { config, schema }, async (request) =>
-    describeDelivery(await parts.dispatcher.test(await find(parts, request))),
-  )
-}
-
 const DeliveryList = z
   .object({ deliveries: z.array(DeliveryRecord) })
   .meta({ id: 'DeliveryList', examples: [{ deliveries: [] }] })
+const testText = 'One try, of type `webhook.test`; also to a paused webhook.'
+const listText = 'And those that are to be tried again.'
 const retryText = 'With the same id, so that the receiver can tell that it repeats.'
 
 function serveDeliveries(app: App, parts: Dependencies) {
+  const { store, dispatcher } = parts
+  const tested = {
+    ...aboutOne('testWebhook', 'Send a test event now', testText),
+    ...answers(200, 'How the try ended', DeliveryRecord),
+  }
+  app.post(`${path}/:id/test`, { config, schema: tested }, async (request) =>
+    describeDelivery(await dispatcher.test(await find(parts, request))),
+  )
   const listed = {
-    ...aboutOne(
-      'listDeliveries',
-      'The last 100 deliveries',
-      'And those that are to be tried again.',
-    ),
+    ...aboutOne('listDeliveries', 'The last 100 deliveries', listText),
     ...answers(200, 'Deliveries, the last tried first', DeliveryList),
   }
   app.get(`${path}/:id/deliveries`, { config, schema: listed }, async (request) => {
-    const deliveries = await parts.store.deliveries((await find(parts, request)).id)
-    return { deliveries: deliveries.map(describeDelivery) }
+    const { id } = await find(parts, request)
+    return { deliveries: (await store.deliveries(id)).map(describeDelivery) }
   })
   const retried = {
     ...about('retryDelivery', 'Deliver an event again', retryText),
     params: z.strictObject({ id, delivery }),
-    errors: [webhookNotFound(exampleId), deliveryNotFound(eventId)],
+    errors: [notFound, deliveryNotFound(eventId)],
     ...answers(202, 'It is tried soon', DeliveryRecord),
   }
   const url = `${path}/:id/deliveries/:delivery/retry`
   app.post(url, { config, schema: retried }, async (request, reply) => {
-    const webhook = await find(parts, request)
-    const again = await parts.store.retry(webhook.id, request.params.delivery)
+    const { id } = await find(parts, request)
+    const again = await store.retry(id, request.params.delivery)
     return reply.code(202).send(describeDelivery(again))
   })
 }
 
-type Limits = Pick<WebhookDefinition, 'domains' | 'folders'>
 type Sender = Parameters<typeof callerOf>[0]
 
 /** @throws 404 `webhook_not_found`, also for a webhook whose limits exceed the caller's. */
@@ -180,21 +174,16 @@ async function find({ store }: Dependencies, request: Sender & { params: { id: s
   return webhook
 }
 
-/** Why the caller may not see or create this webhook; undefined if it may. */
-const excessOf = (caller: Caller, { domains, folders }: Limits) =>
-  findExcess(caller, { role: 'viewer', domains, folders })
-
-function requireWithin(caller: Caller, limits: Limits) {
-  const excess = excessOf(caller, limits)
-  if (excess) throw new HttpError(403, 'forbidden', excess)
-}
-
-const refusedExample = () => urlRefused('hooks.example.com leads to 10.0.0.1')
+/** Why the caller may not see or create a webhook with these limits; undefined if it may. */
+const excessOf = (
+  caller: Caller,
+  { domains, folders }: Pick<WebhookDefinition, 'domains' | 'folders'>,
+) => findExcess(caller, { role: 'viewer', domains, folders })
 
 function describe(webhook: Webhook, { scope }: EventSource) {
-  const { secret: _, position: __, name = null, types = null, created_at, ...shown } = webhook
-  const limits = { [scope]: webhook[scope] ?? null }
-  return { ...shown, name, types, ...limits, created_at: new Date(created_at).toISOString() }
+  const { id, url, name = null, types = null, paused, created_by } = webhook
+  const created_at = new Date(webhook.created_at).toISOString()
+  return { id, url, name, types, [scope]: webhook[scope] ?? null, paused, created_at, created_by }
 }
 
 function describeDelivery({ event, next_at, at, ...delivery }: Delivery) {

@@ -38,43 +38,43 @@ export type WebhookDefinition = z.infer<Schemas['New']>
 export type WebhookChanges = z.infer<Schemas['Changes']>
 
 /** The schemas of webhooks, which a service limits to its domains or folders. */
-export const schemasOf = ({ types, scope }: EventSource) => {
+export function schemasOf({ types, scope }: EventSource) {
   const limits = { domains: Domains.optional(), folders: Folders.optional() }
-  const description = `only events about these ${scope}; default: all`
-  const limit = limits[scope].meta({ description })
-  const fields = {
+  const limit = limits[scope].meta({
+    description: `only events about these ${scope}; default: all`,
+  })
+  const New = z.strictObject({
     url: z.string().max(2_000).meta({ description: 'https, without a password in it' }),
     name: z.string().min(1).max(100).optional(),
     types: z.array(z.enum(types)).min(1).optional().meta({ description: 'default: all' }),
     ...({ [scope]: limit } as typeof limits), // One of them.
-  }
-  const example = { url: 'https://hooks.example.com/changes', name: 'chat', types: [types[0]] }
-  const record = {
-    ...{ id: exampleId, url: example.url, name: 'chat', types: example.types, [scope]: null },
-    ...{ paused: false, created_at: '2027-01-15T09:30:00.000Z', created_by: 'admin' },
-  }
+  })
   const orAll = z.array(z.string()).nullable().meta({ description: 'null: all' })
-  const Shown = z
-    .object({
-      id: z.string(),
-      url: z.string(),
-      name: z.string().nullable(),
-      types: orAll,
-      ...({ [scope]: orAll } as Record<never, typeof orAll>),
-      paused: z.boolean().meta({ description: 'events are kept for it, 30 days at most' }),
-      created_at: z.iso.datetime(),
-      created_by: z.string(),
-    })
-    .meta({ id: 'Webhook', examples: [record] })
+  const Shown = z.object({
+    id: z.string(),
+    url: z.string(),
+    name: z.string().nullable(),
+    types: orAll,
+    ...({ [scope]: orAll } as Record<never, typeof orAll>),
+    paused: z.boolean().meta({ description: 'events are kept for it, 30 days at most' }),
+    created_at: z.iso.datetime(),
+    created_by: z.string(),
+  })
   const secret = z.string().meta({ description: 'signs the deliveries; shown only now' })
-  const created = { ...record, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }
+  const example = { url: 'https://hooks.example.com/changes', name: 'chat', types: [types[0]] }
+  const shown = {
+    ...{ id: exampleId, ...example, [scope]: null, paused: false },
+    ...{ created_at: '2027-01-15T09:30:00.000Z', created_by: 'admin' },
+  }
+  const created = { ...shown, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }
+  const Webhook = Shown.meta({ id: 'Webhook', examples: [shown] })
   return {
-    New: z.strictObject(fields).meta({ id: 'NewWebhook', examples: [example] }),
-    Changes: z
-      .strictObject({ ...fields, url: fields.url.optional(), paused: z.boolean().optional() })
+    New: New.meta({ id: 'NewWebhook', examples: [example] }),
+    Changes: New.partial({ url: true })
+      .extend({ paused: z.boolean().optional() })
       .meta({ id: 'WebhookChanges', examples: [{ paused: true }] }),
-    Shown,
+    Shown: Webhook,
     Created: Shown.extend({ secret }).meta({ id: 'CreatedWebhook', examples: [created] }),
-    List: listSchema('WebhookList', 'webhooks', Shown),
+    List: listSchema('WebhookList', 'webhooks', Webhook),
   }
 }

@@ -16,7 +16,8 @@ import type { DeliveryRecord, WebhookChanges, WebhookDefinition } from './webhoo
 
 const webhooks = name('webhooks')
 const deliveries = name('webhook_deliveries')
-const columns = sql`id, definition, secret, created_at, created_by, is_paused, position`
+const columns = sql`id, definition, secret, created_at, created_by, is_paused, position, claim`
+const isDue = sql`status = 'pending' and next_at <= ${now}`
 
 export const maxWebhooks = 50
 const keptDeliveries = 100
@@ -34,20 +35,17 @@ export const retryDelaysMs = [
 /** Event type of POST …/test. */
 export const testType = 'webhook.test'
 
+/** Times are milliseconds since 1970. */
 export interface Webhook extends WebhookDefinition {
   id: string
   secret: string
-  /** Milliseconds since 1970. */
   created_at: number
   created_by: string
   paused: boolean
   /** Events up to here have been delivered, or are in its deliveries. */
   position: string
-}
-
-/** A webhook claimed by this process, which alone delivers to it. */
-export interface ClaimedWebhook extends Webhook {
-  claim: string
+  /** Of the process that alone delivers to it. */
+  claim: string | null
 }
 
 /** Times are milliseconds since 1970. */
@@ -127,10 +125,9 @@ export class WebhookStore {
     })
   }
 
-  /** @throws 404 `webhook_not_found` */
+  /** Removes a webhook with its deliveries. */
   async remove(id: string): Promise<void> {
-    const removed = await this.#sql.run(sql`delete from ${webhooks} where id = ${id}`)
-    if (removed === 0) throw webhookNotFound(id)
+    await this.#sql.run(sql`delete from ${webhooks} where id = ${id}`)
   }
 
   /** Newest first. */
@@ -151,31 +148,26 @@ export class WebhookStore {
     })
   }
 
-  /** Ids of webhooks with undelivered events up to `end`, or a due retry. */
-  async due(end: string): Promise<string[]> {
-    const rows = await this.#sql.all<{ id: string }>(sql`select id from ${webhooks}
-      where is_paused = 0 and claimed_until <= ${now} and (position < ${end} or exists
-        (select 1 from ${deliveries} where webhook = webhooks.id and status = 'pending' and next_at <= ${now}))`)
-    return rows.map(({ id }) => id)
-  }
-
-  /** Claims a webhook for 30 s. Undefined if it is paused, or claimed by another process. */
-  async claim(id: string): Promise<ClaimedWebhook | undefined> {
-    const claim = randomUUID()
+  /**
+   * Claims for 30 s a webhook with undelivered events up to `end`, or with a due retry, that no process has claimed and
+   * that is not paused. Undefined if there is none.
+   */
+  async claim(end: string): Promise<Webhook | undefined> {
     const row = await this.#sql.get<WebhookRow>(sql`update ${webhooks}
-      set claim = ${claim}, claimed_until = ${now} + ${claimMs}
-      where id = (select id from ${webhooks} where id = ${id} and is_paused = 0
-        and claimed_until <= ${now} ${forUpdateSkipLocked}) returning ${columns}`)
-    return row && { ...toWebhook(row), claim }
+      set claim = ${randomUUID()}, claimed_until = ${now} + ${claimMs}
+      where id = (select id from ${webhooks} as found where is_paused = 0 and claimed_until <= ${now}
+        and (position < ${end} or exists (select 1 from ${deliveries} where webhook = found.id and ${isDue}))
+        limit 1 ${forUpdateSkipLocked}) returning ${columns}`)
+    return row && toWebhook(row)
   }
 
   dueDelivery({ id }: Webhook): Promise<Delivery | undefined> {
     return this.#sql.get(sql`select * from ${deliveries}
-      where webhook = ${id} and status = 'pending' and next_at <= ${now} order by next_at, event limit 1`)
+      where webhook = ${id} and ${isDue} order by next_at, event limit 1`)
   }
 
   /** Releases a claim. */
-  async release({ id, claim }: ClaimedWebhook, position: string): Promise<void> {
+  async release({ id, claim }: Webhook, position: string): Promise<void> {
     await this.#sql.run(sql`update ${webhooks} set claim = null, claimed_until = 0,
       position = case when position < ${position} then ${position} else position end
       where id = ${id} and claim = ${claim}`)
@@ -185,13 +177,15 @@ export class WebhookStore {
    * Records a try, and renews the claim. A response 410 pauses the webhook.
    * @returns false if the webhook is paused, removed, or claimed by another process, which then repeats the delivery.
    */
-  record({ id, claim }: ClaimedWebhook, ended: EndedTry): Promise<boolean> {
-    const { event, attempt } = ended
+  record({ id, claim }: Webhook, ended: EndedTry): Promise<boolean> {
+    const { event, type, attempt } = ended
+    // The id of a test is not in the order of events.
+    const delivered = type === testType ? '' : event
     return this.#sql.transaction(async (transaction) => {
       const row = await transaction.get<{ is_paused: number }>(sql`update ${webhooks}
         set claimed_until = ${now} + ${claimMs},
           is_paused = case when ${attempt.status === 410} = 1 then 1 else is_paused end,
-          position = case when position < ${event} then ${event} else position end
+          position = case when position < ${delivered} then ${delivered} else position end
         where id = ${id} and claim = ${claim} returning is_paused`)
       if (row) await store(transaction, id, ended)
       return row?.is_paused === 0

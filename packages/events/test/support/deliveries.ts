@@ -5,7 +5,6 @@ import { createLogger } from '@domains-and-files/http'
 import type { EventSource } from '../../src/event-source.ts'
 import { appendEvents, EventLog } from '../../src/outbox.ts'
 import { WebhookDispatcher } from '../../src/webhooks/dispatcher.ts'
-import { DeliverySender } from '../../src/webhooks/send-delivery.ts'
 import { WebhookStore } from '../../src/webhooks/webhook-store.ts'
 import type { TestDatabase } from './databases.ts'
 
@@ -94,8 +93,10 @@ export function openProcess(
     timers.set(callback, milliseconds)
     return { cancel: () => timers.delete(callback) }
   }
-  const sender = new DeliverySender({ now: Date.now, setTimer }, ['127.0.0.0/8'])
-  const dispatcher = new WebhookDispatcher({ store, log, source, sender, logger, pollMs: 20 })
+  const clock = { now: Date.now, setTimer }
+  const networks = ['127.0.0.0/8']
+  const parts = { store, log, source, clock, networks, logger, pollMs: 20 }
+  const dispatcher = new WebhookDispatcher(parts)
   if (!isIdle) dispatcher.start()
   const endTimeLimits = () => {
     for (const end of timers.keys()) end()
@@ -105,5 +106,5 @@ export function openProcess(
     return dispatcher.close()
   }
   stack.defer(close)
-  return { log, store, timers, endTimeLimits, close }
+  return { log, store, dispatcher, timers, endTimeLimits, close }
 }
