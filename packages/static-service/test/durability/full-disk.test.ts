@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
@@ -97,6 +97,24 @@ onSmallDisk(
     disk.relieve()
     const after = await service.put('after', 'content')
     expect(after.status).toBe(201)
+  },
+)
+
+onSmallDisk(
+  'a change is answered as it happened where the room for deletions cannot be reserved again',
+  async (service, disk) => {
+    const reserve = join(service.dataDir, 'disk-reserve')
+    await service.put('before', randomBytes(megabyte))
+    await expect.poll(() => isLogEmptied(service)).toBe(true)
+    disk.fill()
+    await service.call('DELETE', '/api/files/before')
+    const isReleased = !existsSync(reserve)
+    disk.relieve()
+    mkdirSync(reserve) // Neither written nor removed as a file.
+
+    const { status } = await service.put('after', 'content')
+
+    expect([isReleased, status]).toEqual([true, 201])
   },
 )
 

@@ -31,7 +31,7 @@ class DiskReserve {
 
   /** Deletes the file, and truncates the write-ahead log. */
   release(): void {
-    rmSync(this.#file, { force: true })
+    this.#remove()
     this.#isReleased = true
     truncateLog()
   }
@@ -47,7 +47,15 @@ class DiskReserve {
       writeFileSync(this.#file, randomBytes(bytes), { mode: 0o600 })
       this.#isReleased = false
     } catch {
+      this.#remove()
+    }
+  }
+
+  #remove(): void {
+    try {
       rmSync(this.#file, { force: true })
+    } catch {
+      // Thrown, it would replace the outcome of the commit.
     }
   }
 }
