@@ -23,7 +23,7 @@ const reasons: Record<string, string> = {
   // https://www.sqlite.org/rescode.html: SQLITE_FULL, SQLITE_CANTOPEN, SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_READONLY.
   SQLITE_13: full,
   SQLITE_14: 'Cannot open the database: run this as the user that runs the service',
-  SQLITE_11: 'The database is damaged',
+  SQLITE_11: 'The database is damaged, or the disk fails', // SQLite takes EIO of a read for damage.
   SQLITE_26: 'The database is damaged',
   SQLITE_8: notAllowed,
   EACCES: notAllowed,
