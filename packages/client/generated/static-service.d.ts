@@ -9788,7 +9788,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `file_not_found` */
+            /** @description `file_not_found`, `change_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;

@@ -24,7 +24,7 @@ import { readDiff } from './history/tree-diff.ts'
 import type { FileList, ListQuery } from './list-query.ts'
 import { readTree } from './listing/directory-tree.ts'
 import { FileListing } from './listing/list-files.ts'
-import { openTree, readTreePage } from './listing/tree-files.ts'
+import { openTree, readLastChange, readTreePage } from './listing/tree-files.ts'
 import { Queries, type Totals } from './queries.ts'
 import { among } from './records.ts'
 import { listVersions } from './versions.ts'
@@ -32,6 +32,7 @@ import { listVersions } from './versions.ts'
 const queries = {
   ...{ tree: readTree, usage: readUsage, openTree, treePage: readTreePage, checkMove },
   ...{ versions: listVersions, changes: listChanges, change: readChange, changeAt },
+  lastChange: readLastChange,
   ...{ states: readStates, fileAt, filesAt, countAt, diff: readDiff, lastDeployed, isGone },
   ...{ contentPrefixes, contents, contentSizes },
 }

@@ -93,8 +93,17 @@ test('a content is what it was after a change, whether the change touched the pa
   expect(await read('a.txt', moved)).toBe(404)
   expect(await read('b.html', third)).toBe(404)
   expect(await read('b.html', moved)).toBe('third')
-  expect(await read('b.html', moved + 1000)).toBe('third')
   expect((await service.call('GET', '/static/a.txt')).status).toBe(404)
+})
+
+test('a change that has not happened yet has no contents, as it has no tree', async () => {
+  const next = (ids.at(-1) ?? 0) + 1
+
+  const content = await contentAt(service, 'b.html', next)
+  const tree = await service.call('GET', `/api/trees/?at=${next}`)
+
+  expect([content.status, content.body.code]).toEqual([404, 'change_not_found'])
+  expect([tree.status, tree.body.code]).toEqual([404, 'change_not_found'])
 })
 
 test('a past content is an attachment, with ranges and conditions', async () => {

@@ -106,6 +106,7 @@ const getPastContentSchema = {
   errors: [
     errors.invalidPath('a segment is empty'),
     errors.notThere(file.path, 4711),
+    errors.changeNotFound(4711),
     errors.historyGone(),
     errors.preconditionFailed(file.path),
     errors.rangeNotSatisfiable(file.size),
@@ -124,6 +125,7 @@ function getPastContent(app: App, { catalog, cache }: Dependencies) {
     async (request, reply) => {
       const path = pathOf(request)
       const { change } = request.query
+      if (change > (await catalog.reads.lastChange())) throw errors.changeNotFound(change)
       const row = await catalog.reads.fileAt({ path, change })
       if (row) return sendPast(request, reply, { row, cache })
       const isGone = await catalog.reads.isGone({ path, change })
