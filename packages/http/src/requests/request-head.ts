@@ -36,7 +36,10 @@ export function checkRequestHeads(app: FastifyInstance) {
   app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
     app.server.emit('request', request, response),
   )
-  continueAfterChecks(app)
+  app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    continueOnRead(request, response)
+    app.server.emit('request', request, response)
+  })
   // A callback hook: the promise of an async one would cost more than the work.
   app.addHook('onRequest', ({ id, raw }, reply, done) => {
     if (raw.headers['x-forwarded-for']?.includes(':')) stripForwardedPorts(raw.headers)
@@ -49,17 +52,13 @@ export function checkRequestHeads(app: FastifyInstance) {
   })
 }
 
-// Sends 100 Continue only after the header checks (RFC 9110, 10.1.1), so that a rejected request costs no upload. In
-// that case Node closes the connection, since the client may or may not send the body.
-function continueAfterChecks(app: FastifyInstance) {
-  const waiting = new WeakSet<ServerResponse>()
-  app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    waiting.add(response)
-    app.server.emit('request', request, response)
-  })
-  app.addHook('preParsing', (_request, { raw }, payload, done) => {
-    if (waiting.delete(raw)) raw.writeContinue()
-    done(null, payload)
+// Sends 100 Continue once the body is read (RFC 9110, 10.1.1), so that a request that its headers refuse costs no upload.
+// In that case Node closes the connection, since the client may or may not send the body.
+function continueOnRead(request: IncomingMessage, response: ServerResponse) {
+  request.on('newListener', function onListener(event) {
+    if (event !== 'data' && event !== 'readable') return
+    request.off('newListener', onListener)
+    response.writeContinue()
   })
 }
 

@@ -8,15 +8,21 @@ import { checkRequestHeads, parserOptions } from '../../src/requests/request-hea
 const headers =
   'Host: a\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\n'
 
-test('a request that its headers refuse gets no 100 Continue, and its connection is closed', async () => {
-  const { client, received } = await openClient()
+test.each([
+  ['/refused', 'before its body is parsed'],
+  ['/refused-by-handler', 'by its handler'],
+])(
+  'a request that its headers refuse gets no 100 Continue, and its connection is closed: %s, %s',
+  async (path) => {
+    const { client, received } = await openClient()
 
-  client.write(`POST /refused HTTP/1.1\r\n${headers}`)
-  await once(client, 'close')
+    client.write(`POST ${path} HTTP/1.1\r\n${headers}`)
+    await once(client, 'close')
 
-  expect(received()).toMatch(/^HTTP\/1\.1 409 .*connection: close/is)
-  expect(received().match(/HTTP\/1\.1/g)).toHaveLength(1)
-})
+    expect(received()).toMatch(/^HTTP\/1\.1 409 .*connection: close/is)
+    expect(received().match(/HTTP\/1\.1/g)).toHaveLength(1)
+  },
+)
 
 test('an accepted request gets 100 Continue before its body is read, and the connection stays open', async () => {
   const { client, received } = await openClient()
@@ -34,10 +40,16 @@ async function openClient() {
   const app = Fastify({ http: parserOptions })
   onTestFinished(() => app.close())
   checkRequestHeads(app)
-  const onRequest = async () => {
+  const refuse = async () => {
     throw new HttpError(409, 'path_conflict', 'refused')
   }
-  app.post('/refused', { onRequest }, async () => 'never')
+  app.post('/refused', { onRequest: refuse }, async () => 'never')
+  app.register(async (scope) => {
+    // The handler reads the body itself.
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+    scope.post('/refused-by-handler', refuse)
+  })
   app.post('/echo', async ({ body }) => body)
   const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
   const client = connect(Number(port), '127.0.0.1')
