@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { type Caller, callerOf } from '@domains-and-files/auth'
-import { type App, answers, type Clock, pageQuery } from '@domains-and-files/http'
+import { type App, answers, type Clock, linkNext, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { eventIdPattern } from './event-id.ts'
 import { Event, type EventSource, toEvent } from './event-source.ts'
@@ -27,8 +27,9 @@ export function registerEventRoutes(app: App, { log, source, clock }: Dependenci
     reply.header('vary', 'accept').header('cache-control', 'no-store')
     const { method, headers } = request
     if (method !== 'GET' || !/\btext\/event-stream\b/.test(headers.accept ?? '')) {
-      const { events, next } = await read(callerOf(request), after)
-      return { events, next }
+      const { events, next, isEnd } = await read(callerOf(request), after)
+      // No link at the end, where a client that follows links would ask without end.
+      return { events, next: isEnd ? next : linkNext(request, reply, next) }
     }
     const response = new AbortController()
     reply.raw.once('close', () => response.abort())

@@ -17,6 +17,7 @@ export {
 } from './monitoring/metrics.ts'
 export {
   afterQuery,
+  linkNext,
   listPage,
   listSchema,
   longListSchema,

@@ -87,14 +87,21 @@ export const Next = z
   .nullable()
   .meta({ description: 'send it as `after` for the following rows; null: there are none' })
 
-/** The cursor `next` for a position, and null at the end (`position` undefined). Sets `Link` (RFC 8288). */
-export function nextOf(request: FastifyRequest, reply: FastifyReply, position: unknown) {
-  if (position === undefined) return null
-  const next = Buffer.from(JSON.stringify(position)).toString('base64url')
+/** The cursor `next` for a position, and null at the end (`position` undefined). Sets `Link`. */
+export const nextOf = (request: FastifyRequest, reply: FastifyReply, position: unknown) =>
+  position === undefined
+    ? null
+    : linkNext(request, reply, Buffer.from(JSON.stringify(position)).toString('base64url'))
+
+/**
+ * Sets `Link` (RFC 8288) to the rows after a cursor, and returns the cursor. The link is relative to the URL of the request,
+ * since a proxy may serve that below a prefix.
+ */
+export function linkNext(request: FastifyRequest, reply: FastifyReply, next: string): string {
   const url = new URL(request.url, 'http://service')
   url.searchParams.delete('page')
   url.searchParams.set('after', next)
-  reply.header('link', `<${url.pathname}${url.search}>; rel="next"`)
+  reply.header('link', `<${url.search}>; rel="next"`)
   return next
 }
 

@@ -10,9 +10,8 @@ import {
   type App,
   answers,
   longListSchema,
-  nextOf,
+  pageOf,
   pageQuery,
-  paginate,
   uncheckedJson,
 } from '@domains-and-files/http'
 import { z } from 'zod'
@@ -120,8 +119,7 @@ export function registerChangeRoutes(app: App, dependencies: Dependencies) {
     const { changes, total, next } = await ledger.list(seen, { page, page_size, after })
     return {
       changes: changes.map((change) => describeChange(change, { caller })),
-      pagination: paginate(request.query, total),
-      next: nextOf(request, reply, next),
+      ...pageOf(request, reply, { total, next }),
     }
   })
   const read = { access: 'viewer', enforcesRecordLimits: true } as const

@@ -3,9 +3,8 @@ import {
   type App,
   answers,
   longListSchema,
-  nextOf,
+  pageOf,
   pageQuery,
-  paginate,
   toFaults,
   uncheckedJson,
   validationFailed,
@@ -122,8 +121,7 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
     const { changes, total, next } = await ledger.list(filter, request.query)
     return {
       history: changes.map((change) => describeEntry(change, { caller })),
-      pagination: paginate(request.query, total),
-      next: nextOf(request, reply, next),
+      ...pageOf(request, reply, { total, next }),
     }
   })
   app.get(`${path}/:id`, { config: read, schema: getSchema }, async (request) => {

@@ -97,6 +97,24 @@ describe('GET /api/events', () => {
     expect(own.next >= next).toBe(true)
   })
 
+  it('links to the following events, up to the last', async () => {
+    await using service = await start({ domains })
+    for (const name of ['one', 'two', 'three'])
+      await service.call('POST', hosts(), { body: { ...hello, name } })
+    const page = async (query: string) => {
+      const { text, headers } = await service.call('GET', `/api/events${query}`)
+      return { ...Page.parse(JSON.parse(text)), link: headers.get('link') }
+    }
+
+    const first = await page('?types=zone.changed&limit=2')
+    const [, query = ''] = /^<(.*)>; rel="next"$/.exec(first.link ?? '') ?? []
+    const second = await page(query)
+
+    expect(new URLSearchParams(query).get('after')).toBe(first.next)
+    expect(first.events).toHaveLength(2)
+    expect([second.events.length, second.link]).toEqual([1, null])
+  })
+
   it('refuses other types and positions', async () => {
     await using service = await start()
     for (const query of ['?types=other', '?after=1', '?limit=0', '?limit=201', '?page=1'])

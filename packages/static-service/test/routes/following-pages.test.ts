@@ -16,7 +16,8 @@ async function follow(service: Service, first: string, between = async () => {})
     const { body, headers } = await service.call('GET', path)
     const { files, next } = Page.parse(body)
     pages.push(files.map((file) => file.path))
-    path = /^<(.*)>; rel="next"$/.exec(String(headers.link))?.[1]
+    const [, link] = /^<(.*)>; rel="next"$/.exec(String(headers.link)) ?? []
+    path = link && path.replace(/\?.*/, link)
     expect(path === undefined).toBe(next === null)
   }
   return pages
