@@ -3,6 +3,7 @@ import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { readNotTested } from './test/support/not-tested.ts'
 import { stopSharedServer } from './test/support/postgres/test-server.ts'
 import { createRunDirectory } from './test/support/run-directory.ts'
 
@@ -14,6 +15,8 @@ if (!process.env.TEST_RUN_DIRECTORY) {
   process.env.TMPDIR = directory
   process.on('exit', () => {
     stopSharedServer(directory)
+    const notTested = readNotTested(directory)
+    if (notTested) process.stderr.write(`NOT TESTED: ${notTested}\n`)
     try {
       rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
     } catch (error) {
@@ -61,7 +64,7 @@ export default defineConfig({
     // The first hook that needs PostgreSQL starts it.
     hookTimeout: 1_200_000,
     // vitest's default of one second is too short on a busy machine: only a condition that never holds reaches this.
-    expect: { poll: { timeout: 600_000 } },
+    expect: { poll: { timeout: 180_000 } },
     // Tests mostly wait for disks and child processes: six files at a time keep two cores busy.
     maxWorkers: 6,
     // The files of a project share six processes: a new one for each file takes 0.4 s of a core to load its modules.

@@ -1,6 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { dataDirectory } from '../../../../test/support/not-tested.ts'
 import { CallFailed } from '../../src/registrar/call-failed.ts'
 import type { Element } from '../../src/registrar/responses.ts'
 import {
@@ -12,9 +13,8 @@ import {
 } from '../../src/registrar/responses.ts'
 import { readEnvelope } from '../../src/registrar/transport.ts'
 
-// Answers recorded by others. They are read in place: REGISTRAR_DATA names the folder.
-const folder =
-  process.env.REGISTRAR_DATA ?? join(import.meta.dirname, '../../../../../shared/registrar')
+// Answers recorded by others, which are read in place.
+const folder = dataDirectory('REGISTRAR_DATA')
 const files = existsSync(folder) ? globSync('answers/**/*.xml', { cwd: folder }).sort() : []
 
 const readers: Record<

@@ -4,14 +4,13 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { XMLParser, XMLValidator } from 'fast-xml-parser'
+import { dataDirectory } from '../../../../test/support/not-tested.ts'
 import { type SandboxOptions, startSandbox } from '../../src/index.ts'
 
 export const access = { apiUser: 'tester', apiKey: 'a-key-that-must-not-be-seen' }
 
-const repository = join(import.meta.dirname, '../../../..')
-
 /** Where the recordings of the registrar lie; they are read, never kept here. */
-export const recordings = process.env.REGISTRAR_DATA ?? join(repository, '../shared/registrar')
+export const recordings = dataDirectory('REGISTRAR_DATA')
 export const hasRecordings = existsSync(join(recordings, 'roundtrips.json'))
 
 /** One element of a parsed answer: attributes begin with `@`. */

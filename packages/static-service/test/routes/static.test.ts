@@ -1,9 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { dataDirectory } from '../../../../test/support/not-tested.ts'
 import {
   exchange,
   type Raw,
@@ -164,9 +165,6 @@ test.each([
   expect(leaks(ours)).toBe(false)
 })
 
-// The collections are not part of this repository; where they are is told by FILES_DATA.
-const root = resolve(import.meta.dirname, '../../../..')
-const folder = resolve(root, process.env.FILES_DATA ?? '../shared/files')
 const Collection = z.object({
   cases: z.array(
     z.union([
@@ -177,8 +175,8 @@ const Collection = z.object({
 })
 
 const readCollection = async (name: string) => {
-  const text = await readFile(join(folder, name), 'utf8').catch(() => undefined)
-  if (text === undefined) console.warn(`${join(folder, name)} is absent: its cases are not tried`)
+  const file = join(dataDirectory('FILES_DATA'), name)
+  const text = await readFile(file, 'utf8').catch(() => undefined)
   return text === undefined ? [] : Collection.parse(JSON.parse(text)).cases
 }
 

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Agent } from 'node:http'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { dataDirectory } from '../../../../test/support/not-tested.ts'
 import { ask, boundary, filesBelow, writeForm } from './start.ts'
 
 const secret = 'SENTINEL-THAT-NOBODY-MUST-SEE'
@@ -29,14 +30,10 @@ const Cases = z.object({
   ),
 })
 
-/** The names of a table of the project's, read where it is; says so plainly when it is not there. */
+/** The names of a table in FILES_DATA; empty where that is absent. */
 export function readTable(name: string): string[] {
-  const folder = process.env.FILES_DATA ?? join(import.meta.dirname, '../../../../../shared/files')
-  const file = join(folder, name)
-  if (!existsSync(file)) {
-    process.stderr.write(`NOT TESTED: the names of ${file}, which is not there (FILES_DATA)\n`)
-    return []
-  }
+  const file = join(dataDirectory('FILES_DATA'), name)
+  if (!existsSync(file)) return []
   const { cases } = Cases.parse(JSON.parse(readFileSync(file, 'utf8')))
   return cases.map(({ filename, payload }) => filename ?? payload ?? '')
 }

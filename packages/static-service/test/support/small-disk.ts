@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { reportNotTested } from '../../../../test/support/not-tested.ts'
 
 export interface SmallDisk extends Disposable {
   folder: string
@@ -13,16 +14,16 @@ export interface SmallDisk extends Disposable {
   forbidWrites: () => void
 }
 
-/** A disk of a few megabytes, or nothing, with a plain message, where this process may not mount one. */
+/** A disk of a few megabytes, or undefined where this process may not mount one. */
 export function mountSmallDisk(megabytes: number): SmallDisk | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'static-small-disk-'))
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder], {
       stdio: 'pipe',
     })
-  } catch (error) {
+  } catch {
     rmSync(folder, { recursive: true })
-    process.stderr.write(`NOT TESTED: a full disk, since none can be mounted here (${error})\n`)
+    reportNotTested('a full disk, since none can be mounted here')
     return undefined
   }
   const ballast = join(folder, 'ballast')

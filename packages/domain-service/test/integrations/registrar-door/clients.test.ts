@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { dataDirectory } from '../../../../../test/support/not-tested.ts'
 import { type DoorRow, openDoor, readAnswer, split, toRows } from '../../support/door.ts'
 import { openNpmClient, turnNpmClients } from '../../support/npm-client.ts'
 import { createToken } from '../../support/protocol-client.ts'
@@ -87,8 +88,7 @@ test('two clients that were given a zone by one replica write it by two others',
   expect(first.live()).toEqual(['www A 192.0.2.1 1800 10', 'other TXT other 1800 10'])
 })
 
-const recordings =
-  process.env.REGISTRAR_DATA ?? join(import.meta.dirname, '../../../../../../shared/registrar')
+const recordings = dataDirectory('REGISTRAR_DATA')
 const RoundTrips = z.object({
   roundtrips: z.array(
     z.object({
