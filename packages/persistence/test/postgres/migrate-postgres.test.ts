@@ -39,6 +39,21 @@ it('a schema of a newer version is refused in one sentence', async () => {
   )
 })
 
+it('PostgreSQL before 15 is refused in one sentence', async () => {
+  await using database = await testDatabase()
+  await using admin = await openPostgres(database.directUrl)
+  await admin.query('create schema old')
+  await admin.query(
+    `create function old.current_setting(text) returns text language sql as $$ select '140022' $$`,
+  )
+  const url = new URL(database.directUrl)
+  url.searchParams.set('options', '-c search_path=old,pg_catalog')
+
+  await expect(openPostgres(url.href)).rejects.toThrow(
+    'PostgreSQL 14 is too old: DATABASE_URL needs version 15 or later.',
+  )
+})
+
 it('a migration that fails leaves nothing behind', async () => {
   await using database = await testDatabase()
   const migrations = { sample: [first, 'create table nonsense'] }

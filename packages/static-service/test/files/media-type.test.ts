@@ -45,6 +45,8 @@ test.each([
   ['docs/LICENSE', 'text/plain'],
   ['Makefile', 'text/plain'],
   ['a.tar.gz.sha256', 'text/plain'],
+  ['SUMS.sha512', 'text/plain'],
+  ['server.key', 'text/plain'],
   ['a.jsonc', 'text/plain'],
   ['a.DIFF', 'text/x-diff'],
   ['a.rs', 'text/x-rust'],

@@ -159,6 +159,14 @@ test('a preflight of any origin is granted, and has no body', async () => {
   })
 })
 
+test('OPTIONS without an origin is no preflight, but a method like others', async () => {
+  const headers = { 'Access-Control-Request-Method': 'GET' }
+
+  const { status, headers: answered } = await service.ask('/static/notes.txt', headers, 'OPTIONS')
+
+  expect([status, answered.allow]).toEqual([405, 'GET, HEAD'])
+})
+
 test('a replaced, deleted or restored file is never answered from old bytes', async () => {
   await service.put('changing.txt', 'one')
   const bodies: string[] = []
