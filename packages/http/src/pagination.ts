@@ -94,14 +94,14 @@ export const nextOf = (request: FastifyRequest, reply: FastifyReply, position: u
     : linkNext(request, reply, Buffer.from(JSON.stringify(position)).toString('base64url'))
 
 /**
- * Sets `Link` (RFC 8288) to the rows after a cursor, and returns the cursor. The link is relative to the URL of the request,
- * since a proxy may serve that below a prefix.
+ * Sets `Link` (RFC 8288) to the rows after a cursor, and returns the cursor. The link is a path, which clients may append to
+ * the base URL: many do not resolve references.
  */
 export function linkNext(request: FastifyRequest, reply: FastifyReply, next: string): string {
   const url = new URL(request.url, 'http://service')
   url.searchParams.delete('page')
   url.searchParams.set('after', next)
-  reply.header('link', `<${url.search}>; rel="next"`)
+  reply.header('link', `<${url.pathname}${url.search}>; rel="next"`)
   return next
 }
 

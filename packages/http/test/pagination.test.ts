@@ -69,7 +69,7 @@ test('`Link` leads to the items that follow, with the same filters', async () =>
   const { link, body } = await list.get('?page=1&page_size=1&search=%C3%A4%20b')
   const last = await list.get('?page_size=3')
 
-  expect(link).toBe(`<?page_size=1&search=%C3%A4+b&after=${body.next}>; rel="next"`)
+  expect(link).toBe(`</names?page_size=1&search=%C3%A4+b&after=${body.next}>; rel="next"`)
   expect(last.link).toBeNull()
 })
 
