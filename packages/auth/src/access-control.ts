@@ -52,20 +52,10 @@ declare module 'fastify' {
     /** Callers with an API token are refused. */
     needsLogin?: boolean
   }
-  interface FastifyInstance {
-    /**
-     * The caller of a request outside this app's routes, or of a long response, if it has at least the role `viewer`.
-     * Undefined without valid credentials.
-     */
-    findReader(request: Sender): Promise<Caller | undefined>
-  }
 }
 
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
-export function enforceAccess(
-  app: FastifyInstance,
-  { sessions, apiTokens, audience }: AccessDependencies,
-): Authenticate {
+export function enforceAccess(app: FastifyInstance, authenticate: Authenticate): void {
   app.addHook('onRoute', (route) => {
     requireAccess(route)
     const { schema, config } = route
@@ -89,42 +79,48 @@ export function enforceAccess(
       .then((caller) => admit(request, caller, access))
       .then(() => done(), done)
   })
-  app.decorate('findReader', async (sender) => {
+}
+
+function admit(request: FastifyRequest, caller: Caller, needed: NeededRole) {
+  const { routeOptions, method, url } = request
+  const { enforcesRecordLimits, needsLogin } = routeOptions.config
+  const isRead = method === 'GET' || method === 'HEAD'
+  const obstacle = obstacleOf(caller, { access: needed, enforcesRecordLimits, isRead })
+  if (obstacle === 'role') throw roleRequired(needed)
+  if (obstacle) throw outsideRecords(caller, `${method} ${url.replace(/\?.*/s, '')}`)
+  if (needsLogin) requireLogin(caller)
+  callers.set(request, caller)
+  request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
+}
+
+export function createAuthenticate({ sessions, apiTokens, audience }: AccessDependencies) {
+  const authenticate: Authenticate = async ({ headers, ip }) => {
+    const token = readCredential(headers)
+    const isApiToken = token.startsWith(apiTokens.prefix)
+    const caller = isApiToken ? await apiTokens.verify(token, ip) : await sessions.verify(token)
+    if (typeof caller === 'string') throw rejectionOf(token, caller, audience)
+    return caller
+  }
+  /**
+   * The caller of a request outside the app's routes, or of a long response, if it may read without record limits.
+   * Undefined without valid credentials.
+   */
+  const findReader = async (sender: Sender): Promise<Caller | undefined> => {
     const { authorization, 'x-api-key': apiKey } = sender.headers
     if (authorization === undefined && apiKey === undefined) return undefined
     const caller = await authenticate(sender).catch(noCaller)
     const need = { access: 'viewer', enforcesRecordLimits: undefined, isRead: true } as const
     return caller && !obstacleOf(caller, need) ? caller : undefined
-  })
-  return authenticate
-
-  async function authenticate({ headers, ip }: Sender): Promise<Caller> {
-    const token = readCredential(headers)
-    const isApiToken = token.startsWith(apiTokens.prefix)
-    const caller = isApiToken ? await apiTokens.verify(token, ip) : await sessions.verify(token)
-    if (typeof caller === 'string') throw rejectionOf(token, caller)
-    return caller
   }
+  return { authenticate, findReader }
+}
 
-  function admit(request: FastifyRequest, caller: Caller, needed: NeededRole) {
-    const { routeOptions, method, url } = request
-    const { enforcesRecordLimits, needsLogin } = routeOptions.config
-    const isRead = method === 'GET' || method === 'HEAD'
-    const obstacle = obstacleOf(caller, { access: needed, enforcesRecordLimits, isRead })
-    if (obstacle === 'role') throw roleRequired(needed)
-    if (obstacle) throw outsideRecords(caller, `${method} ${url.replace(/\?.*/s, '')}`)
-    if (needsLogin) requireLogin(caller)
-    callers.set(request, caller)
-    request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
-  }
-
-  function rejectionOf(token: string, reason: 'invalid' | 'expired') {
-    const isApiToken = looksLikeApiToken(token)
-    if (reason === 'expired') return isApiToken ? apiTokenExpired() : tokenExpired()
-    const other = otherServiceOf(token, audience)
-    if (other) return tokenOfOtherService(other)
-    return isApiToken ? apiTokenInvalid() : tokenInvalid()
-  }
+function rejectionOf(token: string, reason: 'invalid' | 'expired', audience: string) {
+  const isApiToken = looksLikeApiToken(token)
+  if (reason === 'expired') return isApiToken ? apiTokenExpired() : tokenExpired()
+  const other = otherServiceOf(token, audience)
+  if (other) return tokenOfOtherService(other)
+  return isApiToken ? apiTokenInvalid() : tokenInvalid()
 }
 
 function noCaller(error: unknown): undefined {

@@ -7,9 +7,8 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { databaseConfig, databaseSettings, describeIssue, readEnv } from '@domains-and-files/http'
 import { createDirectory, explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import { openAccounts } from './accounts.ts'
 import { tokenPrefixOf } from './api-tokens/token-format.ts'
-import { openAuthFile } from './open-auth.ts'
+import { openAccounts, openAuthFile } from './open-auth.ts'
 import type { Limits } from './rights.ts'
 import { authMigrations } from './tables.ts'
 import { FileUsers } from './users/file-users.ts'
@@ -194,7 +193,10 @@ export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
 export async function openStores(service: string, env: NodeJS.ProcessEnv) {
   const stored = await (usesDatabase(env) ? openDatabase(service, env) : openFiles(service, env))
   const close = () => stored.database.close()
-  const accounts = openAccounts({ ...stored, prefix: tokenPrefixOf(service) })
+  const accounts = openAccounts({
+    ...{ ...stored, prefix: tokenPrefixOf(service), now: Date.now },
+    report: () => undefined,
+  })
   return { service, ...accounts, [Symbol.asyncDispose]: close }
 }
 

@@ -12,7 +12,7 @@ export {
 } from './limits.ts'
 export type { HashQueue } from './login/password.ts'
 export { type Auth, openAuth, openAuthFile } from './open-auth.ts'
-export { type AuthOptions, auth } from './plugin.ts'
+export { auth } from './plugin.ts'
 export {
   allowsDomain,
   allowsPath,

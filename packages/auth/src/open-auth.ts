@@ -7,19 +7,21 @@ import {
   type Sql,
   SqliteSql,
 } from '@domains-and-files/persistence'
-import type { Authenticate } from './access-control.ts'
-import { openAccounts } from './accounts.ts'
+import { createAuthenticate } from './access-control.ts'
+import { ApiTokens } from './api-tokens/api-tokens.ts'
 import { tokenPrefixOf } from './api-tokens/token-format.ts'
-import type { LoginLimit } from './login/login-limit.ts'
-import { createHashQueue } from './login/password.ts'
-import type { SingleSignOn } from './oidc/single-sign-on.ts'
-import type { OneTime } from './one-time.ts'
+import { defaultLoginLimits, LoginLimit } from './login/login-limit.ts'
+import { createHashQueue, verifyPassword } from './login/password.ts'
+import { OneTime } from './one-time.ts'
+import { type Caller, callerOfUser } from './rights.ts'
 import { resolveJwtSecret } from './sessions/jwt-secret.ts'
-import type { SessionTokens } from './sessions/session-tokens.ts'
+import { SessionTokens } from './sessions/session-tokens.ts'
 import type { AuthConfig } from './settings.ts'
 import { accountTables, loginTables } from './tables.ts'
+import { Trusts } from './trusts/trusts.ts'
 import { FileUsers } from './users/file-users.ts'
 import { ensureFirstAdmin } from './users/first-admin.ts'
+import { LastLogins } from './users/last-logins.ts'
 import { SqlUsers } from './users/sql-users.ts'
 import type { Users } from './users/user.ts'
 
@@ -30,80 +32,129 @@ interface ServiceConfig {
 }
 
 interface AuthDependencies {
+  /** The name of the service. */
   audience: string
   log: Logger
   /** Stores users, API tokens and failed logins. Absent: files in DATA_DIR, and memory. Its migrations contain `authMigrations`. */
   database?: Postgres | undefined
   /** Other small tables of the service, which are beside the API tokens in DATA_DIR. */
   migrations?: Migrations | undefined
+  loginLimits?: typeof defaultLoginLimits | undefined
+  /** Milliseconds since 1970. */
+  now?: (() => number) | undefined
 }
 
 /** Stores API tokens in DATA_DIR, unless PostgreSQL does. */
 export const authFileName = 'auth.sqlite'
 
+/** Dependencies of the plugin `auth` and its routes, opened before the app is built. */
+export type Auth = Awaited<ReturnType<typeof openAuth>>
+
 /**
- * Opens the users, API tokens, secret and password queue of a service.
+ * Opens the users, API tokens, sessions and password queue of a service.
  * @throws {StartRefusedError} when the secret is weak, a file is invalid, or production has no users.
  */
-export async function openAuth(
-  { auth, production, dataDir }: ServiceConfig,
-  { audience, log, database, migrations }: AuthDependencies,
-) {
-  const { previousSecret, tokenTtl, isPasswordLoginOn, oidc } = auth
-  const secret = await resolveJwtSecret({ secret: auth.secret, production, dataDir })
+export async function openAuth(config: ServiceConfig, dependencies: AuthDependencies) {
+  const { audience, log, now = Date.now } = dependencies
+  const { isPasswordLoginOn, oidc, tokenTtl, previousSecret } = config.auth
+  const secret = await resolveJwtSecret({ ...config, secret: config.auth.secret })
+  const { users, database, logins, close } = await openStores(config, dependencies)
+  const report = (error: unknown) => log.warn({ err: error }, 'last use not recorded')
+  const prefix = tokenPrefixOf(audience)
+  const accounts = openAccounts({ users, database, prefix, now, report })
+  const oneTime = await OneTime.open(database, now)
+  const secrets = previousSecret ? [secret, previousSecret] : [secret]
+  const sessions = new SessionTokens({
+    ...accounts,
+    audience,
+    secrets,
+    ttl: tokenTtl,
+    now,
+    oneTime,
+  })
+  const { loginLimits = defaultLoginLimits } = dependencies
+  const limit = new LoginLimit(
+    logins,
+    loginLimits,
+    // An unknown username may be a password typed into the wrong field.
+    ({ username, isUser, address: client }, lockout) =>
+      log.warn({ client, limit: lockout, ...(isUser && { username }) }, 'login locked'),
+  )
+  return {
+    ...accounts,
+    ...{ audience, now, isPasswordLoginOn, oidc, tokenTtl, oneTime, sessions, limit },
+    ...createAuthenticate({ ...accounts, sessions, audience }),
+    hashes: createHashQueue(),
+    /** Verifies a password against a PHC string. */
+    verify: verifyPassword,
+    /** State of the users file for /health; PostgreSQL has its own check. */
+    checks: (): Record<string, Check> =>
+      dependencies.database
+        ? {}
+        : { users: { status: users.fault === undefined ? 'ok' : 'degraded' } },
+    close: async () => {
+      await accounts.apiTokens.close()
+      await close()
+    },
+  }
+}
+
+async function openStores(config: ServiceConfig, dependencies: AuthDependencies) {
+  const { auth, production, dataDir } = config
+  const { database, migrations, log, now } = dependencies
   const users: Users = database
     ? new SqlUsers(database)
     : new FileUsers(auth.usersFile, (error) =>
         log.error({ err: error }, 'users file with faults: its faulty entries are disabled'),
       )
-  if (isPasswordLoginOn) {
-    await ensureFirstAdmin(users, {
-      username: auth.adminUsername,
-      password: auth.adminPassword,
-      production,
-    })
-  }
+  const { adminUsername: username, adminPassword: password } = auth
+  if (auth.isPasswordLoginOn) await ensureFirstAdmin(users, { username, password, production })
+  // Its owner closes it.
+  if (database) return { users, database, logins: database, close: async () => {} }
   // Fill the cache: while a failing disk makes the file unreadable, the users read here stay in force.
-  if (!database) await users.find('')
-  const file = database ?? openAuthFile(dataDir, migrations)
-  const memory = database ?? openLoginMemory(() => Math.round(performance.now()))
-  const accounts = openAccounts({
-    ...{ users, database: file, prefix: tokenPrefixOf(audience) },
-    report: (error) => log.warn({ err: error }, 'last use not recorded'),
-  })
-  return {
-    ...accounts,
-    ...{ secret, previousSecret, audience, tokenTtl, isPasswordLoginOn, oidc },
-    hashes: createHashQueue(),
-    /** Counts failed logins. */
-    loginDatabase: memory as Sql,
-    /** State of the users file for /health; PostgreSQL has its own check. */
-    checks: (): Record<string, Check> =>
-      database ? {} : { users: { status: users.fault === undefined ? 'ok' : 'degraded' } },
-    close: async () => {
-      await accounts.apiTokens.close()
-      if (database) return // Its owner closes it.
-      await file.close()
-      await memory.close()
-    },
+  await users.find('')
+  const file = openAuthFile(dataDir, migrations)
+  const logins = openLoginMemory(now ?? (() => Math.round(performance.now())))
+  const close = async () => {
+    await file.close()
+    await logins.close()
   }
+  return { users, database: file, logins, close }
 }
 
-/** Dependencies of the plugin `auth`, opened before the app is built. */
-export type Auth = Awaited<ReturnType<typeof openAuth>>
-
-/** Dependencies of the routes of this package. */
-export interface AuthContext extends Auth {
-  sessions: SessionTokens
-  limit: LoginLimit
-  oneTime: OneTime
-  /** Loads single sign-on. Undefined: not configured. */
-  sso: (() => Promise<SingleSignOn>) | undefined
-  authenticate: Authenticate
-  /** Verifies a password against a PHC string. */
-  verify: (phc: string, password: string) => Promise<boolean>
+interface AccountsOptions {
+  users: Users
+  /** Holds what `accountTables` describes. */
+  database: Sql
+  /** Of API tokens: `ds_` or `ss_`. */
+  prefix: string
   /** Milliseconds since 1970. */
   now: () => number
+  /** Receives failed writes of last-used times, which block no caller: logins work on a full disk. */
+  report: (error: unknown) => void
+}
+
+/** The stores that identify callers of a service: users, API tokens, and trusts for workloads. */
+export function openAccounts({ users, database, prefix, now, report }: AccountsOptions) {
+  const lastLogins = new LastLogins(database, now, report)
+  /** The user with the rights that it has now. */
+  const find = async (username: string) => lastLogins.withRights(await users.find(username))
+  const trusts = new Trusts(database)
+  const apiTokens = new ApiTokens({ database, find, prefix, now, report })
+  /**
+   * The caller of a stored `Caller.id`, with its present rights. Undefined if its user or trust was removed, or its API
+   * token was revoked or expired.
+   */
+  const findCaller = async (id: string): Promise<Caller | undefined> => {
+    const [, kind, rest = ''] = /^(user|token|trust):(.*)$/s.exec(id) ?? []
+    if (kind === 'token') return apiTokens.findCaller(rest)
+    const [name = '', ...more] = rest.split(' ')
+    if (kind === 'trust') return trusts.findCaller(name, more.join(' '))
+    const user = await find(name)
+    const caller = user && callerOfUser(user)
+    return caller?.id === id ? caller : undefined
+  }
+  return { users, database, lastLogins, find, trusts, apiTokens, findCaller }
 }
 
 /** Opens the API tokens of a data directory, which commands and a running service share. */
@@ -117,5 +168,5 @@ export function openAuthFile(dataDir: string, migrations: Migrations = {}): Sqli
  * Counts failed logins in the memory of this process: logging in must not need space on a disk. `clock` is in
  * milliseconds, and monotonic, since setting the clock back must not extend a lockout.
  */
-export const openLoginMemory = (clock: () => number) =>
+const openLoginMemory = (clock: () => number) =>
   new SqliteSql({ file: ':memory:', migrations: loginTables, now: clock })

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { type Caller, callerOf } from '@domains-and-files/auth'
+import { type Auth, type Caller, callerOf } from '@domains-and-files/auth'
 import { type App, answers, type Clock, linkNext, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { eventIdPattern } from './event-id.ts'
@@ -7,14 +7,14 @@ import { Event, type EventSource, toEvent } from './event-source.ts'
 import { eventStreams, tooManyListeners } from './event-streams.ts'
 import { type EventLog, eventsExpired } from './outbox.ts'
 
-interface Dependencies {
+interface Dependencies extends Pick<Auth, 'findReader'> {
   log: EventLog
   source: EventSource
   clock: Clock
 }
 
 /** GET /api/events: page by page, or as a stream that stays open. */
-export function registerEventRoutes(app: App, { log, source, clock }: Dependencies) {
+export function registerEventRoutes(app: App, { log, source, clock, findReader }: Dependencies) {
   const openStream = eventStreams(app, log, clock)
   const config = { access: 'viewer', folders: 'handler' } as const
   app.get('/api/events', { config, schema: schemaOf(source) }, async (request, reply) => {
@@ -34,7 +34,7 @@ export function registerEventRoutes(app: App, { log, source, clock }: Dependenci
     const response = new AbortController()
     reply.raw.once('close', () => response.abort())
     const follow = async (after?: string) => {
-      const caller = await app.findReader(request)
+      const caller = await findReader(request)
       return caller && read(caller, after)
     }
     const frames = await openStream({ after, read: follow, gone: response.signal })

@@ -13,7 +13,7 @@ interface Dependencies {
   /** Where the service appends events. */
   outbox: Sql
   /** Holds the webhooks, by `webhookMigrations`. */
-  auth: Pick<Auth, 'database'>
+  auth: Pick<Auth, 'database' | 'findReader'>
   source: EventSource
   config: { webhooks: WebhookConfig }
   clock: Clock
@@ -22,13 +22,13 @@ interface Dependencies {
 
 /** Serves events and webhooks of a service, and runs webhook deliveries while the app is open. */
 export function serveEvents(app: App, parts: Dependencies) {
-  const { source, clock, log: logger } = parts
+  const { auth, source, clock, log: logger } = parts
   const config = parts.config.webhooks
-  const store = new WebhookStore(parts.auth.database)
+  const store = new WebhookStore(auth.database)
   const log = new EventLog(parts.outbox)
   const { networks } = config
   const dispatcher = new WebhookDispatcher({ store, log, source, clock, networks, logger })
-  registerEventRoutes(app, { log, source, clock })
+  registerEventRoutes(app, { log, source, clock, findReader: auth.findReader })
   registerWebhookRoutes(app, { store, log, dispatcher, source, config })
   app.addHook('onReady', async () => dispatcher.start())
   app.addHook('onClose', () => dispatcher.close())

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { type Auth, auth } from '@domains-and-files/auth'
 import { serveEvents } from '@domains-and-files/events'
 import {
@@ -39,7 +40,7 @@ import { registerResumableRoutes } from './routes/tus/tus-routes.ts'
 import { exposedTusHeaders } from './routes/tus/tus-schemas.ts'
 import { ContentCache } from './serving/content-cache.ts'
 import { LinkHandler } from './serving/link-handler.ts'
-import { type FindReader, ReadableFiles } from './serving/readable-files.ts'
+import { ReadableFiles } from './serving/readable-files.ts'
 import { describeFile } from './serving/served-file.ts'
 import { StaticHandler } from './serving/static-handler.ts'
 import type { AccessRules } from './sharing/access-rules.ts'
@@ -98,26 +99,24 @@ function createServing({ config, auth, catalog, store, compressor, rules }: Depe
     graceSeconds: policies.graceSeconds,
     describe: (row) => describeFile(row, policies),
   })
-  /** Set once the app knows how to find callers. */
-  const readers: { find: FindReader } = { find: async () => undefined }
-  const files = new ReadableFiles({ cache, rules, findReader: (request) => readers.find(request) })
+  const clientAddress = clientAddressReader(config.trustProxy)
+  const { findCaller } = auth
+  const findReader = (request: IncomingMessage) =>
+    auth.findReader({ headers: request.headers, ip: clientAddress(request) })
+  const files = new ReadableFiles({ cache, rules, findReader })
   const isForwarded = forwardingCheck(config.trustProxy)
   const handler = new StaticHandler({ cache, files, rules: policies, isForwarded })
   const links = new Links(auth.database)
-  const clientAddress = clientAddressReader(config.trustProxy)
-  const { findCaller } = auth
   const linkHandler = new LinkHandler({
     ...{ links, cache, catalog, handler, findCaller, clientAddress },
   })
-  return { cache, handler, linkHandler, links, clientAddress, readers, recordBytes }
+  return { cache, handler, linkHandler, links, recordBytes }
 }
 
 async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   const { config, catalog, store, rules } = parts
-  const { cache, links, clientAddress, readers, recordBytes } = serving
+  const { cache, links, recordBytes } = serving
   await app.register(auth, parts.auth)
-  readers.find = (request) =>
-    app.findReader({ headers: request.headers, ip: clientAddress(request) })
   const clock = systemClock
   serveEvents(app, { ...parts, outbox: catalog.database, source: eventSource, clock })
   limitToFolders(app)

@@ -2,7 +2,7 @@ import { type App, answers, listPage, listSchema, pageQuery } from '@domains-and
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import { shownLimits, shownRecords } from '../limits.ts'
-import type { AuthContext } from '../open-auth.ts'
+import type { Auth } from '../open-auth.ts'
 import { describeLimits, mayManageTokens, refuse } from '../rights.ts'
 import {
   type ApiToken,
@@ -98,7 +98,7 @@ const deleteTokenSchema = {
   ...answers(204, 'Revoked'),
 }
 
-export function registerTokenRoutes(app: App, { apiTokens }: AuthContext) {
+export function registerTokenRoutes(app: App, { apiTokens }: Auth) {
   const config = { access: 'viewer', needsLogin: true } as const
   // Bytes: holds 100 domains, networks and names of records.
   const created = { config, bodyLimit: 131_072, schema: createTokenSchema }

@@ -12,7 +12,7 @@ import {
   tooBusy,
   tooManyLogins,
 } from '../errors.ts'
-import type { AuthContext } from '../open-auth.ts'
+import type { Auth } from '../open-auth.ts'
 import { replaceUser, type User, Username, updateUsers, withPassword } from '../users/user.ts'
 import { verifyLogin } from './login.ts'
 import { hashPassword, maxPasswordLength, requireStrongPassword, weakPassword } from './password.ts'
@@ -72,7 +72,7 @@ const logOutSchema = {
   ...answers(204, 'The token has ended'),
 }
 
-export function registerAccountRoutes(app: App, context: AuthContext) {
+export function registerAccountRoutes(app: App, context: Auth) {
   const { users, sessions } = context
   // Public: an invited person has no token yet.
   const setting = { config: { access: 'public' } as const, schema: setPasswordSchema }
@@ -99,7 +99,7 @@ export function registerAccountRoutes(app: App, context: AuthContext) {
 }
 
 async function changePassword(
-  context: AuthContext,
+  context: Auth,
   request: FastifyRequest,
   { current, password }: { current: string; password: string },
 ) {
@@ -114,7 +114,7 @@ async function changePassword(
 
 // An unknown user, an expired invitation and a wrong code get the same response, and count as failed logins.
 async function acceptInvite(
-  context: AuthContext,
+  context: Auth,
   { invite, address, ...wanted }: Record<'username' | 'invite' | 'password' | 'address', string>,
 ) {
   const { users, limit, now, isPasswordLoginOn } = context
@@ -131,7 +131,7 @@ async function acceptInvite(
 
 /** Stores the password, if `isRight` holds for the user under the lock. @throws {HttpError} 401 otherwise. */
 async function storePassword(
-  { users, hashes }: AuthContext,
+  { users, hashes }: Auth,
   wanted: { username: string; password: string; session?: string | undefined },
   isRight: (user: User) => boolean,
 ) {

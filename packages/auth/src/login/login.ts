@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import { credentialsInvalid, passwordLoginOff, tooBusy, tooManyLogins } from '../errors.ts'
 import { RecordLimit, Writes } from '../limits.ts'
-import type { AuthContext } from '../open-auth.ts'
+import type { Auth } from '../open-auth.ts'
 import { limitsOf, Role } from '../rights.ts'
 import { Source, sourceOf, type User } from '../users/user.ts'
 import { isQueueFull, maxPasswordLength } from './password.ts'
@@ -68,7 +68,7 @@ const Me = z
  * @throws {HttpError} 401, 403 where passwords are switched off, 429, or 503 while too many hashes wait.
  */
 export async function verifyLogin(
-  { users, limit, hashes, verify, isPasswordLoginOn }: AuthContext,
+  { users, limit, hashes, verify, isPasswordLoginOn }: Auth,
   { username, password, address }: { username: string; password: string; address: string },
 ): Promise<User> {
   if (!isPasswordLoginOn) throw passwordLoginOff()
@@ -99,7 +99,7 @@ const getMeSchema = {
   ...answers(200, 'The account of the token, and its expiry', Me),
 }
 
-export function registerLoginRoutes(app: App, context: AuthContext) {
+export function registerLoginRoutes(app: App, context: Auth) {
   const config = { access: 'public' } as const
   app.post('/api/auth/login', { config, schema: logInSchema }, async (request) => {
     const user = await verifyLogin(context, { ...request.body, address: request.ip })
@@ -120,12 +120,12 @@ export function registerLoginRoutes(app: App, context: AuthContext) {
 }
 
 /** The response to a login, with a new session token. */
-export const describeLogin = (
+export const describeLogin = async (
   user: User,
-  { sessions, tokenTtl }: AuthContext,
-): z.infer<typeof LoggedIn> => ({
+  { sessions, tokenTtl }: Auth,
+): Promise<z.infer<typeof LoggedIn>> => ({
   user: describe(user),
-  access_token: sessions.issue(user),
+  access_token: await sessions.issue(user),
   token_type: 'Bearer',
   expires_in: tokenTtl,
 })

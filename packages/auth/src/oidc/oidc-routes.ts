@@ -10,7 +10,9 @@ import { z } from 'zod'
 import { codeInvalid, loginFailed, notBegun, providerAway } from '../errors.ts'
 import { isLoopback } from '../issuer-url.ts'
 import { describeLogin, LoggedIn } from '../login/login.ts'
-import type { AuthContext } from '../open-auth.ts'
+import type { Auth } from '../open-auth.ts'
+import type { OidcConfig } from '../settings.ts'
+import type { SingleSignOn } from './single-sign-on.ts'
 
 /** Maximum logins begun, callbacks and wrong codes per minute and client network: a callback costs a provider request. */
 const maxAttempts = 300
@@ -103,13 +105,20 @@ const redeemSchema = {
 }
 
 /** Routes for the login methods and single sign-on. Those of single sign-on answer 404 unless it is configured. */
-export function registerOidcRoutes(app: App, context: AuthContext) {
-  const { oidc, sso, isPasswordLoginOn, now } = context
+export function registerOidcRoutes(app: App, context: Auth) {
+  const { oidc, isPasswordLoginOn, now } = context
   const config = { access: 'public' } as const
   const limit = new AttemptLimit(maxAttempts, now)
+  // Loaded at the first login: the library takes 20 MB.
+  const load = async (settings: OidcConfig) => {
+    const { SingleSignOn } = await import('./single-sign-on.ts')
+    return new SingleSignOn(context, settings, app.log)
+  }
+  let loaded: Promise<SingleSignOn> | undefined
   const open = async ({ ip }: FastifyRequest) => {
-    if (!sso) throw notConfigured()
-    const signOn = await sso()
+    if (!oidc) throw notConfigured()
+    loaded ??= load(oidc)
+    const signOn = await loaded
     limit.check(ip)
     return signOn
   }

@@ -1,28 +1,18 @@
 import { createHash, randomBytes } from 'node:crypto'
-import type { Logger } from '@domains-and-files/http'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyBaseLogger } from 'fastify'
 import * as client from 'openid-client'
 import { z } from 'zod'
-import type { Accounts } from '../accounts.ts'
 import { digestOf, limitKindOf } from '../api-tokens/token-format.ts'
 import { loginFailed, notAllowed, notBegun, providerAway } from '../errors.ts'
 import { isLoopback } from '../issuer-url.ts'
-import type { OneTime } from '../one-time.ts'
+import type { Auth } from '../open-auth.ts'
 import { Role } from '../rights.ts'
 import type { OidcConfig } from '../settings.ts'
 import type { User } from '../users/user.ts'
 import { rightsOfGroups } from './group-rights.ts'
 import { bindUser, type Identity } from './oidc-users.ts'
 
-interface Dependencies extends Pick<Accounts, 'users' | 'lastLogins'> {
-  jwt: FastifyInstance['jwt']
-  config: OidcConfig
-  audience: string
-  oneTime: OneTime
-  /** Milliseconds since 1970. */
-  now: () => number
-  log: Pick<Logger, 'info' | 'warn'>
-}
+type Dependencies = Pick<Auth, 'users' | 'lastLogins' | 'sessions' | 'oneTime' | 'audience' | 'now'>
 
 /** State of a login in progress. Kept in a signed cookie, so that any replica can serve the callback. */
 const Begun = z.object({
@@ -54,13 +44,17 @@ const codeSeconds = 60
  * login discovers the provider; after a failure the next login tries again.
  */
 export class SingleSignOn {
-  readonly #options: Dependencies
+  readonly #auth: Dependencies
+  readonly #config: OidcConfig
+  readonly #log: FastifyBaseLogger
   readonly #redirectUri: string
   #discovered: Promise<client.Configuration> | undefined
 
-  constructor(options: Dependencies) {
-    this.#options = options
-    this.#redirectUri = `${options.config.baseUrl}/api/auth/oidc/callback`
+  constructor(auth: Dependencies, config: OidcConfig, log: FastifyBaseLogger) {
+    this.#auth = auth
+    this.#config = config
+    this.#log = log
+    this.#redirectUri = `${config.baseUrl}/api/auth/oidc/callback`
   }
 
   /**
@@ -70,12 +64,11 @@ export class SingleSignOn {
    * @throws {HttpError} 503 while the provider is away.
    */
   async begin(returnTo: string, challenge: string) {
-    const { jwt, audience, now, config } = this.#options
     const [state, nonce, verifier] = [randomText(), randomText(), randomText()]
     const parameters = {
       redirect_uri: this.#redirectUri,
       response_type: 'code',
-      scope: config.scopes,
+      scope: this.#config.scopes,
       ...{ state, nonce },
       code_challenge: challengeOf(verifier),
       code_challenge_method: 'S256',
@@ -83,9 +76,10 @@ export class SingleSignOn {
     const location = await this.#ask(async (provider) =>
       client.buildAuthorizationUrl(provider, parameters),
     )
-    const exp = Math.floor(now() / 1000) + cookieSeconds
-    const begun = { nonce, verifier, return_to: returnTo, challenge, exp }
-    const value = jwt.sign(begun, { aud: `${audience} ${state}` })
+    const begun = { nonce, verifier, return_to: returnTo, challenge }
+    const value = await this.#auth.sessions.sign(begun, {
+      ...{ audience: this.#audienceOf(state), ttl: cookieSeconds },
+    })
     return { location: location.href, cookie: this.#cookie(state, value, cookieSeconds) }
   }
 
@@ -97,7 +91,7 @@ export class SingleSignOn {
    */
   async finish(query: string, cookies = '') {
     const state = new URLSearchParams(query).get('state') ?? ''
-    const { nonce, verifier, challenge, return_to } = this.#readCookie(state, cookies)
+    const { nonce, verifier, challenge, return_to } = await this.#readCookie(state, cookies)
     const identity = await this.#ask(async (provider) => {
       const tokens = await client.authorizationCodeGrant(
         provider,
@@ -120,7 +114,7 @@ export class SingleSignOn {
    * @returns undefined if the code is unknown, used or expired, the verifier is wrong, or the user was removed meanwhile.
    */
   async redeem(code: string, verifier: string): Promise<User | undefined> {
-    const { users, oneTime, lastLogins } = this.#options
+    const { users, oneTime, lastLogins } = this.#auth
     const value = await oneTime.take(digestOf(`code ${code}`))
     if (value === undefined) return undefined
     const { username, id, rights, challenge } = Redeemable.parse(JSON.parse(value))
@@ -132,11 +126,11 @@ export class SingleSignOn {
   }
 
   async #createCode(identity: Identity, challenge: string): Promise<string> {
-    const { config, audience, users, oneTime, now, log } = this.#options
+    const { audience, users, oneTime, now } = this.#auth
     const kind = limitKindOf(audience)
-    const rights = rightsOfGroups(identity.groups, { roles: config.roles, kind })
+    const rights = rightsOfGroups(identity.groups, { roles: this.#config.roles, kind })
     if (!rights) {
-      log.info({ subject: identity.subject }, 'login refused: in no group of OIDC_ROLES')
+      this.#log.info({ subject: identity.subject }, 'login refused: in no group of OIDC_ROLES')
       throw notAllowed('You are in no group that may use this service: ask the operator')
     }
     const { username, id = '' } = await bindUser(users, identity, rights.role)
@@ -146,20 +140,24 @@ export class SingleSignOn {
     return code
   }
 
-  #readCookie(state: string, cookies: string): z.infer<typeof Begun> {
-    const { jwt, audience, now } = this.#options
+  async #readCookie(state: string, cookies: string): Promise<z.infer<typeof Begun>> {
     const prefix = `${cookieName(state)}=`
     const value = cookies.split(/; */).find((each) => each.startsWith(prefix)) ?? ''
-    try {
-      const options = { allowedAud: `${audience} ${state}`, requiredClaims: ['exp'] }
-      const begun = Begun.parse(jwt.verify(value.slice(prefix.length), options))
-      if (begun.exp * 1000 > now()) return begun
-    } catch {} // A missing and a forged cookie get the same error.
-    throw notBegun()
+    const claims = await this.#auth.sessions.read(
+      value.slice(prefix.length),
+      this.#audienceOf(state),
+    )
+    const { data: begun } = Begun.safeParse(claims)
+    if (begun && begun.exp * 1000 > this.#auth.now()) return begun
+    throw notBegun() // A missing and a forged cookie get the same error.
+  }
+
+  #audienceOf(state: string): string {
+    return `${this.#auth.audience} ${state}`
   }
 
   #cookie(state: string, value: string, seconds: number): string {
-    const { protocol, pathname } = new URL(this.#options.config.baseUrl)
+    const { protocol, pathname } = new URL(this.#config.baseUrl)
     const path = `${pathname.replace(/\/$/, '')}/api/auth/oidc`
     const secure = protocol === 'https:' ? '; Secure' : ''
     return `${cookieName(state)}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`
@@ -168,13 +166,13 @@ export class SingleSignOn {
   /** @throws {HttpError} 403 where the provider refuses or its response is not valid, 503 while it is away. */
   async #ask<T>(work: (provider: client.Configuration) => Promise<T>): Promise<T> {
     try {
-      this.#discovered ??= discover(this.#options.config).catch((error: unknown) => {
+      this.#discovered ??= discover(this.#config).catch((error: unknown) => {
         this.#discovered = undefined
         throw error
       })
       return await work(await this.#discovered)
     } catch (error) {
-      this.#options.log.warn({ err: error }, 'login at the provider failed')
+      this.#log.warn({ err: error }, 'login at the provider failed')
       throw isOutage(error) ? providerAway() : loginFailed()
     }
   }
@@ -184,7 +182,7 @@ export class SingleSignOn {
     provider: client.Configuration,
     tokens: Awaited<ReturnType<typeof client.authorizationCodeGrant>>,
   ): Promise<Identity> {
-    const { usernameClaim, groupsClaim } = this.#options.config
+    const { usernameClaim, groupsClaim } = this.#config
     const claims = tokens.claims()
     if (!claims) throw new Error('The provider sent no ID token')
     const isComplete = usernameClaim in claims && groupsClaim in claims

@@ -1,6 +1,6 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { type Sql, sql } from '@domains-and-files/persistence'
-import type { FastifyInstance } from 'fastify'
+import { type JWTPayload, jwtVerify, SignJWT } from 'jose'
 import { z } from 'zod'
 import { type OneTime, oneTimeTable } from '../one-time.ts'
 import { type Caller, callerOfUser, limitsOf, Role } from '../rights.ts'
@@ -12,7 +12,6 @@ const Claims = z.object({
   sub: z.string(),
   jti: z.string(),
   exp: z.int().max(8_640_000_000_000), // The last second that a Date can hold.
-  nbf: z.number().optional(),
   pwd: z.string().default(''),
   // Single sign-on: the rights of that login. Local users: ignored in favour of the store.
   role: Role.default('viewer'),
@@ -23,15 +22,13 @@ const Claims = z.object({
   workload: z.string().default(''),
 })
 
-/** Why a token is rejected. */
-type RejectedToken = 'invalid' | 'expired'
-
 interface SessionTokenOptions {
   audience: string
-  secret: string
-  /** Secret before the last rotation: tokens that it signed are still accepted. */
-  previousSecret?: string | undefined
+  /** The newest first: it signs. Tokens of the one before the last rotation are still accepted. */
+  secrets: string[]
+  /** Seconds. */
   ttl: number
+  /** Milliseconds since 1970. */
   now: () => number
   database: Sql
   users: Pick<Users, 'find'>
@@ -40,96 +37,88 @@ interface SessionTokenOptions {
   trusts: Trusts
 }
 
-/** Options of @fastify/jwt that pin algorithm, issuer and audience. `SessionTokens` checks times, with its own clock. */
-export const jwtOptions = (secret: string, audience: string) => ({
-  secret,
-  sign: { algorithm: 'HS256' as const, iss: issuer, aud: audience },
-  verify: verifyOptions(audience),
-})
-
-const verifyOptions = (audience: string) => ({
-  algorithms: ['HS256' as const],
-  allowedIss: issuer,
-  allowedAud: audience,
-  requiredClaims: ['iss', 'aud', 'sub', 'exp', 'jti'],
-  checkTyp: 'JWT',
-  cache: false,
-  ignoreExpiration: true,
-  ignoreNotBefore: true,
-})
-
 /** Issues and verifies session tokens. A new password of the user ends them. */
 export class SessionTokens {
-  readonly #jwt: FastifyInstance['jwt']
   readonly #options: SessionTokenOptions
   /** Cache: claims by token whose signature is valid. All other checks run on each call. */
   readonly #signed = new Map<string, z.infer<typeof Claims>>()
-  /** The newest first. */
-  readonly #secrets: string[]
-  readonly #accounts = new WeakMap<User, { caller: Caller; fingerprints: Buffer[] }>()
+  readonly #fingerprints = new WeakMap<User, string[]>()
 
-  constructor(jwt: FastifyInstance['jwt'], options: SessionTokenOptions) {
-    this.#jwt = jwt
+  constructor(options: SessionTokenOptions) {
     this.#options = options
-    const { secret, previousSecret } = options
-    this.#secrets = previousSecret ? [secret, previousSecret] : [secret]
   }
 
   /** A new token. For single sign-on it contains the rights of `user`, as granted by this login. */
-  issue(user: User): string {
-    const claims = {
-      sub: user.username,
-      role: user.role,
-      ...(user.oidc && limitsOf(user)),
-      pwd: this.#accountOf(user).fingerprints[0]?.toString(),
-    }
-    return this.#sign(claims, this.#options.ttl)
+  issue(user: User): Promise<string> {
+    const [pwd] = this.#fingerprintsOf(user)
+    const claims = { sub: user.username, role: user.role, ...(user.oidc && limitsOf(user)), pwd }
+    return this.#issue(claims, this.#options.ttl)
   }
 
   /** A new token for a workload. Removing the trust ends it. */
-  issueForWorkload({ id, name, role }: Trust, workload: string) {
+  async issueForWorkload({ id, name, role }: Trust, workload: string) {
     const expires_in = Math.min(maxWorkloadS, this.#options.ttl)
     const claims = { sub: trustPrefix + name, role, trust: id, workload }
-    return { access_token: this.#sign(claims, expires_in), expires_in }
+    return { access_token: await this.#issue(claims, expires_in), expires_in }
   }
 
-  #sign(claims: object, ttl: number): string {
-    const iat = Math.floor(this.#options.now() / 1000)
+  #issue(claims: JWTPayload, ttl: number): Promise<string> {
     const jti = randomBytes(12).toString('base64url')
-    return this.#jwt.sign({ ...claims, iat, exp: iat + ttl, jti })
+    return this.sign({ ...claims, jti }, { audience: this.#options.audience, ttl })
+  }
+
+  /** Signs claims for `ttl` seconds. */
+  sign(claims: JWTPayload, { audience, ttl }: { audience: string; ttl: number }): Promise<string> {
+    const iat = Math.floor(this.#options.now() / 1000)
+    return new SignJWT({ ...claims, iss: issuer, aud: audience, iat, exp: iat + ttl })
+      .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
+      .sign(Buffer.from(this.#options.secrets[0] ?? ''))
+  }
+
+  /** The claims that `sign` signed for this audience, not checked for their expiry; else undefined. */
+  async read(token: string, audience: string): Promise<JWTPayload | undefined> {
+    if (token.length > maxTokenLength || !isCanonical(token)) return undefined
+    const options = {
+      ...{ audience, issuer, algorithms: ['HS256'], typ: 'JWT' },
+      ...{ requiredClaims: ['exp'], currentDate: new Date(0) },
+    }
+    for (const secret of this.#options.secrets) {
+      try {
+        return (await jwtVerify(token, Buffer.from(secret), options)).payload
+      } catch {} // The sender learns only that it is invalid.
+    }
+    return undefined
   }
 
   /** The caller that this token identifies. Local users have the rights of the store, not of the token. */
-  async verify(token: string): Promise<Caller | RejectedToken> {
-    const claims = this.#read(token)
-    const now = this.#options.now()
-    if (!claims || (claims.nbf !== undefined && claims.nbf * 1000 > now)) return 'invalid'
-    if (claims.exp * 1000 <= now) return 'expired'
-
+  async verify(token: string): Promise<Caller | 'invalid' | 'expired'> {
+    const claims = this.#signed.get(token) ?? (await this.#readClaims(token))
+    if (!claims) return 'invalid'
     const expiresAt = new Date(claims.exp * 1000)
+    if (expiresAt.getTime() <= this.#options.now()) return 'expired'
     if (claims.trust !== undefined) {
       const caller = await this.#options.trusts.findCaller(claims.trust, claims.workload)
       return caller ? { ...caller, expiresAt } : 'invalid'
     }
     const user = await this.#userOf(claims)
     if (!user) return 'invalid'
-    const { caller, fingerprints } = this.#accountOf(user)
     const isKept = user.kept !== undefined && user.kept === keptSessionOf(user, claims.jti)
-    const sent = Buffer.from(claims.pwd)
-    const isOfPassword = fingerprints.some(
-      (each) => each.length === sent.length && timingSafeEqual(each, sent),
-    )
-    if (!isKept && !isOfPassword) return 'invalid'
-    return {
-      ...(user.oidc ? { ...caller, role: claims.role, ...limitsOf(claims) } : caller),
-      expiresAt,
-      session: claims.jti,
-    }
+    if (!isKept && !this.#fingerprintsOf(user).includes(claims.pwd)) return 'invalid'
+    const caller = { ...callerOfUser(user), expiresAt, session: claims.jti }
+    return user.oidc ? { ...caller, role: claims.role, ...limitsOf(claims) } : caller
   }
 
   /** Ends the session of a caller now, at every replica. */
   async end({ session = '', expiresAt }: Caller): Promise<void> {
     await this.#options.oneTime.put(session, '', expiresAt?.getTime() ?? 0)
+  }
+
+  async #readClaims(token: string) {
+    const { data: claims } = Claims.safeParse(await this.read(token, this.#options.audience))
+    if (!claims) return undefined
+    if (this.#signed.size >= maxCached) this.#signed.clear()
+    this.#signed.set(token, claims)
+    return claims
   }
 
   /** The user; undefined if removed, barred, or the session has ended. PostgreSQL: one query for both. */
@@ -144,35 +133,17 @@ export class SessionTokens {
     return row && activeUserOf(row)
   }
 
-  #read(token: string) {
-    const known = this.#signed.get(token)
-    if (known || token.length > maxTokenLength || !isCanonical(token)) return known
-    for (const key of this.#secrets) {
-      try {
-        const options = { ...verifyOptions(this.#options.audience), key }
-        const claims = Claims.parse(this.#jwt.verify(token, options))
-        if (this.#signed.size >= maxCached) this.#signed.clear()
-        this.#signed.set(token, claims)
-        return claims
-      } catch {} // The sender learns only that it is invalid.
-    }
-    return undefined
-  }
-
-  // Password fingerprints, one for each secret. A new hash has a new salt, so setting even the same password again ends
-  // the user's tokens.
-  #accountOf(user: User) {
-    const known = this.#accounts.get(user)
+  // Of the password, by each secret. A new hash has a new salt, so setting even the same password again ends the tokens.
+  #fingerprintsOf(user: User): string[] {
+    const known = this.#fingerprints.get(user)
     if (known) return known
     const parts = [user.username, user.password ?? user.id, ...(user.logins ? [user.logins] : [])]
     const text = ['password of a token', ...parts].join('\0')
-    const fingerprints = this.#secrets.map((secret) => {
-      const digest = createHmac('sha256', secret).update(text).digest()
-      return Buffer.from(digest.toString('base64url', 0, 16))
-    })
-    const account = { caller: callerOfUser(user), fingerprints }
-    this.#accounts.set(user, account)
-    return account
+    const fingerprints = this.#options.secrets.map((secret) =>
+      createHmac('sha256', secret).update(text).digest().toString('base64url', 0, 16),
+    )
+    this.#fingerprints.set(user, fingerprints)
+    return fingerprints
   }
 }
 

@@ -10,9 +10,9 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { digestOf } from '../api-tokens/token-format.ts'
 import { issuerAway, TokenRefusedError } from '../errors.ts'
-import type { AuthContext } from '../open-auth.ts'
+import type { Auth } from '../open-auth.ts'
 import type { Trust } from './trusts.ts'
-import type { IssuerKeys, WorkloadToken } from './workload-token.ts'
+import { IssuerKeys, type WorkloadToken } from './workload-token.ts'
 
 const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const jwtType = 'urn:ietf:params:oauth:token-type:jwt'
@@ -85,11 +85,9 @@ const exchangeSchema = {
 }
 
 /** POST /api/auth/token: token exchange (RFC 8693). The only route with form bodies, and it accepts no other. */
-export async function registerTokenExchange(app: App, context: AuthContext) {
+export async function registerTokenExchange(app: App, context: Auth) {
   const limit = new AttemptLimit(maxRefused, context.now)
-  let loaded: Promise<IssuerKeys> | undefined
-  const loadKeys = () =>
-    (loaded ??= import('./workload-token.ts').then(({ IssuerKeys }) => new IssuerKeys()))
+  const keys = new IssuerKeys()
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser(formType, readForm)
@@ -101,9 +99,9 @@ export async function registerTokenExchange(app: App, context: AuthContext) {
       if (fault) return reply.code(400).send(fault)
       try {
         const { subject_token: token = '' } = request.body
-        const { trust, subject } = await admit(token, context, await loadKeys())
+        const { trust, subject } = await admit(token, context, keys)
         request.log.info({ trust: trust.name, subject }, 'token of a workload exchanged')
-        const issued = context.sessions.issueForWorkload(trust, subject)
+        const issued = await context.sessions.issueForWorkload(trust, subject)
         return { ...issued, token_type: 'Bearer' as const, issued_token_type: accessTokenType }
       } catch (error) {
         if (error instanceof HttpError)
@@ -139,7 +137,7 @@ function faultOf(form: z.infer<typeof ExchangeForm>): OAuthError | undefined {
 /** Marks a token as used, and returns the trust that admits it: of several, the one with the most claims. */
 async function admit(
   token: string,
-  { trusts, oneTime, now }: AuthContext,
+  { trusts, oneTime, now }: Auth,
   keys: IssuerKeys,
 ): Promise<{ trust: Trust; subject: string }> {
   const issuer = keys.issuerOf(token)

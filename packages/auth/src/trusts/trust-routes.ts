@@ -2,7 +2,7 @@ import { type App, answers, listPage, listSchema, pageQuery } from '@domains-and
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import { shownLimits, shownRecords } from '../limits.ts'
-import type { AuthContext } from '../open-auth.ts'
+import type { Auth } from '../open-auth.ts'
 import { type Caller, findExcess, refuse } from '../rights.ts'
 import { NewTrust, type Trust, trustExists, trustNotFound } from './trusts.ts'
 
@@ -59,7 +59,7 @@ const removeTrustSchema = {
 }
 
 /** Trusts: which workloads may exchange their tokens, for admins. */
-export function registerTrustRoutes(app: App, { trusts, now }: AuthContext) {
+export function registerTrustRoutes(app: App, { trusts, now }: Auth) {
   const config = { access: 'admin', needsLogin: true } as const
   const listed = { config: { access: 'admin' } as const, schema: listTrustsSchema }
   app.get('/api/trusts', listed, async (request) => {

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
 import { hashPassword, requireStrongPassword, weakPassword } from '../login/password.ts'
-import type { AuthContext } from '../open-auth.ts'
+import type { Auth } from '../open-auth.ts'
 import { type Caller, describeLimits, findExcess, limitsOf, refuse } from '../rights.ts'
 import type { LastLogins } from './last-logins.ts'
 import {
@@ -93,7 +93,7 @@ const path = '/api/users'
 const config = { access: 'admin', needsLogin: true } as const
 
 /** The users of the service, for admins: the same that `npm run users` edits. */
-export function registerUserRoutes(app: App, context: AuthContext) {
+export function registerUserRoutes(app: App, context: Auth) {
   const { users, lastLogins } = context
   const listed = { config: { access: 'admin' } as const, schema: listUsersSchema }
   app.get(path, listed, async (request) => {
@@ -115,7 +115,7 @@ export function registerUserRoutes(app: App, context: AuthContext) {
   })
 }
 
-function createUser(app: App, { users, hashes, now }: AuthContext) {
+function createUser(app: App, { users, hashes, now }: Auth) {
   app.post(path, { config, bodyLimit, schema: createUserSchema }, async (request, reply) => {
     const { password, username, role } = request.body
     refuse(findUserExcess(callerOf(request), request.body))
@@ -139,7 +139,7 @@ function createUser(app: App, { users, hashes, now }: AuthContext) {
   })
 }
 
-function changeUser(app: App, { users, lastLogins, now }: AuthContext) {
+function changeUser(app: App, { users, lastLogins, now }: Auth) {
   const changing = { config, bodyLimit, schema: changeUserSchema }
   app.patch(`${path}/:username`, changing, async (request) => {
     const caller = callerOf(request)

@@ -1,4 +1,5 @@
 import type { App } from '@domains-and-files/http'
+import type { SqliteSql } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
 import { createToken as makeToken } from '../../src/api-tokens/token-format.ts'
 import { callerOf } from '../../src/index.ts'
@@ -386,7 +387,7 @@ test('a disk that cannot be written refuses a new token and keeps the old ones',
   await using service = await start()
   const { token } = await service.createToken('edda')
   const owner = await service.tokenOf('edda')
-  const { database } = service.tokens
+  const { database } = service.database as SqliteSql
   database.exec('vacuum')
   database.pragma(`max_page_count = ${database.pragma('page_count', { simple: true })}`)
   const name = 'x'.repeat(100)

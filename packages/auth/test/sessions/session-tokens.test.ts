@@ -102,7 +102,7 @@ test('the claims are those of the contract and a fingerprint', async () => {
     iat,
     exp: iat + 3600,
     iss: 'domains-and-files',
-    aud: 'test-service',
+    aud: 'domain-service',
     jti: expect.stringMatching(/^[\w-]{16}$/),
     pwd: expect.stringMatching(/^[\w-]{22}$/),
   })
@@ -125,8 +125,8 @@ test('a token expires at its second', async () => {
 })
 
 test('a token of another service is refused though the secret is the same', async () => {
-  await using one = await start({ audience: 'one' })
-  await using other = await start({ audience: 'other' })
+  await using one = await start({ audience: 'domain-service' })
+  await using other = await start({ audience: 'static-service' })
 
   const answer = await other.call('/view', { token: await one.tokenOf('vera') })
 
@@ -194,7 +194,7 @@ test('a new role counts at once, up and down, without a new token', async () => 
 
 test('tokens of the previous secret are accepted, until the password changes; new ones have the new secret', async () => {
   await using old = await start()
-  const next = { secret: 'another secret of the tests, 32 bytes', users: old.users }
+  const next = { secret: 'another secret of the tests, 32 bytes', usersFile: old.file }
   await using rotated = await start({ ...next, previousSecret: secret })
   await using finished = await start(next)
   const [before, after] = [await old.tokenOf('vera'), await rotated.tokenOf('vera')]

@@ -6,11 +6,10 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { type App, createApp, createLogger } from '@domains-and-files/http'
 import type { Postgres } from '@domains-and-files/persistence'
-import { openAccounts } from '../../src/accounts.ts'
-import { type AuthOptions, auth, callerOf } from '../../src/index.ts'
-import { createHashQueue, hashPassword } from '../../src/login/password.ts'
-import { openAuthFile, openLoginMemory } from '../../src/open-auth.ts'
-import { FileUsers } from '../../src/users/file-users.ts'
+import { type Auth, auth, callerOf, openAuth } from '../../src/index.ts'
+import type { LoginLimits } from '../../src/login/login-limit.ts'
+import { hashPassword } from '../../src/login/password.ts'
+import type { AuthConfig } from '../../src/settings.ts'
 import { SqlUsers } from '../../src/users/sql-users.ts'
 import { type User, UserList } from '../../src/users/user.ts'
 import { makeDatabase } from './database.ts'
@@ -43,16 +42,19 @@ interface Call extends RequestInit {
   headers?: Record<string, string>
 }
 
-interface StartOptions extends Partial<AuthOptions> {
+interface StartOptions extends Partial<AuthConfig>, Partial<Pick<Auth, 'verify' | 'hashes'>> {
+  audience?: string
+  database?: Postgres
+  loginLimits?: LoginLimits
   /** Routes registered before the plugin. */
   early?: (app: App) => void
   routes?: (app: App) => void
   trustProxy?: boolean
 }
 
-/** As `start`, with users, API tokens and failed logins in PostgreSQL. The caller adds the users. */
+/** As `start`, with users, API tokens and failed logins in PostgreSQL. */
 export function startReplica(database: Postgres, options: StartOptions = {}) {
-  return start({ ...options, users: new SqlUsers(database), database, loginDatabase: database })
+  return start({ ...options, database })
 }
 
 /** Starts the service of a test in each form: users in a file, or in PostgreSQL, with two replicas. */
@@ -85,7 +87,9 @@ type Service = Awaited<ReturnType<typeof start>>
 type Replicas = Service & { other: Service }
 
 /** The plugin in an app on a real socket, with the users vera (viewer), edda (editor) and adam (admin). */
-export async function start({ early, routes, trustProxy = false, ...options }: StartOptions = {}) {
+export async function start(options: StartOptions = {}) {
+  const { early, routes, trustProxy = false, verify, hashes, audience, ...more } = options
+  const { database, loginLimits, ...config } = more
   const folder = await makeFolder()
   const file = join(folder.path, 'users.json')
   const people = [
@@ -94,42 +98,22 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
     await makeUser('adam', { role: 'admin' }),
   ]
   await writeUsers(file, people)
-  const reports: string[] = []
-  const users = new FileUsers(file, (error) => reports.push(String(error)))
+  if (database) await new SqlUsers(database).update(() => people)
   const clock = { ms: Date.parse('2026-11-20T19:20:00.500Z') }
-
-  const tokens = openAuthFile(folder.path)
-  const logins = openLoginMemory(() => clock.ms)
-  const accounts = openAccounts({
-    users,
-    database: tokens,
-    prefix: 'ds_',
-    now: () => clock.ms,
-    report: (error) => reports.push(String(error)),
-    ...options,
-  })
-  const { apiTokens } = accounts
   const lines: string[] = []
-  const log = createLogger({ name: 'test-service', level: 'info' }, collect(lines))
+  const log = createLogger({ name: 'domain-service', level: 'info' }, collect(lines))
+  const opened = await openAuth(
+    {
+      ...{ production: false, dataDir: folder.path },
+      auth: { ...authConfigOf(file), ...config },
+    },
+    { audience: audience ?? 'domain-service', log, database, loginLimits, now: () => clock.ms },
+  )
   const app = await createApp(
     { ...appOptions, log, trustProxy, metrics: undefined },
     async (app) => {
       early?.(app)
-      await app.register(auth, {
-        ...accounts,
-        ...{ secret, previousSecret: undefined, audience: 'test-service', tokenTtl: 3600 },
-        hashes: createHashQueue(),
-        ...{ isPasswordLoginOn: true, oidc: undefined },
-        loginDatabase: logins,
-        checks: () => ({}),
-        now: () => clock.ms,
-        close: async () => {
-          await apiTokens.close()
-          await tokens.close()
-          await logins.close()
-        },
-        ...options,
-      })
+      await app.register(auth, { ...opened, ...(verify && { verify }), ...(hashes && { hashes }) })
       app.get('/open', { config: { access: 'public' } }, async () => 'open')
       app.get('/careless', { config: { access: 'public' } }, async (request) => callerOf(request))
       app.get('/view', { config: { access: 'viewer' } }, async (request) => callerOf(request))
@@ -185,10 +169,8 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
     file,
     folder: folder.path,
     people,
-    reports,
     clock,
-    ...accounts,
-    tokens,
+    ...opened,
     lines: () => lines.map((line): Record<string, unknown> => JSON.parse(line)),
     call,
     login,
@@ -200,6 +182,12 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
     },
   }
 }
+
+const authConfigOf = (usersFile: string): AuthConfig => ({
+  ...{ secret, previousSecret: undefined, tokenTtl: 3600, usersFile },
+  ...{ adminUsername: undefined, adminPassword: undefined },
+  ...{ isPasswordLoginOn: true, oidc: undefined },
+})
 
 const appOptions = {
   about: { title: 'Test service', version: '1.2.3', description: 'a test' },

@@ -5,7 +5,7 @@ import type { ContentCache } from './content-cache.ts'
 import { asPrivate, type ServedFile } from './served-file.ts'
 
 /** The caller that the credentials of a request identify, if it may read; undefined without credentials, too. */
-export type FindReader = (request: IncomingMessage) => Promise<Caller | undefined>
+type FindReader = (request: IncomingMessage) => Promise<Caller | undefined>
 
 interface Dependencies {
   cache: ContentCache
