@@ -133,3 +133,18 @@ test.each([
   expect(answer.body.errors?.map(({ path }) => path)).toEqual(paths)
   expect(service.commands()).toEqual([])
 })
+
+test('the longest text is added and patched by clients that escape its characters in JSON', async () => {
+  await using service = await start()
+  const headers = { 'content-type': 'application/json' }
+  const send = async (method: string, path: string, fields: object) => {
+    const text = JSON.stringify(fields).replaceAll('\u{1f600}', '\\ud83d\\ude00')
+    const { status, body } = await service.call(method, path, { text, headers })
+    return [status, body.address]
+  }
+  const address = '\u{1f600}'.repeat(2500)
+  const { body } = await service.call('POST', `${hosts}/TXT`, { body: { name: '@', address: 'x' } })
+
+  expect(await send('PATCH', `${hosts}/${body.id}`, { address })).toEqual([200, address])
+  expect(await send('POST', `${hosts}/TXT`, { name: 'a', address })).toEqual([201, address])
+})

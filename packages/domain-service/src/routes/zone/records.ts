@@ -24,6 +24,7 @@ import {
 import {
   AtDomain,
   accepted,
+  zoneBodyLimit as bodyLimit,
   readAnswers,
   readSchema,
   readZone,
@@ -119,8 +120,8 @@ const removeSchema = {
 /** The routes of /api/domains/{domain}/dns/hosts/{type} and …/{id}. */
 export function registerRecordRoutes(app: App, zones: ZoneWriter) {
   const config = { access: 'editor', enforcesRecordLimits: true } as const
-  const added = { config: { ...config, moreFaults: addedRecordFaults }, schema: addSchema }
-  app.post(path, added, async (request, reply) => {
+  const adding = { ...config, moreFaults: addedRecordFaults }
+  app.post(path, { config: adding, schema: addSchema, bodyLimit }, async (request, reply) => {
     const { email_type: emailType, ...fields } = request.body
     const given = { ...fields, type: request.params.record.toUpperCase() }
     const edit: ZoneEdit = { kind: 'batch', add: [given], emailType, isSingle: true }
@@ -139,8 +140,8 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
     requireRrsetRead(callerOf(request), found)
     return isCurrent ? reply.code(304).send(undefined) : reply.send(found)
   })
-  const patched = { config: { ...config, moreFaults: patchedRecordFaults }, schema: patchSchema }
-  app.patch(path, patched, async (request, reply) => {
+  const patching = { ...config, moreFaults: patchedRecordFaults }
+  app.patch(path, { config: patching, schema: patchSchema, bodyLimit }, async (request, reply) => {
     const { email_type: emailType, id: _, ...patch } = request.body
     const { domain, record: id } = request.params
     const edit: ZoneEdit = { kind: 'batch', update: [{ id, patch }], emailType, isSingle: true }
