@@ -13,7 +13,6 @@ import {
   readDomainList,
   readEmailType,
   readNameserverList,
-  readTlds,
   readZone,
   requireSuccess,
 } from './responses.ts'
@@ -52,13 +51,13 @@ export class RegistrarClient {
   }
 
   /** The suffixes that the registrar sells, as it describes them. */
-  tlds(): Promise<Element[]> {
+  tlds(): Promise<Element> {
     return this.#caller.read({
       name: 'namecheap.domains.getTldList',
       params: {},
       result: 'Tlds',
       domain: '',
-      read: readTlds,
+      read: (tlds) => tlds,
       slot: 'read',
     })
   }

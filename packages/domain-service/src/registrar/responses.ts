@@ -114,9 +114,6 @@ export function requireSuccess(result: Element, domain: string) {
     throw badResult('neither confirms nor refuses the command')
 }
 
-/** The suffixes of the registrar, with whatever it says about each. */
-export const readTlds = (result: Element): Element[] => childrenOf(result, 'Tld')
-
 function readRow({ attributes: a }: Element): Row {
   const { Name: name, Type: type, Address: address } = a
   if (name === undefined || !type || address === undefined)

@@ -9,6 +9,7 @@ import {
 } from '@domains-and-files/registrar-sandbox/protocol'
 import { readDomain } from '../../dns/domain-name.ts'
 import type { DomainList } from '../../domain-list/domain-list.ts'
+import { domainNotFound } from '../../errors.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 import { ResponseCache } from '../../registrar/response-cache.ts'
 import type {
@@ -18,9 +19,10 @@ import type {
   Element as RegistrarElement,
 } from '../../registrar/responses.ts'
 import { isTransient } from '../../zones/zone-writer.ts'
-import { type DoorContext, getHosts, type HostSources, setHosts, unless, zoneOf } from './hosts.ts'
+import { getHosts, type HostContext, setHosts, zoneOf } from './hosts.ts'
 
-export interface DoorSources extends HostSources {
+/** A caller, and what the commands need. */
+export interface DoorContext extends HostContext {
   domains: DomainList
   registrar: RegistrarClient
   infos: ResponseCache<DomainInfo>
@@ -28,28 +30,32 @@ export interface DoorSources extends HostSources {
 }
 
 interface Command {
-  /** As the registrar spells it. */
-  name: string
+  /** @throws {ErrorResponse | HttpError} */
   run: (params: Params, context: DoorContext) => Promise<Element[]>
+  /** The refusal for a domain that is not in the account, or hidden from the caller. */
+  unknown?: (domain: string) => Error
 }
 
-/** The commands by their names in lower case. @throws {ErrorResponse | HttpError} each. */
-export function commandsOf(sources: DoorSources): ReadonlyMap<string, Command> {
-  const runs: [string, Command['run']][] = [
-    ['domains.getList', (params, { caller }) => listDomains(params, caller, sources.domains)],
-    ['domains.getInfo', (params, { caller }) => getInfo(params, caller, sources)],
-    ['domains.getTldList', tldReader(sources.registrar)],
-    ['domains.dns.getList', (params, { caller }) => getNameservers(params, caller, sources)],
-    ['domains.dns.getHosts', (params, context) => getHosts(params, context, sources)],
-    ['domains.dns.setHosts', (params, context) => setHosts(params, context, sources)],
-  ]
-  const commands = runs.map(([name, run]) => ({ name: `namecheap.${name}`, run }))
-  return new Map(commands.map((command) => [command.name.toLowerCase(), command]))
+/** The commands by their names in lower case, each with its `name` as the registrar spells it. */
+export function commandsOf(registrar: RegistrarClient) {
+  const commands: Record<string, Command> = {
+    'domains.getList': { run: listDomains },
+    'domains.getInfo': { run: getInfo, unknown: results.unknownInfo },
+    'domains.getTldList': { run: tldReader(registrar) },
+    'domains.dns.getList': { run: getNameservers, unknown: results.unknownZone.getList },
+    'domains.dns.getHosts': { run: getHosts, unknown: results.unknownZone.getHosts },
+    'domains.dns.setHosts': { run: setHosts, unknown: results.unknownZone.setHosts },
+  }
+  const named = Object.entries(commands).map(([key, command]) => {
+    const name = `namecheap.${key}`
+    return [name.toLowerCase(), { ...command, name }] as const
+  })
+  return new Map(named)
 }
 
 const cached = { fresh: false, mayBeStale: isTransient }
 
-async function listDomains(params: Params, caller: Caller, domains: DomainList) {
+async function listDomains(params: Params, { caller, domains }: DoorContext) {
   const query = readListQuery(params)
   const isVisible = caller.domains ? (name: string) => allowsDomain(caller, name) : undefined
   const found = await domains.select(query, { isVisible, wantsFresh: false })
@@ -74,33 +80,22 @@ const describeEntry = (entry: DomainEntry, { username }: Caller) => ({
 
 const dayOf = (day: string | null) => (day === null ? undefined : results.writeDay(day))
 
-async function getInfo(params: Params, caller: Caller, { infos, registrar }: DoorSources) {
-  const domain = readDomain(params.require('DomainName', errors.domainMissing))
-  if (typeof domain === 'string' || !allowsDomain(caller, domain.name)) throw results.unknownInfo()
-  const { value } = await infos
-    .read(domain.name, () => registrar.info(domain), cached)
-    .catch(unless('domain_not_found', results.unknownInfo))
+async function getInfo(params: Params, { caller, infos, registrar }: DoorContext) {
+  const name = params.require('DomainName', errors.domainMissing)
+  const domain = readDomain(name)
+  if (typeof domain === 'string' || !allowsDomain(caller, domain.name)) throw domainNotFound(name)
+  const { value } = await infos.read(domain.name, () => registrar.info(domain), cached)
   // No token sees the owner's mailbox; a token that is limited to some records does not see the number of all.
-  return [
-    toElement(value.element, caller.records ? ['EmailDetails', 'HostCount'] : ['EmailDetails']),
-  ]
+  const hidden = caller.records ? ['EmailDetails', 'HostCount'] : ['EmailDetails']
+  return [toElement(value.element, hidden)]
 }
 
 const tldCacheMs = 86_400_000
 
 function tldReader(registrar: RegistrarClient): Command['run'] {
-  const cache = new ResponseCache<Element[]>({
-    ...registrar.cacheOptions(tldCacheMs),
-    maxStaleMs: 30 * tldCacheMs,
-  })
-  const load = async () => [
-    element(
-      'Tlds',
-      {},
-      (await registrar.tlds()).map((each) => toElement(each)),
-    ),
-  ]
-  return async () => (await cache.read('', load, cached)).value
+  const options = { ...registrar.cacheOptions(tldCacheMs), maxStaleMs: 30 * tldCacheMs }
+  const cache = new ResponseCache<RegistrarElement>(options)
+  return async () => [toElement((await cache.read('', () => registrar.tlds(), cached)).value)]
 }
 
 /** An element of the registrar without the attributes and children of these names. */
@@ -114,18 +109,12 @@ function toElement(
   return element(name, Object.fromEntries(shown), inner)
 }
 
-async function getNameservers(params: Params, caller: Caller, sources: DoorSources) {
-  const { nameservers: cache, registrar } = sources
-  const unknown = results.unknownZone.getList
-  const domain = zoneOf(params, caller, unknown)
-  const { value } = await cache
-    .read(domain.name, () => registrar.nameservers(domain), cached)
-    .catch(unless('domain_not_found', () => unknown(domain.name)))
-  const attributes = {
-    Domain: domain.name,
-    IsUsingOurDNS: value.uses_registrar_dns ?? undefined,
-    IsPremiumDNS: false,
-  }
+async function getNameservers(params: Params, { caller, nameservers, registrar }: DoorContext) {
+  const domain = zoneOf(params, caller)
+  const load = () => registrar.nameservers(domain)
+  const { value } = await nameservers.read(domain.name, load, cached)
+  const IsUsingOurDNS = value.uses_registrar_dns ?? undefined
+  const attributes = { Domain: domain.name, IsUsingOurDNS, IsPremiumDNS: false }
   const names = value.nameservers.map(({ name }) => name)
   return results.nameserversResult(attributes, names)
 }

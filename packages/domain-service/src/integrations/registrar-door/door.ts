@@ -16,7 +16,8 @@ import {
 } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { registrarBusy } from '../../errors.ts'
-import { commandsOf, type DoorSources } from './commands.ts'
+import type { WriteContext } from '../retrying-writer.ts'
+import { commandsOf, type DoorContext } from './commands.ts'
 
 const url = '/integrations/registrar/xml.response'
 const server = 'domain-service'
@@ -25,30 +26,38 @@ const retryAfterSeconds = 15
 // 150 texts of 2,500 characters, each byte percent-encoded.
 const maxFormBytes = 2 * 1024 * 1024
 
-type Dependencies = DoorSources & { tokens: ApiTokens; clock: Clock }
+interface Dependencies extends Omit<DoorContext, keyof WriteContext | 'isAwaited'> {
+  tokens: ApiTokens
+  clock: Clock
+}
 
 /**
  * The registrar's own XML API, for tools that know only that. A response is the registrar's envelope in HTTP 200, errors
  * included. Failures that may pass get HTTP 405, the registrar's status for too many requests.
  */
 export async function registerRegistrarDoor(app: App, dependencies: Dependencies) {
-  const { tokens, clock } = dependencies
-  const commands = commandsOf(dependencies)
+  const { tokens, clock, registrar } = dependencies
+  const commands = commandsOf(registrar)
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     const params = paramsOf(request)
     const caller = await authenticate(params, request, tokens)
-    const command = commands.get(params.require('Command', errors.commandMissing).toLowerCase())
+    params.require('Command', errors.commandMissing)
+    const command = commands.get(params.command)
     if (!command) throw commandUnknown()
     const { raw } = reply
     const isAwaited = () => !raw.writableEnded && !raw.destroyed
-    const running = command.run(params, { caller, requestId: request.id, isAwaited })
+    const context = { ...dependencies, caller, requestId: request.id, isAwaited }
+    const running = command.run(params, context).catch((error: unknown) => {
+      const isUnknown = error instanceof HttpError && error.code === 'domain_not_found'
+      throw (isUnknown && command.unknown?.(params.domain ?? '')) || error
+    })
     running.catch(() => undefined) // After the time limit nobody waits for it.
     const result = await Promise.race([running, delay(clock, maxWaitMs)])
     if (!result) throw registrarBusy(retryAfterSeconds)
     return sendXml(reply, renderResult(envelopeOf(request, reply), result))
   }
   const envelopeOf = (request: FastifyRequest, { elapsedTime }: FastifyReply): Envelope => {
-    const requested = (paramsOf(request).get('Command') ?? '').toLowerCase()
+    const { command: requested } = paramsOf(request)
     const milliseconds = Math.round(elapsedTime)
     return { command: commands.get(requested)?.name, requested, milliseconds, server }
   }

@@ -4,6 +4,7 @@ import {
   hasRole,
   mayReadRrset,
   onlyProposes,
+  requireRrsetWrites,
 } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
 import {
@@ -25,23 +26,16 @@ import {
   type Zone,
 } from '../../dns/record.ts'
 import { toRow } from '../../dns/record-validation.ts'
-import type {
-  GivenTo,
-  GivenZone,
-  GivenZones,
-  KnownRecord,
-  KnownZone,
-} from '../../ledger/given-zones.ts'
+import { domainNotFound } from '../../errors.ts'
+import type { GivenZone, GivenZones, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import type { RetryingWriter, WriteContext } from '../retrying-writer.ts'
 import { chooseGiven, differenceOf } from './merge.ts'
 
-export interface DoorContext extends WriteContext {
+/** A caller, and what the commands of zones need. */
+export interface HostContext extends WriteContext {
   /** Whether the client still waits for the answer. */
   isAwaited: () => boolean
-}
-
-export interface HostSources {
   zones: ZoneWriter
   writer: RetryingWriter
   givenZones: GivenZones
@@ -50,22 +44,18 @@ export interface HostSources {
 /** namecheap.domains.dns.getHosts: the records that the token may write; stores them as given, for `setHosts`. */
 export async function getHosts(
   params: Params,
-  { caller }: WriteContext,
-  { zones, givenZones }: HostSources,
+  { caller, zones, givenZones }: HostContext,
 ): Promise<Element[]> {
-  const unknown = results.unknownZone.getHosts
-  const domain = zoneOf(params, caller, unknown)
+  const domain = zoneOf(params, caller)
   const to = { token: caller.id, domain: domain.name }
   const isChanging = await zones.hasPending(domain)
   // An outdated zone will do: `setHosts` carries out only what the client changes in it.
-  const base = await zones
-    .readOrKnown(domain)
-    .catch(unless('domain_not_found', () => unknown(domain.name)))
+  const base = await zones.readOrKnown(domain)
   const submitted = await givenZones.submitted(to)
   const zone = isChanging ? submitted.reduce(withUnfinished, base) : base
-  const known = knownOf(zone, ownRows(zone, caller))
-  const unlessSame = zone === base ? undefined : knownOf(base, ownRows(base, caller))
-  if (hasRole(caller, 'editor')) await givenZones.add(to, { zone: known, base: unlessSame })
+  const unlessSame = zone === base ? undefined : knownOf(base, caller)
+  if (hasRole(caller, 'editor'))
+    await givenZones.add(to, { zone: knownOf(zone, caller), base: unlessSame })
   const spellings = spellingsOf(submitted, domain)
   const hosts = ownRows(zone, caller).map((row) => describeRow(row, domain, spellings))
   const { emailType, usesRegistrarDns } = zone
@@ -95,10 +85,10 @@ const isOwn = (caller: Caller, { name, type }: { name: string; type: string }) =
 const ownRows = ({ domain, rows }: Zone, caller: Caller) =>
   rows.filter((row) => isOwn(caller, toRecord(row, domain)))
 
-const knownOf = ({ domain, emailType }: Zone, rows: Row[]): KnownZone => ({
-  emailType,
-  records: rows.map((row) => {
-    const { id: _, ...record } = toRecord(row, domain)
+const knownOf = (zone: Zone, caller: Caller): KnownZone => ({
+  emailType: zone.emailType,
+  records: ownRows(zone, caller).map((row) => {
+    const { id: _, ...record } = toRecord(row, zone.domain)
     return record
   }),
 })
@@ -135,15 +125,9 @@ const describeRow = (
 const maxWaitMs = 600_000
 
 /** namecheap.domains.dns.setHosts: carries out what the list changes in the zone that the client knows, as one change. */
-export async function setHosts(
-  params: Params,
-  context: DoorContext,
-  sources: HostSources,
-): Promise<Element[]> {
-  const { caller } = context
-  const { writer, givenZones } = sources
-  const unknown = results.unknownZone.setHosts
-  const domain = zoneOf(params, caller, unknown)
+export async function setHosts(params: Params, context: HostContext): Promise<Element[]> {
+  const { caller, writer, givenZones, isAwaited } = context
+  const domain = zoneOf(params, caller)
   if (!hasRole(caller, 'editor')) throw errors.domainNotEditable()
   if (caller.writes === 'propose') throw onlyProposes()
   const rows = readSubmitted(params)
@@ -151,22 +135,17 @@ export async function setHosts(
     emailType: params.get('EmailType')?.toUpperCase(),
     records: rows.map((row) => readRecord(row, domain)),
   }
-  demandOwn(submitted, caller)
-  const to = { token: caller.id, domain: domain.name }
-  const { id, used, base, mayRepeat } = await compareWithKnown(domain, submitted, {
-    to,
-    caller,
-    sources,
-  })
+  requireRrsetWrites(caller, submitted.records)
+  const { id, used, base, mayRepeat } = await compareWithKnown(domain, submitted, context)
   try {
     const { edit, indexes } = differenceOf(base, submitted, domain.name)
     const isChange = edit.present.length + edit.absent.length > 0 || edit.emailType !== undefined
+    const numbers = indexes.map((index) => rows[index]?.number ?? 0)
     if (isChange)
       await writer
         .write(domain, edit, { ...context, maxWaitMs })
-        .catch(unless('domain_not_found', () => unknown(domain.name)))
-        .catch(nameParameters(indexes.map((index) => rows[index]?.number ?? 0)))
-    await givenZones.confirm(id, !mayRepeat && context.isAwaited())
+        .catch((error) => throwNamed(error, numbers))
+    await givenZones.confirm(id, !mayRepeat && isAwaited())
   } catch (error) {
     // After other errors the change may still be made: the zone stays, so that a repeat of the list finds out.
     const isRefused = error instanceof HttpError && error.status < 500
@@ -179,15 +158,14 @@ export async function setHosts(
 async function compareWithKnown(
   domain: Domain,
   submitted: KnownZone,
-  { to, caller, sources }: { to: GivenTo; caller: Caller; sources: HostSources },
+  { caller, givenZones, zones }: HostContext,
 ): Promise<{ id: number; base: KnownZone; used?: GivenZone; mayRepeat?: boolean }> {
-  const { givenZones, zones } = sources
+  const to = { token: caller.id, domain: domain.name }
   const choose = (given: GivenZone[]) => chooseGiven(given, submitted, domain.name)
   const compared = await givenZones.replace(to, submitted, choose)
   if (compared) return compared
   if (!caller.records && !caller.token?.mayReplace) throw getHostsFirst()
-  const { value: zone } = await zones.read(domain, true)
-  const base = knownOf(zone, ownRows(zone, caller))
+  const base = knownOf((await zones.read(domain, true)).value, caller)
   return { id: await givenZones.submit(to, submitted, base), base }
 }
 
@@ -215,23 +193,14 @@ function readNumber(parameter: string, text: string): number {
   return Number(text)
 }
 
-function demandOwn({ records }: KnownZone, caller: Caller) {
-  const foreign = records.find((record) => !isOwn(caller, record))
-  if (!foreign) return
-  const what = `${foreign.name} ${foreign.type}`.slice(0, 300)
-  throw new errors.ErrorResponse('2030166', `This token may not write ${what}`)
+/** Throws the first fault of a record with the registrar's name of its parameter, other errors unchanged. */
+function throwNamed(error: unknown, numbers: number[]): never {
+  const [fault] = error instanceof HttpError ? (error.errors ?? []) : []
+  if (!fault) throw error
+  const [, index, field = ''] = /^\/present\/(\d+)\/(\w+)$/.exec(fault.path) ?? []
+  const parameter = index ? `${parameters.get(field)}${numbers[Number(index)]}` : 'EmailType'
+  throw errors.parameterInvalid(parameter, fault.message)
 }
-
-/** For `catch`: throws the first fault of a record with the registrar's name of its parameter. */
-const nameParameters =
-  (numbers: number[]) =>
-  (error: unknown): never => {
-    const [fault] = error instanceof HttpError ? (error.errors ?? []) : []
-    if (!fault) throw error
-    const [, index, field = ''] = /^\/present\/(\d+)\/(\w+)$/.exec(fault.path) ?? []
-    const parameter = index ? `${parameters.get(field)}${numbers[Number(index)]}` : 'EmailType'
-    throw errors.parameterInvalid(parameter, fault.message)
-  }
 
 const parameters = new Map([
   ['name', 'HostName'],
@@ -241,19 +210,15 @@ const parameters = new Map([
   ['mx_pref', 'MXPref'],
 ])
 
-/** The domain of SLD and TLD, split as at the registrar: the SLD is a single label. */
-export function zoneOf(params: Params, caller: Caller, unknown: (name: string) => Error): Domain {
+/**
+ * The domain of SLD and TLD, split as at the registrar: the SLD is a single label.
+ * @throws 404 `domain_not_found`
+ */
+export function zoneOf(params: Params, caller: Caller): Domain {
   const sld = params.require('SLD', errors.domainMissing).toLowerCase()
   const tld = params.require('TLD', errors.domainMissing).toLowerCase()
   const domain = readDomain(`${sld}.${tld}`)
   if (typeof domain === 'object' && !sld.includes('.') && allowsDomain(caller, domain.name))
     return domain
-  throw unknown(`${sld}.${tld}`)
+  throw domainNotFound(`${sld}.${tld}`)
 }
-
-/** For `catch`: replaces an error with this code by another error. */
-export const unless =
-  (code: string, other: () => Error) =>
-  (error: unknown): never => {
-    throw error instanceof HttpError && error.code === code ? other() : error
-  }
