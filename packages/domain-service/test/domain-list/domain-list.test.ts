@@ -184,6 +184,24 @@ test('the list is refreshed in the background, and what is new is an event', asy
   expect(await added('limited')).toContain('"events":[]')
 })
 
+test('a domain that expires soon is an event on its day, also while the registrar fails', async () => {
+  const clock = new FakeClock()
+  const expires = new Date(clock.now() + 31 * 86_400_000).toISOString().slice(0, 10)
+  const domains = [{ name: 'example.com', expires }]
+  await using service = await start({ clock, domains })
+  const daysLeft = async () => {
+    const { text } = await service.call('GET', '/api/events?types=domain.expiring')
+    return [...text.matchAll(/"days_left":(\d+)/g)].map(([, days]) => Number(days))
+  }
+  await service.call('GET', '/api/domains')
+  await expect.poll(daysLeft).toEqual([31])
+  service.sandbox.fault({ kind: 'html', times: 0 })
+
+  await clock.advance(86_400_000)
+
+  await expect.poll(daysLeft).toEqual([31, 30])
+})
+
 test('no-cache reads a list of one page afresh', async () => {
   const { clock, service, list } = await startAtRealRate(3)
   await using _ = service

@@ -104,6 +104,27 @@ test('a record that was there before a client presented it is neither swept nor 
   expect(values(service).sort()).toEqual(['new', 'permanent'])
 })
 
+test('a record that was there before stays, also where it is cleaned up while the zone is changing', async () => {
+  const clock = new FakeClock()
+  await using service = await start({
+    clock,
+    domains: [{ name: 'example.com', hosts: [permanent] }],
+  })
+  const token = await createToken(service, { role: 'editor' })
+  await present(service, token, 'permanent')
+  const command = 'namecheap.domains.dns.getHosts'
+  service.sandbox.fault({ kind: 'slow', ms: 600_000, command })
+  const changing = present(service, token, 'new')
+  await expect.poll(() => service.countWaiting()).toBe(1)
+
+  const cleaning = post(service, token, ['cleanup', 'permanent'])
+  service.sandbox.clearFaults()
+  const answers = await driveClock(clock, service, Promise.all([changing, cleaning]))
+
+  expect(answers.map(({ status }) => status)).toEqual([200, 200])
+  expect(values(service).sort()).toEqual(['new', 'permanent'])
+})
+
 test('a challenge whose client did not wait for it is swept, too', async () => {
   const clock = new FakeClock()
   await using service = await start({ clock })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { PostgresProxy } from '../../../../test/support/postgres/postgres-proxy.ts'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { openPostgres } from '../support/postgres.ts'
@@ -18,6 +18,30 @@ describe('notifications', () => {
     await expect.poll(() => payloads).toEqual(['', 'first', ''])
 
     await postgres.close()
+  })
+
+  it('arrive again after the connection of a machine that has vanished is given up', async () => {
+    await using database = await testDatabase()
+    await using proxy = await PostgresProxy.open(database.directUrl)
+    const errors: unknown[] = []
+    const onError = (error: unknown) => errors.push(error)
+    await using postgres = await openPostgres(database.url, { directUrl: proxy.url, onError })
+    const payloads: string[] = []
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
+    onTestFinished(() => void vi.useRealTimers())
+    await postgres.listen('sample_changes', (payload) => payloads.push(payload))
+    await expect.poll(() => payloads).toEqual([''])
+
+    proxy.silence()
+    const isGivenUp = async () => {
+      await vi.advanceTimersByTimeAsync(30_000)
+      return errors.length > 0
+    }
+    await expect.poll(isGivenUp).toBe(true)
+    proxy.resume()
+
+    await expect.poll(() => payloads).toEqual(['', ''])
+    vi.useRealTimers()
   })
 
   it('need a direct connection', async () => {

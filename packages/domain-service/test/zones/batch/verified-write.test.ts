@@ -227,6 +227,23 @@ test.each([
   ])
 })
 
+test.each([
+  [2, 201],
+  [3, 503],
+])(
+  'a write that the registrar is too busy for %i times in a row ends with %i',
+  async (times, status) => {
+    const clock = new FakeClock()
+    await using service = await startZone({}, clock)
+    service.sandbox.fault({ kind: 'status', status: 405, command: setHosts, times })
+
+    const written = await driveClock(clock, service, add(service))
+
+    expect(written.status).toBe(status)
+    expect(service.commands().filter((each) => each === 'dns.sethosts')).toHaveLength(3)
+  },
+)
+
 test('an exhausted quota is a 503 with Retry-After', async () => {
   await using service = await startZone({ REGISTRAR_RATE: '1/minute' })
   await service.call('GET', hosts)
