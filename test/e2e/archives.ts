@@ -177,6 +177,7 @@ await step('a tab that was opened before a deploy of hugo still loads its script
   const browser = await launchChromium()
   try {
     const page = await browser.newPage()
+    page.setDefaultTimeout(120_000)
     await page.goto(`${origin}/static/site/`, { waitUntil: 'networkidle' })
     const next = deploy('second')
     assert.notEqual(next, old)

@@ -94,7 +94,7 @@ async function tryOnSandbox(command: string[]) {
   const before = [await seeDomains(domains), await seeFiles(files)]
   await step('a backup is made while running, and restored', () => backUp(stack))
 
-  await step('all exit gracefully within ten seconds', () => stop(stack))
+  await step('all exit gracefully, and cut no request', () => stop(stack))
   await step('they start again', () => bringUp(stack))
   await logIn()
   await step('nothing was lost', async () =>
@@ -149,7 +149,7 @@ async function tryOnRegistrar(command: string[]) {
     const answer = await domains.json('/api/domains', { status: 502 })
     assert.equal(answer.code, 'registrar_unreachable')
   })
-  await step('all exit gracefully within ten seconds', () => stop(stack))
+  await step('all exit gracefully, and cut no request', () => stop(stack))
 }
 
 async function bringUp(stack: Stack) {
@@ -267,15 +267,14 @@ async function backUp(stack: Stack): Promise<string> {
   return lines.map((line) => line.trim()).join(' ')
 }
 
-async function stop(stack: Stack): Promise<string> {
-  const began = Date.now()
+// Compose would kill after 15 seconds, with another code. After ten seconds a service logs what it cuts, and exits.
+async function stop(stack: Stack) {
   await stack.compose('stop')
-  const seconds = (Date.now() - began) / 1000
   for (const [service, { State }] of await stack.containers()) {
     assert.deepEqual([State.Status, State.ExitCode, State.OOMKilled], ['exited', 0, false], service)
   }
-  assert.ok(seconds <= 10, `it took ${seconds} s`)
-  return `${seconds.toFixed(1)} s for all`
+  const log = await stack.compose('logs', '--no-color')
+  assert.doesNotMatch(log, /stopped before all requests finished/)
 }
 
 async function uploadLarge(stack: Stack): Promise<string> {

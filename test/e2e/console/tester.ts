@@ -56,7 +56,7 @@ export class Tester implements AsyncDisposable {
     const context = await browser.newContext({ viewport, colorScheme: scheme, ...more })
     await context.grantPermissions(['clipboard-read', 'clipboard-write'])
     const page = await context.newPage()
-    page.setDefaultTimeout(60_000)
+    page.setDefaultTimeout(120_000)
     const tester = new Tester(context, page, everything, pictures)
     await page.goto(everything.console)
     await tester.#repeatIfCut()

@@ -10,6 +10,7 @@ export const hasChromium = existsSync(file)
 export function launchChromium(port?: number): Promise<Browser> {
   return chromium.launch({
     executablePath: file,
+    timeout: 120_000,
     args: [
       '--no-sandbox',
       '--disable-gpu',
