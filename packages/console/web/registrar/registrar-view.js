@@ -1,6 +1,6 @@
 import { get } from '../api/client.js'
 import { html, nothing, Resource, svg, View } from '../core/view.js'
-import { formatAge, formatNumber, formatTime } from '../ui/format.js'
+import { formatAge, formatNumber, formatTime, formatTtl } from '../ui/format.js'
 import { notice, page, show } from '../ui/states.js'
 import { bar } from '../ui/table.js'
 import { adviceFor } from './advice.js'
@@ -36,7 +36,7 @@ function panels(state, health) {
     }
     <section class="panel" aria-labelledby="budget">
       <h2 id="budget">Calls left</h2>
-      <p class="muted">The registrar allows so many calls. Writes may use all of them, readers at most half of each window.</p>
+      <p class="muted">The registrar limits calls. Writes may use all of them, readers at most half of each window.</p>
       <ul class="meters">${state.budget.map(meter)}</ul>
     </section>
     <section class="panel" aria-labelledby="calls">
@@ -99,7 +99,7 @@ function describeList({ domains, read_at: at, is_reading: isReading, pages_read:
 /** @param {Api.RegistrarState['sweep']} sweep */
 function describeSweep({ interval_s: interval, domains, seen }) {
   if (interval === 0) return 'not looked for'
-  return `${formatNumber(seen)} of ${formatNumber(domains)} domains looked at in time`
+  return `${formatNumber(seen)} of ${formatNumber(domains)} domains read in the last ${formatTtl(interval)}`
 }
 
 customElements.define('registrar-view', RegistrarView)

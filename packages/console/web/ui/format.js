@@ -68,6 +68,10 @@ const natural = new Intl.Collator('en', { numeric: true })
 /** "part 2" before "part 10". @param {{ name: string }} left @param {{ name: string }} right */
 export const byName = (left, right) => natural.compare(left.name, right.name)
 
+/** The domain itself first: the order of names has "_dmarc" before "@". @type {typeof byName} */
+export const byHostName = (left, right) =>
+  Number(right.name === '@') - Number(left.name === '@') || byName(left, right)
+
 /** Days from now until a calendar date. @param {string} date @param {number} [now] */
 export const daysUntil = (date, now = Date.now()) =>
   Math.ceil((new Date(date).getTime() - now) / 86_400_000)

@@ -35,7 +35,7 @@ class UserList extends ServiceLists {
 
   template() {
     const content = html`
-      <p class="muted">Changes count at once, everywhere. Who is removed is logged out, and their API tokens end.</p>
+      <p class="muted">Changes take effect at once, everywhere. A removed user is logged out, and their API tokens end.</p>
       ${this.sections((service, users) => this.#list(service, users), 'New user', openUserDialog, this.#shown())}`
     return page('Users', '', content)
   }

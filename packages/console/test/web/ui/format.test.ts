@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import {
+  byHostName,
   daysUntil,
   formatAge,
   formatBytes,
@@ -53,4 +54,10 @@ test.each([
   ['xn--99999999999.example', 'xn--99999999999.example'],
 ])('%s is written as %s', (name, written) => {
   expect(toUnicode(name)).toBe(written)
+})
+
+test('records are listed by name, those of the domain itself first', () => {
+  const names = ['www', 'part 10', '_dmarc', '@', 'part 2', '*']
+  const sorted = names.map((name) => ({ name })).toSorted(byHostName)
+  expect(sorted.map(({ name }) => name)).toEqual(['@', '_dmarc', '*', 'part 2', 'part 10', 'www'])
 })

@@ -1,7 +1,7 @@
 import { mayEdit, request } from '../../api/client.js'
 import { focusOn, html, nothing, RouteView } from '../../core/view.js'
 import { searchBox, select } from '../../ui/form.js'
-import { byName, formatAge, formatCount, matchesRecord } from '../../ui/format.js'
+import { byHostName, formatAge, formatCount, matchesRecord } from '../../ui/format.js'
 import { Selection } from '../../ui/selection.js'
 import { attempt, empty, icon, notice, saveBlob, show, toast } from '../../ui/states.js'
 import { addRecord, countEdits, editRow, emptyDraft, rowsOf } from '../draft.js'
@@ -77,7 +77,7 @@ export class ZoneRecords extends RouteView {
   #records({ zone, readAt }) {
     const { store } = this
     const isEditable = mayEdit('domains') && zone.uses_registrar_dns
-    const sorted = { ...zone, hosts: zone.hosts.toSorted(byName) }
+    const sorted = { ...zone, hosts: zone.hosts.toSorted(byHostName) }
     const rows = rowsOf(sorted, store.draft, store.pending)
     const shown = rows.filter((row) => this.#isShown(row))
     // Also that of a record which somebody else removed.
