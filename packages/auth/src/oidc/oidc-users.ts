@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { notAllowed } from '../errors.ts'
 import type { Role } from '../rights.ts'
 import {
-  bar,
   isActive,
   oidcPrefix,
   replaceUser,
@@ -45,24 +44,8 @@ export async function bindUser(users: Users, identity: Identity, role: Role): Pr
       ...{ created_at: new Date().toISOString(), id: randomUUID(), ...before },
       ...{ username, role, oidc: { issuer, subject } },
     }
-    const changed = bound
-    return before ? all.map((user) => (user === before ? changed : user)) : [...all, changed]
+    return before ? replaceUser(all, bound) : [...all, bound]
   })
   if (!bound) throw new Error('The users were not updated')
   return bound
 }
-
-/** Bars a username, even before its first login. */
-export function barName(users: User[], username: string): User[] {
-  const known = users.find((user) => user.username === username)
-  const user: User = known ?? { username, role: 'viewer', oidc: {} }
-  return known ? replaceUser(users, bar(user)) : [...users, bar(user)]
-}
-
-/** Lets a barred username log in again. `rebind` frees it for the next identity that logs in with it. */
-export const allowName = (users: User[], username: string, rebind: boolean): User[] =>
-  users.map((user) => {
-    if (!user.oidc || user.username !== username) return user
-    const { is_barred: _, ...account } = user.oidc
-    return { ...user, oidc: rebind ? {} : account }
-  })

@@ -1,40 +1,42 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { type App, answers, HttpError, listPage, pageQuery } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  HttpError,
+  listPage,
+  listSchema,
+  pageQuery,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
-import { hashPassword, requireStrongPassword, weakPassword } from '../login/password.ts'
-import type { Auth } from '../open-auth.ts'
-import { type Caller, describeLimits, findExcess, limitsOf, refuse } from '../rights.ts'
-import type { LastLogins } from './last-logins.ts'
+import { shownLimits, wantedLimits } from '../limits.ts'
 import {
+  hashPassword,
+  maxPasswordLength,
+  requireStrongPassword,
+  weakPassword,
+} from '../login/password.ts'
+import type { Auth } from '../open-auth.ts'
+import { type Caller, describeLimits, findExcess, limitsOf, Role, refuse } from '../rights.ts'
+import {
+  expectUser,
   isActive,
+  LocalUsername,
   listUsers,
   replaceUser,
+  Source,
   sourceOf,
   type User,
   updateUsers,
+  userExists,
+  userNotFound,
+  withNewUser,
   withoutUser,
-  withPassword,
 } from './user.ts'
-import {
-  AtUser,
-  CreatedUser,
-  changeRights,
-  NewUser,
-  UserChange,
-  UserList,
-  type UserRecord,
-} from './user-schema.ts'
 
 const inviteMs = 72 * 3_600_000
 const bodyLimit = 65_536 // 100 domains.
-
-const userExists = (username: string) =>
-  new HttpError(409, 'user_exists', `There is a user ${username} already`)
-
-const userNotFound = (username: string) =>
-  new HttpError(404, 'user_not_found', `No user ${username}`)
 
 const rightsElsewhere = (username: string) =>
   new HttpError(
@@ -50,13 +52,74 @@ const lastAdmin = () =>
     'You cannot remove yourself or your role admin: another admin can, while one is left',
   )
 
+const example = {
+  ...{ username: 'alice', role: 'editor' as const, domains: ['example.com'], folders: null },
+  ...{ writes: null, source: 'local' as const },
+  created_at: '2027-01-15T09:30:00.000Z',
+  last_login_at: null,
+}
+
+const UserRecord = z
+  .object({
+    username: z.string(),
+    role: Role,
+    ...shownLimits,
+    source: Source,
+    created_at: z.iso.datetime().nullable().meta({ description: 'null: not known' }),
+    last_login_at: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'null: not yet, in this service' }),
+  })
+  .meta({ id: 'User', examples: [example] })
+
+/** Request for a new user. */
+export const NewUser = z
+  .strictObject({
+    username: LocalUsername,
+    role: Role,
+    password: z
+      .string()
+      .max(maxPasswordLength)
+      .optional()
+      .meta({ description: 'without one, the response has an `invite`' }),
+    ...wantedLimits,
+  })
+  .meta({
+    id: 'NewUser',
+    examples: [{ username: 'alice', role: 'editor', domains: ['example.com'] }],
+  })
+
+const CreatedUser = UserRecord.extend({
+  invite: z.string().optional().meta({
+    description: 'shown only now, valid once and for 72 hours: `POST /api/auth/password` takes it',
+  }),
+}).meta({ id: 'CreatedUser', examples: [{ ...example, invite: 'Zk3v8QmT1xY7pLr2Wd5c' }] })
+
+/** Request for a change of a user: null gives up a limit. */
+export const UserChange = z
+  .strictObject({
+    role: Role.optional(),
+    domains: wantedLimits.domains.nullable().meta({ description: 'null: all' }),
+    folders: wantedLimits.folders.nullable().meta({ description: 'null: all' }),
+    writes: wantedLimits.writes.nullable(),
+    invite: z.literal(true).optional().meta({
+      description:
+        'a new invitation, after a forgotten password or an expired invitation: the response has it',
+    }),
+  })
+  .refine((change) => Object.keys(change).length > 0, 'must change something')
+  .meta({ id: 'UserChange', examples: [{ role: 'viewer' }] })
+
+const AtUser = z.strictObject({ username: z.string().meta({ examples: ['alice'] }) })
+
 const listUsersSchema = {
   operationId: 'listUsers',
   summary: 'List users',
   description:
     'In the order in which they were added; an admin with limits sees those within them.',
   querystring: z.strictObject(pageQuery(50, 200)),
-  ...answers(200, 'The users', UserList),
+  ...answers(200, 'The users', listSchema('UserList', 'users', UserRecord)),
 }
 
 const createUserSchema = {
@@ -107,9 +170,10 @@ export function registerUserRoutes(app: App, context: Auth) {
   app.delete(`${path}/:username`, { config, schema: deleteUserSchema }, async (request, reply) => {
     const caller = callerOf(request)
     const username = request.params.username.normalize('NFC')
-    await updateUsers(users, (all) =>
-      keepAdmin(caller, withoutUser(all, expectUser(all, caller, username))),
-    )
+    await updateUsers(users, (all) => {
+      expectVisible(all, caller, username)
+      return keepAdmin(caller, withoutUser(all, username))
+    })
     request.log.info({ username }, 'user removed')
     return reply.code(204).send(undefined)
   })
@@ -117,25 +181,21 @@ export function registerUserRoutes(app: App, context: Auth) {
 
 function createUser(app: App, { users, hashes, now }: Auth) {
   app.post(path, { config, bodyLimit, schema: createUserSchema }, async (request, reply) => {
-    const { password, username, role } = request.body
-    refuse(findUserExcess(callerOf(request), request.body))
+    const { password, ...wanted } = request.body
+    const { username, role } = wanted
+    refuse(findUserExcess(callerOf(request), wanted))
     if (password !== undefined) await requireStrongPassword(password, username)
-    const invite = createInvite()
-    const at = now()
-    const added: User = {
-      ...{ username, role, ...limitsOf(request.body), id: randomUUID() },
-      created_at: new Date(at).toISOString(),
-    }
-    const user =
+    const code = createCode()
+    const credentials =
       password === undefined
-        ? withInvite(added, invite, at)
-        : withPassword(added, await hashes(() => hashPassword(password)))
-    await updateUsers(users, (all) => {
-      if (all.some((each) => each.username === username)) throw userExists(username)
-      return [...all, user]
-    })
+        ? { invite: inviteOf(code, now()) }
+        : { password: await hashes(() => hashPassword(password)) }
+    const created_at = new Date(now()).toISOString()
+    const user = { ...wanted, ...credentials, id: randomUUID(), created_at }
+    await updateUsers(users, (all) => withNewUser(all, user))
     request.log.info({ username, role }, 'user added')
-    return reply.code(201).send({ ...describe(user), ...(password === undefined && { invite }) })
+    const invite = password === undefined && { invite: code }
+    return reply.code(201).send({ ...describe(user), ...invite })
   })
 }
 
@@ -144,29 +204,38 @@ function changeUser(app: App, { users, lastLogins, now }: Auth) {
   app.patch(`${path}/:username`, changing, async (request) => {
     const caller = callerOf(request)
     const username = request.params.username.normalize('NFC')
-    const invite = request.body.invite ? createInvite() : undefined
+    const code = request.body.invite && createCode()
     // Read before the change: a failure after it would report a stored change as failed.
     const logins = await lastLogins.find([username])
     let changed: User | undefined
     await updateUsers(users, (all) => {
-      const user = expectUser(all, caller, username)
+      const user = expectVisible(all, caller, username)
       if (user.oidc) throw rightsElsewhere(username)
       changed = changeRights(user, request.body)
       refuse(findUserExcess(caller, changed))
-      if (invite) changed = withInvite(changed, invite, now())
+      if (code) changed = { ...changed, invite: inviteOf(code, now()) }
       return keepAdmin(caller, replaceUser(all, changed))
     })
     if (!changed) throw userNotFound(username)
-    request.log.info({ username, role: changed.role, invited: Boolean(invite) }, 'user changed')
-    return { ...describe(changed, logins), ...(invite && { invite }) }
+    request.log.info({ username, role: changed.role, invited: Boolean(code) }, 'user changed')
+    return { ...describe(changed, logins), ...(code && { invite: code }) }
   })
 }
 
-const createInvite = () => randomBytes(15).toString('base64url')
+/** The user with other rights: null gives up a limit, undefined keeps it. */
+export function changeRights(
+  { role, domains, folders, writes, ...user }: User,
+  change: z.infer<typeof UserChange>,
+): User {
+  const limits = limitsOf({ ...limitsOf({ domains, folders, writes }), ...change })
+  return { ...user, role: change.role ?? role, ...limits }
+}
 
-const withInvite = (user: User, code: string, now: number): User => ({
-  ...user,
-  invite: { digest: digestOf(code), expires_at: new Date(now + inviteMs).toISOString() },
+const createCode = () => randomBytes(15).toString('base64url')
+
+const inviteOf = (code: string, now: number) => ({
+  digest: digestOf(code),
+  expires_at: new Date(now + inviteMs).toISOString(),
 })
 
 // An admin with limits sees only users within them.
@@ -179,11 +248,11 @@ const findUserExcess = (caller: Caller, wanted: Parameters<typeof findExcess>[1]
     ? 'An admin of single sign-on with limits manages no users'
     : findExcess(caller, wanted)
 
-function expectUser(all: User[], caller: Caller, username: string): User {
-  const user = all.find((each) => each.username === username && maySee(caller, each))
-  if (!user) throw userNotFound(username)
-  return user
-}
+const expectVisible = (all: User[], caller: Caller, username: string) =>
+  expectUser(
+    all.filter((user) => maySee(caller, user)),
+    username,
+  )
 
 // The caller must stay an admin, so one is always left: of two admins who remove each other concurrently, the second fails.
 function keepAdmin(caller: Caller, after: User[]): User[] {
@@ -195,7 +264,7 @@ function keepAdmin(caller: Caller, after: User[]): User[] {
 
 function describe(
   user: User,
-  logins?: Awaited<ReturnType<LastLogins['find']>>,
+  logins?: Awaited<ReturnType<Auth['lastLogins']['find']>>,
 ): z.input<typeof UserRecord> {
   const { username, created_at } = user
   const login = logins?.get(username)

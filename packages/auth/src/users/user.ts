@@ -44,17 +44,6 @@ export const LocalUsername = Username.refine(
 /** Whether a user is not barred: it may log in, and its tokens are valid. */
 export const isActive = (user: User) => user.oidc?.is_barred !== true
 
-/** Bars a user of single sign-on. The new id ends its sessions and API tokens, also after it is allowed again. */
-export const bar = (user: User): User => ({
-  ...user,
-  oidc: { ...user.oidc, is_barred: true },
-  id: randomUUID(),
-})
-
-/** The users without this one; a user of single sign-on stays, barred: its next login would create it again. */
-export const withoutUser = (all: User[], removed: User): User[] =>
-  removed.oidc ? replaceUser(all, bar(removed)) : all.filter((user) => user !== removed)
-
 const UserFields = z.strictObject({
   username: Username,
   role: Role,
@@ -94,8 +83,34 @@ export const UserList = z.strictObject({
   users: z.array(User).refine(areNamesUnique, 'must not name a user twice'),
 })
 
+/** @throws {HttpError} 404 if there is none. */
+export function expectUser(all: User[], username: string): User {
+  const user = all.find((each) => each.username === username)
+  if (!user) throw userNotFound(username)
+  return user
+}
+
+/** @throws {HttpError} 409 if the name is taken. */
+export function withNewUser(all: User[], user: User): User[] {
+  if (all.some(({ username }) => username === user.username)) throw userExists(user.username)
+  return [...all, user]
+}
+
 export const replaceUser = (all: User[], changed: User): User[] =>
   all.map((user) => (user.username === changed.username ? changed : user))
+
+/**
+ * The users without this one. A user of single sign-on is barred instead, also before its first login: that would create
+ * it again. Its new id ends its sessions and API tokens, also after it is allowed again.
+ */
+export function withoutUser(all: User[], username: string): User[] {
+  const others = all.filter((user) => user.username !== username)
+  if (sourceOf(username) !== 'oidc') return others
+  const known = all.find((user) => user.username === username)
+  const oidc = { ...known?.oidc, is_barred: true }
+  const barred = { role: 'viewer' as const, ...known, username, oidc, id: randomUUID() }
+  return known ? replaceUser(all, barred) : [...all, barred]
+}
 
 /** The user with a new password, which ends its invitation and all its sessions except `session`. */
 export function withPassword(
@@ -148,3 +163,9 @@ export const changeUsers = (users: User[], change: (users: User[]) => User[]): U
 function areNamesUnique(users: { username: string }[]) {
   return new Set(users.map(({ username }) => username)).size === users.length
 }
+
+export const userExists = (username: string) =>
+  new HttpError(409, 'user_exists', `The user ${username} exists already`)
+
+export const userNotFound = (username: string) =>
+  new HttpError(404, 'user_not_found', `No user ${username}`)

@@ -17,19 +17,21 @@ import {
   usesDatabase,
 } from '../command-line.ts'
 import { hashPassword, needsRehash, requireStrongPassword } from '../login/password.ts'
-import { allowName, barName } from '../oidc/oidc-users.ts'
 import { FileUsers } from './file-users.ts'
 import {
+  expectUser,
   LocalUsername,
   replaceUser,
   sourceOf,
   type User,
   Username,
   type Users,
+  userExists,
+  withNewUser,
   withoutUser,
   withPassword,
 } from './user.ts'
-import { changeRights, NewUser, UserChange } from './user-schema.ts'
+import { changeRights, NewUser, UserChange } from './user-routes.ts'
 
 const help = `Manages the users: who may log in, and with which rights.
 
@@ -85,28 +87,23 @@ const AddedUser = NewUser.omit({ password: true })
 async function addUser(store: Users, { words: [name], options, line }: Call): Promise<string> {
   const added = readRequest(AddedUser, { username: name, ...limitsIn(options) })
   const { username, role } = added
-  const refuseDuplicate = (users: User[]) => {
-    if (users.some((user) => user.username === username))
-      throw new Error(`The user ${username} exists already`)
-  }
-  refuseDuplicate(await store.list()) // Before the password prompt; the check under the lock decides.
+  // Before the password prompt; the check under the lock decides.
+  if ((await store.list()).some((user) => user.username === username)) throw userExists(username)
   const password = await hashNewPassword(username, line)
   const created_at = new Date().toISOString()
-  await store.update((users) => {
-    refuseDuplicate(users)
-    return [...users, { ...added, password, id: randomUUID(), created_at }]
-  })
+  await store.update((users) =>
+    withNewUser(users, { ...added, password, id: randomUUID(), created_at }),
+  )
   return `Added ${username} as ${role}\n`
 }
 
 async function changePassword(store: Users, { words: [name], line }: Call): Promise<string> {
   const username = readName(LocalUsername, name)
-  expectUser(await store.list(), username, store)
+  expectUser(await store.list(), username)
   const password = await hashNewPassword(username, line)
-  await store.update((users) => {
-    const user = expectUser(users, username, store)
-    return replaceUser(users, withPassword(user, password))
-  })
+  await store.update((users) =>
+    replaceUser(users, withPassword(expectUser(users, username), password)),
+  )
   return `Changed the password of ${username}; they are logged out everywhere, their API tokens stay valid\n`
 }
 
@@ -122,8 +119,8 @@ async function changeRole(store: Users, { words: [name, role], options }: Call):
   }
   const change = readRequest(UserChange, { ...wanted, role })
   await store.update((users) => {
-    const user = expectUser(users, username, store)
-    return keepAdmin(users, replaceUser(users, changeRights(user, change)), options)
+    const changed = changeRights(expectUser(users, username), change)
+    return keepAdmin(users, replaceUser(users, changed), options)
   })
   return `${username} is ${change.role} now\n`
 }
@@ -150,22 +147,23 @@ function describe(user: User): string[] {
 
 async function removeUser(store: Users, { words: [name], options }: Call): Promise<string> {
   const username = readName(Username, name)
-  if (sourceOf(username) === 'oidc') {
-    await store.update((users) => barName(users, username))
-    return `Removed ${username}; its tokens are revoked, and it cannot log in until \`users allow ${username}\`\n`
-  }
-  await store.update((users) =>
-    keepAdmin(users, withoutUser(users, expectUser(users, username, store)), options),
-  )
-  return `Removed ${username}; their tokens are revoked\n`
+  const isLocal = sourceOf(username) !== 'oidc'
+  await store.update((users) => {
+    if (isLocal) expectUser(users, username)
+    return keepAdmin(users, withoutUser(users, username), options)
+  })
+  const barred = `, and it cannot log in until \`users allow ${username}\``
+  return `Removed ${username}; its tokens are revoked${isLocal ? '' : barred}\n`
 }
 
 async function allowUser(store: Users, { words: [name], options }: Call): Promise<string> {
   const username = readName(Username, name)
   await store.update((users) => {
-    const { oidc } = expectUser(users, username, store)
-    if (!oidc) throw new UsageError(`${username} is no user of single sign-on`)
-    return allowName(users, username, options.rebind ?? false)
+    const user = expectUser(users, username)
+    if (!user.oidc) throw new UsageError(`${username} is no user of single sign-on`)
+    const { is_barred: _, ...account } = user.oidc
+    // Without its account, the name goes to the next one that logs in with it.
+    return replaceUser(users, { ...user, oidc: options.rebind ? {} : account })
   })
   return `${username} may log in again\n`
 }
@@ -175,12 +173,6 @@ function keepAdmin(before: User[], after: User[], { force }: Options): User[] {
   const hasAdmin = (users: User[]) => users.some(({ role, oidc }) => role === 'admin' && !oidc)
   if (force || hasAdmin(after) || !hasAdmin(before)) return after
   throw new Error('This is the last admin: add another one first, or use --force')
-}
-
-function expectUser(users: User[], username: string, store: Users): User {
-  const user = users.find((each) => each.username === username)
-  if (!user) throw new Error(`No user ${username} in ${store.name}`)
-  return user
 }
 
 async function hashNewPassword(username: string, { stdin, stderr }: CommandLine) {
