@@ -161,24 +161,17 @@ export const namesRrset = (limits: readonly RecordLimit[], name: string, type: s
 export const describeRecordLimits = (limits: readonly RecordLimit[]) =>
   limits.map(({ name, types }) => `${name} ${types.join('/')}`).join(', ')
 
+// `isNamePattern` has admitted only letters, digits, `_`, `-`, `@` and `*` as labels.
 function matchesName(pattern: string, name: string): boolean {
-  const wanted = pattern.split('.')
-  const labels = name.toLowerCase().split('.')
-  const star = wanted.indexOf('*')
-  if (star === -1) return pattern === labels.join('.')
-  const after = wanted.length - star - 1
-  if (labels[0] === '@' || labels.length < wanted.length) return false
-  return (
-    wanted.slice(0, star).every((label, at) => labels[at] === label) &&
-    wanted.slice(star + 1).every((label, at) => labels[labels.length - after + at] === label)
-  )
+  const labels = pattern.replaceAll('.', '\\.').replace('*', '[^.@]+(?:\\.[^.@]+)*')
+  return new RegExp(`^${labels}$`).test(name.toLowerCase())
 }
 
 function isNamePattern(text: string): boolean {
   const labels = text.split('.')
-  const stars = labels.filter((label) => label === '*').length
-  const isLabel = (label: string) => /^(?:\*|@|[\p{L}\p{M}\p{N}_-]{1,63})$/u.test(label)
-  return stars <= 1 && labels.every(isLabel) && (labels.length === 1 || !labels.includes('@'))
+  const isLabel = (label: string) => /^(?:\*|[\p{L}\p{M}\p{N}_-]{1,63})$/u.test(label)
+  const stars = labels.filter((label) => label === '*')
+  return text === '@' || (stars.length <= 1 && labels.every(isLabel))
 }
 
 /** An IPv4 or IPv6 network such as `192.0.2.0/24`, or one address. */

@@ -83,35 +83,26 @@ export class LoginLimit {
   async run(attempt: Attempt, verify: () => Promise<boolean>): Promise<boolean> {
     const id = randomUUID()
     const scopes = this.#scopesOf(attempt)
-    await this.#begin(id, scopes)
+    // Stored before verification, so that the attempt of a killed replica still counts as failed.
+    await this.#exclusively(async (transaction) => {
+      await this.#check(transaction, scopes)
+      await transaction.run(sql`delete from ${table} where at <= ${this.#windowStart}`)
+      const rows = scopes.map(({ key }) => sql`(${id}, ${key}, 1, ${now})`)
+      await transaction.run(
+        sql`insert into ${table} (attempt, key, is_running, at) values ${join(rows)}`,
+      )
+    })
     const isRight = await verify().catch(async (error) => {
       await this.#database.run(sql`delete from ${table} where attempt = ${id}`)
       throw error
     })
-    if (isRight) await this.#succeed(id, scopes)
-    else for (const lockout of await this.#fail(id, scopes)) this.#onLockout(attempt, lockout)
-    return isRight
-  }
-
-  // Stored before verification, so that the attempt of a killed replica still counts as failed.
-  #begin(id: string, scopes: Scope[]): Promise<unknown> {
-    return this.#exclusively(async (transaction) => {
-      await this.#check(transaction, scopes)
-      await transaction.run(sql`delete from ${table} where at <= ${this.#windowStart}`)
-      const rows = scopes.map(({ key }) => sql`(${id}, ${key}, 1, ${now})`)
-      return transaction.run(
-        sql`insert into ${table} (attempt, key, is_running, at) values ${join(rows)}`,
+    if (!isRight)
+      for (const lockout of await this.#fail(id, scopes)) this.#onLockout(attempt, lockout)
+    else
+      await this.#database.run(
+        sql`delete from ${table} where attempt = ${id} or (key = ${scopes[0]?.key} and is_running = 0)`,
       )
-    })
-  }
-
-  async #succeed(id: string, scopes: Scope[]) {
-    const pair = scopes.find(({ lockout }) => lockout === 'username and network')
-    await this.#exclusively((transaction) =>
-      transaction.run(
-        sql`delete from ${table} where attempt = ${id} or (key = ${pair?.key} and is_running = 0)`,
-      ),
-    )
+    return isRight
   }
 
   /** @returns the limits that this failure reached. */
@@ -125,8 +116,9 @@ export class LoginLimit {
         sql`select key, count(*) as failures from ${table}
           where key in (${keys}) and is_running = 0 and at > ${this.#windowStart} group by key`,
       )
-      const counts = new Map(rows.map(({ key, failures }) => [key, failures]))
-      return scopes.flatMap(({ lockout, key, max }) => (counts.get(key) === max ? [lockout] : []))
+      return scopes
+        .filter(({ key, max }) => rows.some((row) => row.key === key && row.failures === max))
+        .map(({ lockout }) => lockout)
     })
   }
 
@@ -160,21 +152,18 @@ export class LoginLimit {
     return sql`${now} - ${this.#limits.windowMs}`
   }
 
-  // Unknown usernames have keys of their own: a user created later does not inherit their failures. Only digests are
-  // stored, since text typed as a username may be a password.
+  // The pair first. Unknown usernames have keys of their own: a user created later does not inherit their failures. Only
+  // digests are stored, since text typed as a username may be a password.
   #scopesOf({ username, isUser, address }: Attempt): Scope[] {
     const network = clientNetwork(address)
     const kind = isUser ? 'known' : 'unknown'
     const { perPair, perNetwork, perUsername } = this.#limits
-    return [
-      {
-        lockout: 'username and network',
-        key: digestOf(`${kind} pair ${network} ${username}`),
-        max: perPair,
-      },
-      { lockout: 'network', key: digestOf(`network ${network}`), max: perNetwork },
-      { lockout: 'username', key: digestOf(`${kind} username ${username}`), max: perUsername },
+    const scopes: [Lockout, number, string][] = [
+      ['username and network', perPair, `${kind} pair ${network} ${username}`],
+      ['network', perNetwork, `network ${network}`],
+      ['username', perUsername, `${kind} username ${username}`],
     ]
+    return scopes.map(([lockout, max, key]) => ({ lockout, max, key: digestOf(key) }))
   }
 }
 
