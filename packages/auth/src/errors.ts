@@ -2,29 +2,26 @@ import { HttpError } from '@domains-and-files/http'
 import type { Role } from './rights.ts'
 
 // Each 401, and the 403 for a role, carries a challenge (RFC 6750, 3).
-
-interface Reason {
-  error: string
-  description: string
-}
-
-function refuse(status: 401 | 403, code: string, detail: string, reason?: Reason) {
-  const why = reason ? `, error="${reason.error}", error_description="${reason.description}"` : ''
+function refuse(status: 401 | 403, code: string, detail: string, error?: string) {
+  // The remedy is for people only. An attribute has no quotes, and no `<` of an example.
+  const [description = ''] = detail.split(/:(?= )/)
+  const why = error ? `, error="${error}", error_description="${description}"` : ''
   const challenge = `Bearer realm="domains-and-files"${why}`
   return new HttpError(status, code, detail, { headers: { 'www-authenticate': challenge } })
 }
 
-const invalid = (detail: string, description = 'The token is not valid here') =>
-  refuse(401, 'unauthorized', detail, { error: 'invalid_token', description })
+const invalid = (detail: string) => refuse(401, 'unauthorized', detail, 'invalid_token')
 
 export const tokenMissing = () =>
   refuse(401, 'unauthorized', 'Send a token: Authorization: Bearer <access_token>')
 
 export const authorizationMalformed = () =>
-  refuse(401, 'unauthorized', 'The Authorization header must be: Bearer <access_token>', {
-    error: 'invalid_request',
-    description: 'The Authorization header must be the scheme Bearer and one token',
-  })
+  refuse(
+    401,
+    'unauthorized',
+    'The Authorization header must be the scheme Bearer and one token: Bearer <access_token>',
+    'invalid_request',
+  )
 
 export const tokenInvalid = () => invalid('The token is not valid here: log in again')
 
@@ -32,13 +29,10 @@ export const apiTokenInvalid = () =>
   invalid('The API token is not valid here: check that it is complete, or create another')
 
 export const tokenOfOtherService = (service: string) =>
-  invalid(`This token is for the ${service}: log in here`, `The token is for the ${service}`)
+  invalid(`This token is for the ${service}: log in here`)
 
 export const tokenExpired = (detail = 'The token has expired: log in again') =>
-  refuse(401, 'token_expired', detail, {
-    error: 'invalid_token',
-    description: 'The token has expired',
-  })
+  refuse(401, 'token_expired', detail, 'invalid_token')
 
 export const apiTokenExpired = () => tokenExpired('The API token has expired: create another')
 
@@ -48,10 +42,8 @@ export const credentialsInvalid = () =>
 export const codeInvalid = () =>
   refuse(401, 'invalid_credentials', 'The code is unknown, used or expired: log in again')
 
-export function roleRequired(needed: Role) {
-  const detail = `This needs the role ${needed}`
-  return refuse(403, 'forbidden', detail, { error: 'insufficient_scope', description: detail })
-}
+export const roleRequired = (needed: Role) =>
+  refuse(403, 'forbidden', `This needs the role ${needed}`, 'insufficient_scope')
 
 export function tooManyLogins(seconds: number) {
   const detail = `Too many failed logins: try again in ${seconds} seconds`

@@ -25,24 +25,10 @@ export const groupRights = z.string().transform((text, context): GroupRights[] =
 })
 
 function readEntry(entry: string): GroupRights | undefined {
-  const [group, right = ''] = halves(entry, '=')
-  const [role, list] = halves(right, ':')
+  const [, group = '', role = '', list] = /^([^=]*)=([^:]*)(?::(.*))?$/s.exec(entry) ?? []
   const names = list?.split('|').map((name) => name.trim()) ?? []
-  const folders = names.filter((name) => name.includes('/'))
-  const domains = names.filter((name) => !name.includes('/'))
-  return GroupRights.safeParse({
-    ...{ group, role },
-    ...limitsOf({
-      domains: domains.length > 0 ? domains : undefined,
-      folders: folders.length > 0 ? folders : undefined,
-    }),
-  }).data
-}
-
-/** The trimmed parts before and after the first `sign`; without one, the whole text alone. */
-function halves(text: string, sign: string): string[] {
-  const [first = '', ...rest] = text.split(sign)
-  return [first.trim(), ...(rest.length > 0 ? [rest.join(sign).trim()] : [])]
+  const limits = Object.groupBy(names, (name) => (name.includes('/') ? 'folders' : 'domains'))
+  return GroupRights.safeParse({ group: group.trim(), role: role.trim(), ...limits }).data
 }
 
 /**
