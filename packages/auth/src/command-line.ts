@@ -137,7 +137,6 @@ export const limitsIn = ({ role, domains, folders, writes, networks, record }: O
   }),
 })
 
-/** The limits of a user or token, for a list. */
 export const limitsText = ({ domains, folders, writes }: Limits) => [
   domains?.join(',') ?? 'all domains',
   folders?.join(',') ?? 'all folders',
@@ -166,7 +165,6 @@ export function readRequest<Request>(
   throw new UsageError(`${path.join(' ')} ${message}`)
 }
 
-/** Whether users and API tokens are in PostgreSQL. */
 export const usesDatabase = (env: NodeJS.ProcessEnv) =>
   Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
 
@@ -178,9 +176,8 @@ export function readService(name: string | undefined): string {
 
 /** The option `--service`, which DATABASE_URL requires: there each service has its own. @throws {UsageError} */
 export function readServiceOption({ service }: Options): string {
-  if (service === undefined)
-    throw new UsageError('With DATABASE_URL add --service domain or --service static')
-  return readService(service)
+  if (service !== undefined) return readService(service)
+  throw new UsageError('With DATABASE_URL add --service domain or --service static')
 }
 
 /** The data directory of a service: `npm start` gives each a folder in its DATA_DIR. */
@@ -191,29 +188,23 @@ export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
 
 /** Opens users, API tokens and trusts of a service: in DATABASE_URL, else in its data directory. */
 export async function openStores(service: string, env: NodeJS.ProcessEnv) {
-  const stored = await (usesDatabase(env) ? openDatabase(service, env) : openFiles(service, env))
-  const close = () => stored.database.close()
-  const accounts = openAccounts({
-    ...{ ...stored, prefix: tokenPrefixOf(service), now: Date.now },
-    report: () => undefined,
-  })
-  return { service, ...accounts, [Symbol.asyncDispose]: close }
+  const { users, database } = await (usesDatabase(env) ? openDatabase : openFiles)(service, env)
+  const prefix = tokenPrefixOf(service)
+  const report = () => undefined // No caller uses a token.
+  const accounts = openAccounts({ users, database, prefix, now: Date.now, report })
+  return { service, ...accounts, [Symbol.asyncDispose]: () => database.close() }
 }
 
 export type Stores = Awaited<ReturnType<typeof openStores>>
 
 async function openFiles(service: string, env: NodeJS.ProcessEnv) {
-  const root = env.DATA_DIR || 'data'
   const dataDir = dataDirOf(service, env)
   // `npm start` gives both services one users file.
-  const shared = join(root, 'users.json')
-  const isShared = dataDir !== root && existsSync(shared)
-  const users = new FileUsers(
-    env.USERS_FILE || (isShared ? shared : join(dataDir, 'users.json')),
-    (error) => {
-      throw error
-    },
-  )
+  const shared = join(env.DATA_DIR || 'data', 'users.json')
+  const usersFile = existsSync(shared) ? shared : join(dataDir, 'users.json')
+  const users = new FileUsers(env.USERS_FILE || usersFile, (error) => {
+    throw error
+  })
   await createDirectory(dataDir)
   return { users, database: openAuthFile(dataDir) }
 }

@@ -39,7 +39,6 @@ Exit status: 0 success, 1 failure, 2 usage error.
 
 const commands = { add: addToken, list: listTokens, remove: removeToken }
 
-/** Runs the command with these arguments, and returns its exit status. */
 export const manageTokens = (args: string[], line: CommandLine) =>
   runProgram({ name: 'tokens', help, commands, open }, args, line)
 
@@ -71,7 +70,6 @@ async function removeToken({ apiTokens }: Stores, { words: [, id = ''] }: Call) 
   return `Revoked ${id}\n`
 }
 
-/** Settings for tools that speak only the registrar's XML API. */
 function registrarSettings(token: string, url = 'https://dns.example'): string {
   const address = `${url.replace(/\/$/, '')}/integrations/registrar/xml.response`
   const provider = { TYPE: 'NAMECHEAP', apiuser: 'any', apikey: token, BaseURL: address }

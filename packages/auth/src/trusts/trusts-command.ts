@@ -35,7 +35,6 @@ Exit status: 0 success, 1 failure, 2 usage error.
 
 const commands = { add: addTrust, list: listTrusts, remove: removeTrust }
 
-/** Runs the command with these arguments, and returns its exit status. */
 export const manageTrusts = (args: string[], line: CommandLine) =>
   runProgram({ name: 'trusts', help, options: ['service'], commands, open }, args, line)
 
@@ -85,14 +84,13 @@ const describe = (service: string, trust: Trust) =>
   ].join('  ')
 
 async function removeTrust(opened: Stores[], { words: [argument] }: Call): Promise<string> {
+  const isNamed = ({ id, name }: Trust) => id === argument || name === argument
   let removed = 0
-  for (const { trusts } of opened) {
-    const all = await trusts.list()
-    const named = all.find(({ id, name }) => id === argument || name === argument)
-    if (!named) continue
-    await trusts.remove(named.id)
-    removed += 1
-  }
+  for (const { trusts } of opened)
+    for (const { id } of (await trusts.list()).filter(isNamed)) {
+      await trusts.remove(id)
+      removed += 1
+    }
   if (removed === 0) throw new Error(`No trust ${argument}`)
   return `Removed ${argument}; its tokens have ended\n`
 }

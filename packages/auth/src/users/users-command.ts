@@ -68,7 +68,6 @@ const commands = {
   allow: allowUser,
 }
 
-/** Runs the command with these arguments, and returns its exit status. */
 export const manageUsers = (args: string[], line: CommandLine) =>
   runProgram({ name: 'users', help, options: ['service'], commands, open }, args, line)
 
