@@ -14,7 +14,7 @@ import {
   tokenMissing,
   tokenOfOtherService,
 } from './errors.ts'
-import { type Caller, isAccess, obstacleOf, outsideRecords } from './rights.ts'
+import { type Caller, isAccess, requireRights } from './rights.ts'
 import type { SessionTokens } from './sessions/session-tokens.ts'
 
 interface AccessDependencies {
@@ -81,13 +81,10 @@ export function enforceAccess(app: FastifyInstance, authenticate: Authenticate):
   })
 }
 
-function admit(request: FastifyRequest, caller: Caller, needed: NeededRole) {
+function admit(request: FastifyRequest, caller: Caller, access: NeededRole) {
   const { routeOptions, method, url } = request
   const { enforcesRecordLimits, needsLogin } = routeOptions.config
-  const isRead = method === 'GET' || method === 'HEAD'
-  const obstacle = obstacleOf(caller, { access: needed, enforcesRecordLimits, isRead })
-  if (obstacle === 'role') throw roleRequired(needed)
-  if (obstacle) throw outsideRecords(caller, `${method} ${url.replace(/\?.*/s, '')}`)
+  requireRights(caller, { access, enforcesRecordLimits, method, url })
   if (needsLogin) requireLogin(caller)
   callers.set(request, caller)
   request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
@@ -108,9 +105,14 @@ export function createAuthenticate({ sessions, apiTokens, audience }: AccessDepe
   const findReader = async (sender: Sender): Promise<Caller | undefined> => {
     const { authorization, 'x-api-key': apiKey } = sender.headers
     if (authorization === undefined && apiKey === undefined) return undefined
-    const caller = await authenticate(sender).catch(noCaller)
-    const need = { access: 'viewer', enforcesRecordLimits: undefined, isRead: true } as const
-    return caller && !obstacleOf(caller, need) ? caller : undefined
+    try {
+      const caller = await authenticate(sender)
+      requireRights(caller, { access: 'viewer', method: 'GET', url: '' })
+      return caller
+    } catch (error) {
+      if (error instanceof HttpError && error.status < 500) return undefined
+      throw error
+    }
   }
   return { authenticate, findReader }
 }
@@ -121,11 +123,6 @@ function rejectionOf(token: string, reason: 'invalid' | 'expired', audience: str
   const other = otherServiceOf(token, audience)
   if (other) return tokenOfOtherService(other)
   return isApiToken ? apiTokenInvalid() : tokenInvalid()
-}
-
-function noCaller(error: unknown): undefined {
-  if (error instanceof HttpError && error.status === 401) return undefined
-  throw error
 }
 
 type NeededRole = Exclude<Access, 'public'>

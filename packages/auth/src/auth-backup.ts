@@ -18,7 +18,6 @@ import {
 import { authFileName } from './open-auth.ts'
 import { UserList } from './users/user.ts'
 
-/** What this package stores, for a backup. */
 interface AuthArchive {
   tables: Table[]
   files: PrivateFiles

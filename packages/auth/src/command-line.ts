@@ -7,7 +7,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { databaseConfig, databaseSettings, describeIssue, readEnv } from '@domains-and-files/http'
 import { createDirectory, explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import { tokenPrefixOf } from './api-tokens/token-format.ts'
+import { serviceOf } from './api-tokens/token-format.ts'
 import { openAccounts, openAuthFile } from './open-auth.ts'
 import type { Limits } from './rights.ts'
 import { authMigrations } from './tables.ts'
@@ -189,7 +189,7 @@ export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
 /** Opens users, API tokens and trusts of a service: in DATABASE_URL, else in its data directory. */
 export async function openStores(service: string, env: NodeJS.ProcessEnv) {
   const { users, database } = await (usesDatabase(env) ? openDatabase : openFiles)(service, env)
-  const prefix = tokenPrefixOf(service)
+  const { prefix } = serviceOf(service)
   const report = () => undefined // No caller uses a token.
   const accounts = openAccounts({ users, database, prefix, now: Date.now, report })
   return { service, ...accounts, [Symbol.asyncDispose]: () => database.close() }

@@ -1,5 +1,4 @@
-import { HttpError } from '@domains-and-files/http'
-import type { Role } from './rights.ts'
+import { type Access, HttpError } from '@domains-and-files/http'
 
 // Each 401, and the 403 for a role, carries a challenge (RFC 6750, 3).
 function refuse(status: 401 | 403, code: string, detail: string, error?: string) {
@@ -42,7 +41,7 @@ export const credentialsInvalid = () =>
 export const codeInvalid = () =>
   refuse(401, 'invalid_credentials', 'The code is unknown, used or expired: log in again')
 
-export const roleRequired = (needed: Role) =>
+export const roleRequired = (needed: Access) =>
   refuse(403, 'forbidden', `This needs the role ${needed}`, 'insufficient_scope')
 
 export function tooManyLogins(seconds: number) {

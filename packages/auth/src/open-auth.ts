@@ -9,7 +9,7 @@ import {
 } from '@domains-and-files/persistence'
 import { createAuthenticate } from './access-control.ts'
 import { ApiTokens } from './api-tokens/api-tokens.ts'
-import { tokenPrefixOf } from './api-tokens/token-format.ts'
+import { serviceOf } from './api-tokens/token-format.ts'
 import { defaultLoginLimits, LoginLimit } from './login/login-limit.ts'
 import { createHashQueue, verifyPassword } from './login/password.ts'
 import { OneTime } from './one-time.ts'
@@ -60,7 +60,7 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
   const secret = await resolveJwtSecret({ ...config, secret: config.auth.secret })
   const { users, database, logins, close } = await openStores(config, dependencies)
   const report = (error: unknown) => log.warn({ err: error }, 'last use not recorded')
-  const prefix = tokenPrefixOf(audience)
+  const { prefix } = serviceOf(audience)
   const accounts = openAccounts({ users, database, prefix, now, report })
   const oneTime = await OneTime.open(database, now)
   const secrets = previousSecret ? [secret, previousSecret] : [secret]

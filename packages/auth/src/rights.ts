@@ -1,5 +1,6 @@
 import { type Access, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
+import { roleRequired } from './errors.ts'
 import {
   describeRecordLimits,
   findOutside,
@@ -126,20 +127,22 @@ export const hasRole = ({ role }: Pick<Rights, 'role'>, needed: Role) =>
 export const isAccess = (value: unknown): value is Access =>
   value === 'public' || Role.safeParse(value).success
 
-/** The rights that a route declares. */
-interface RouteNeed {
+/** What a route declares, or a request needs. */
+interface Need {
   access: Exclude<Access, 'public'>
-  /** Whether its handler checks `records`. Other routes reject callers with `records`, except for reading with `readsAll`. */
-  enforcesRecordLimits: boolean | undefined
-  isRead: boolean
+  /** Whether the handler checks `records`. Other routes reject callers with `records`, except for reading with `readsAll`. */
+  enforcesRecordLimits?: boolean | undefined
+  method: string
+  url: string
 }
 
-/** Why a caller may not use a route: its role or its record limits; undefined if it may. */
-export function obstacleOf(rights: Rights, need: RouteNeed): 'role' | 'records' | undefined {
-  if (!hasRole(rights, need.access)) return 'role'
-  const passes =
-    !rights.records || need.enforcesRecordLimits || (need.isRead && rights.readsAll === true)
-  return passes ? undefined : 'records'
+/** @throws {HttpError} 403 if the role or the record limits of a caller do not permit this. */
+export function requireRights(rights: Rights, need: Need): void {
+  const { access, enforcesRecordLimits, method, url } = need
+  if (!hasRole(rights, access)) throw roleRequired(access)
+  const readsAll = rights.readsAll && ['GET', 'HEAD'].includes(method)
+  if (rights.records && !enforcesRecordLimits && !readsAll)
+    throw outsideRecords(rights, `${method} ${url.replace(/\?.*/s, '')}`)
 }
 
 /** Whether a caller may manage API tokens of this owner: its own, and as admin without limits everybody's. */
@@ -180,7 +183,6 @@ export function refuse(excess: string | undefined): void {
 export const allowsDomain = ({ domains }: Pick<Rights, 'domains'>, domain: string): boolean =>
   !domains || includesDomain(domains, domain)
 
-/** Whether a caller may see this path or folder of the static service. */
 export const allowsPath = ({ folders }: Pick<Rights, 'folders'>, path: string): boolean =>
   !folders || includesPath(folders, path)
 
@@ -210,7 +212,7 @@ export const requireWithinRecords = (records: RecordLimit[], rrsets: Iterable<Rr
   requireRrsetWrites({ role: 'editor', records, readsAll: true }, rrsets)
 
 /** 403 for a caller whose rights do not cover `what`. */
-export function outsideRecords({ records, readsAll, writes }: Rights, what: string) {
+function outsideRecords({ records, readsAll, writes }: Rights, what: string) {
   if (writes) return onlyProposes()
   const may = records
     ? `This token may ${readsAll ? 'write' : 'read and write'} only ${describeRecordLimits(records)}`

@@ -46,7 +46,6 @@ type AuthSettings = z.output<z.ZodObject<typeof authSettings>> & {
 
 export type AuthConfig = ReturnType<typeof authConfig>
 
-/** The part `auth` of a service's config. */
 export const authConfig = (settings: AuthSettings) => ({
   secret: settings.JWT_SECRET,
   previousSecret: settings.JWT_SECRET_PREVIOUS,

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
 import * as client from 'openid-client'
 import { z } from 'zod'
-import { digestOf, limitKindOf } from '../api-tokens/token-format.ts'
+import { digestOf, serviceOf } from '../api-tokens/token-format.ts'
 import { loginFailed, notAllowed, notBegun, providerAway } from '../errors.ts'
 import { isLoopback } from '../issuer-url.ts'
 import type { Auth } from '../open-auth.ts'
@@ -127,7 +127,7 @@ export class SingleSignOn {
 
   async #createCode(identity: Identity, challenge: string): Promise<string> {
     const { audience, users, oneTime, now } = this.#auth
-    const kind = limitKindOf(audience)
+    const { limits: kind } = serviceOf(audience)
     const rights = rightsOfGroups(identity.groups, { roles: this.#config.roles, kind })
     if (!rights) {
       this.#log.info({ subject: identity.subject }, 'login refused: in no group of OIDC_ROLES')

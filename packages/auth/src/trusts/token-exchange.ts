@@ -20,17 +20,12 @@ const formType = 'application/x-www-form-urlencoded'
 const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token' as const
 
 // The schema only documents. Faults need the OAuth error format (RFC 6749, 5.2), so the handler finds them.
+const field = (description: string) => z.string().optional().meta({ description })
 const ExchangeForm = z
   .looseObject({
-    grant_type: z
-      .string()
-      .optional()
-      .meta({ description: `\`${grantType}\`` }),
-    subject_token: z.string().optional().meta({ description: 'the token of the workload' }),
-    subject_token_type: z
-      .string()
-      .optional()
-      .meta({ description: `\`${jwtType}\`` }),
+    grant_type: field(`\`${grantType}\``),
+    subject_token: field('the token of the workload'),
+    subject_token_type: field(`\`${jwtType}\``),
   })
   .meta({
     id: 'TokenExchange',

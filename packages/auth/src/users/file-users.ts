@@ -12,11 +12,8 @@ interface Content {
 }
 
 /** The users file cannot be used. The message names the reason and quotes no content. */
-class InvalidUsersFile extends StartRefusedError {
-  constructor(file: string, cause: unknown) {
-    super(`Cannot use the users file ${file}: ${explain(cause)}`)
-  }
-}
+const invalid = (file: string, cause: unknown) =>
+  new StartRefusedError(`Cannot use the users file ${file}: ${explain(cause)}`)
 
 /**
  * The users file, which operators also edit by hand. A faulty entry is disabled while the others count, so that a fault
@@ -48,13 +45,13 @@ export class FileUsers implements Users {
     return this.#content.fault
   }
 
-  /** A missing file has no users. @throws {InvalidUsersFile} for any fault. */
+  /** A missing file has no users. @throws {StartRefusedError} for any fault. */
   async list() {
-    const isThere = statSync(this.name, { throwIfNoEntry: false }) !== undefined
-    return isThere ? this.#parse(() => readFileSync(this.name, 'utf8')) : []
+    if (!statSync(this.name, { throwIfNoEntry: false })) return []
+    return this.#parse(() => readFileSync(this.name, 'utf8'))
   }
 
-  /** Locks the file between processes. @throws {InvalidUsersFile} for any fault, instead of overwriting it. */
+  /** Locks the file between processes. @throws {StartRefusedError} for any fault, instead of overwriting it. */
   async update(change: (users: User[]) => User[]) {
     await updateFile(this.name, (text) => {
       const before = text === undefined ? [] : this.#parse(() => text)
@@ -108,9 +105,9 @@ function parseUsers(file: string, read: () => string): { users?: User[]; fault?:
     const users = entries
       .flatMap((entry) => User.safeParse(entry, asOnce).data ?? [])
       .filter(({ username }) => named.get(username)?.length === 1)
-    return { users, ...(error && { fault: new InvalidUsersFile(file, error) }) }
+    return { users, ...(error && { fault: invalid(file, error) }) }
   } catch (error) {
-    return { fault: new InvalidUsersFile(file, error) }
+    return { fault: invalid(file, error) }
   }
 }
 
