@@ -32,7 +32,7 @@ export const NewToken = z.strictObject({
   name: z
     .string()
     .trim()
-    .regex(/^[^\p{Cc}]{1,100}$/u, 'must have 1 to 100 characters, without control characters')
+    .regex(/^[^\p{Cc}\p{Cs}]{1,100}$/u, 'must have 1 to 100 characters, without control characters')
     .meta({
       description: 'for the list, the history and the logs',
       // Not every language knows \p{Cc}.

@@ -51,7 +51,7 @@ export class IssuerKeys {
     })
     const { sub = '', iat = 0, exp = 0, jti, aud = [] } = payload
     if (iat > now / 1000 + leewayS) throw new TokenRefusedError('it was issued in the future')
-    if (sub === '' || sub.length > maxSubjectLength)
+    if (sub === '' || sub.length > maxSubjectLength || /[\p{Cc}\p{Cs}]/u.test(sub))
       throw new TokenRefusedError('it has no usable sub')
     return {
       ...{ subject: sub, audiences: [aud].flat(), claims: payload },

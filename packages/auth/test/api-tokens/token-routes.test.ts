@@ -168,6 +168,7 @@ test.each([
   [{}, '/name'],
   [{ name: '' }, '/name'],
   [{ name: 'x'.repeat(101) }, '/name'],
+  [{ name: 'half a pair \ud83d' }, '/name'],
   [{ name: 'x', role: 'root' }, '/role'],
   [{ name: 'x', expires_in: -1 }, '/expires_in'],
   [{ name: 'x', domains: [] }, '/domains'],

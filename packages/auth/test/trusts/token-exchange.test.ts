@@ -233,6 +233,7 @@ describe('a service that trusts', () => {
     ['is not valid yet', () => issuer.sign({ nbf: now() + 120 })],
     ['was issued in the future', () => issuer.sign({ iat: now() + 120 })],
     ['has no subject', () => issuer.sign({ sub: undefined })],
+    ['has a subject that no database can store', () => issuer.sign({ sub: 'a\0' })],
     ['is none', () => 'nonsense'],
     ['is a token of the service', () => service.tokenOf('adam')],
   ]

@@ -171,7 +171,16 @@ const rejectSchema = {
   tags: ['history'],
   params: AtChange,
   body: z
-    .strictObject({ reason: z.string().trim().min(1).max(1000).optional() })
+    .strictObject({
+      reason: z
+        .string()
+        .trim()
+        .min(1)
+        .max(1000)
+        // PostgreSQL refuses it, in a restored backup too.
+        .refine((text) => !text.includes('\0'), 'must not contain U+0000')
+        .optional(),
+    })
     .nullish()
     .meta({ id: 'Rejection', examples: [{ reason: 'the address is that of the old server' }] }),
   errors: refusals,

@@ -203,10 +203,12 @@ test('what another change makes impossible is outdated, and can be rejected with
   await add(service, 'new')
 
   const outdated = await approve(service, at)
+  const invalid = await reject(service, at, { body: { reason: 'it is\0there' } })
   const rejected = await reject(service, at, { body: { reason: 'it is there already' } })
   const again = await reject(service, at)
 
   expect([outdated.status, outdated.body.code]).toEqual([409, 'change_outdated'])
+  expect([invalid.status, invalid.body.errors?.[0]?.path]).toEqual([400, '/reason'])
   expect([rejected.status, rejected.body.status]).toEqual([200, 'rejected'])
   expect(rejected.body.reason).toBe('it is there already')
   expect([again.status, again.body.code]).toEqual([409, 'change_closed'])

@@ -68,7 +68,7 @@ const NewLink = z
       .trim()
       .min(1)
       .max(100)
-      .refine((text) => !/\p{Cc}/u.test(text), 'must have no control characters')
+      .refine((text) => !/[\p{Cc}\p{Cs}]/u.test(text), 'must have no control characters')
       .optional()
       .meta({ description: 'for the list, and the title of the page of a folder' }),
   })

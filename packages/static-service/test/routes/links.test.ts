@@ -318,6 +318,7 @@ test.each([
   [{ path: 'open/e.txt', downloads: 0 }, 400],
   [{ path: 'open/e.txt', downloads: 10_001 }, 400],
   [{ path: 'open/e.txt', name: 'a\nb' }, 400],
+  [{ path: 'open/e.txt', name: 'a\ud800' }, 400],
 ])('no link is made for %j: %i', async (json, status) => {
   expect((await service.call('POST', '/api/links', { json })).status).toBe(status)
 })
