@@ -58,7 +58,9 @@ const rankOf = ({ moduleId, project }: TestSpecification) =>
 export default defineConfig({
   test: {
     sequence: { sequencer: LongFirst },
-    setupFiles: [join(import.meta.dirname, 'test/support/random-seed.ts')],
+    setupFiles: ['random-seed', 'bundled-threads'].map((name) =>
+      join(import.meta.dirname, `test/support/${name}.ts`),
+    ),
     // Long enough for a machine that is fifty times as slow: only a test that hangs reaches it.
     testTimeout: 1_200_000,
     // The first hook that needs PostgreSQL starts it.
