@@ -23,19 +23,21 @@ export async function openEmbeddedStorage(
 ): Promise<Storage> {
   const catalog = await openSqliteCatalog(dataDir, catalogOptions)
   const backups = new BackupWatch(dataDir)
+  const uploadFile = `${dataDir}/uploads.sqlite`
+  const uploadDatabase = new SqliteSql({
+    file: uploadFile,
+    migrations: { uploads: uploadMigrations },
+  })
   const store = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),
     pastBytes: () => catalog.status().totals?.pastSize ?? 0,
     dropPast: (bytes) => catalog.dropPast(bytes),
     isBackedUp: () => backups.isRunning,
-    otherDatabases: [databaseFile(dataDir), uploadDatabaseFile(dataDir)],
+    // The log of uploads not after a failed flush: a checkpoint compares no checksums.
+    otherDatabases: () => [...(uploadDatabase.isIntact ? [uploadFile] : []), databaseFile(dataDir)],
     onError: (error) => log.error({ err: error }, 'content not removed'),
   })
   catalog.onFree((digests) => store.collect(digests))
-  const uploadDatabase = new SqliteSql({
-    file: uploadDatabaseFile(dataDir),
-    migrations: { uploads: uploadMigrations },
-  })
   const uploads = new Uploads(
     // Its log is flushed only for commits that a response depends on.
     { database: uploadDatabase.unsynced, log: uploadDatabase, lifetimeMs, store },
@@ -68,8 +70,6 @@ export async function openEmbeddedStorage(
     },
   }
 }
-
-const uploadDatabaseFile = (dataDir: string) => `${dataDir}/uploads.sqlite`
 
 interface SweepDependencies {
   store: FolderBlobStore

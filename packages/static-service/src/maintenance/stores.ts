@@ -49,7 +49,7 @@ export async function openFolder(dataDir: string): Promise<Stores> {
   opened.defer(() => catalog.close())
   const blobs = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),
-    otherDatabases: [databaseFile(dataDir)],
+    otherDatabases: () => [databaseFile(dataDir)],
     onError: () => undefined, // The next start collects remaining blobs.
   })
   opened.defer(() => blobs.close())

@@ -157,7 +157,7 @@ export class UploadWriter implements AsyncDisposable {
   readonly #hashes: Hashes
   readonly #blob: ResumableBlob
   readonly #timer = setInterval(() => void this.record({}).catch(() => undefined), 2000).unref()
-  /** As it is recorded. */
+  /** With the changes that were passed to `record`. */
   upload: Upload
   /** Arriving bytes do not count yet. */
   isTentative = false
@@ -184,6 +184,7 @@ export class UploadWriter implements AsyncDisposable {
   async record(change: UploadChange, ends?: End): Promise<void> {
     const { database, log, lifetimeMs } = this.#dependencies
     const { id, epoch } = this.upload
+    this.upload = { ...this.upload, ...change }
     const changes = Object.entries(change).map(([column, value]) =>
       sql([`${column} = `, ''], value),
     )
@@ -193,7 +194,6 @@ export class UploadWriter implements AsyncDisposable {
     this.#isReleased ||= ends !== undefined
     if (changes.length > 0) await log?.flush()
     if (recorded === 0) throw errors.uploadLocked()
-    this.upload = { ...this.upload, ...change }
   }
 
   write(chunk: Buffer): Promise<void> {
@@ -203,9 +203,9 @@ export class UploadWriter implements AsyncDisposable {
 
   /** Makes all bytes that count durable, and records them with a change. */
   async save(change: UploadChange = {}, ends?: End): Promise<void> {
-    if (this.#isReleased) return
     // After the file is stored, the upload has no bytes; its last request may be repeated.
-    const saved = this.isTentative || this.upload.outcome ? {} : await this.#blob.save()
+    if (this.#isReleased || this.upload.outcome) return
+    const saved = this.isTentative ? {} : await this.#blob.save()
     await this.record({ ...saved, ...change }, ends)
   }
 

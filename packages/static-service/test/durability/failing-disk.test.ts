@@ -1,18 +1,27 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { check } from '../../src/maintenance/check.ts'
 import { type Program, run } from '../support/program.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
 import { offsetOf, tus, urlOf } from '../support/tus.ts'
 
 /** The service on a disk that fails when it is told to. */
-async function startFailing(env: Record<string, string> = {}) {
+async function startFailing(env: Record<string, string> = {}, disk?: string) {
   const folder = mkdtempSync(join(tmpdir(), 'static-failing-'))
   const plan = join(folder, 'plan')
-  const dataDir = join(folder, 'data')
+  const dataDir = join(disk ?? folder, 'data')
   const program = await run(dataDir, {
     ...env,
     FAILURE_PLAN: plan,
@@ -165,6 +174,34 @@ test('after a failed flush of the rows of uploads nothing of them is acknowledge
   expect([health.status, JSON.parse(String(health.bytes)).status]).toEqual([200, 'degraded'])
   expect([offset >= 3, done.status]).toEqual([true, 204])
   expect(await read({ program, token: failing.token }, 'resumed')).toBe('200 abcdefghi')
+})
+
+test('where space is short, the log of the rows of uploads is not checkpointed once a flush of it failed', async () => {
+  using disk = mountSmallDisk(24)
+  expect(disk === undefined || disk.folder !== '').toBe(true)
+  if (!disk) return
+  const failing = await startFailing({ KEEP_HISTORY_DAYS: '0' }, disk.folder)
+  const sizeOf = (log: string) => statSync(join(failing.dataDir, log)).size
+  const authorization = `Bearer ${failing.token}`
+  const { create } = tus({
+    call: (method, path, { headers } = {}) =>
+      failing.program.ask({ method, path, headers: { authorization, ...headers } }),
+  })
+  await put(failing, 'one', 'x'.repeat(30_000)) // Its row leaves pages that are given back.
+  failing.failAt('EIO', 1, 'uploads.sqlite-wal')
+  const failed = await create('resumed', 9)
+  failing.heal()
+  const before = sizeOf('uploads.sqlite-wal')
+
+  disk.fill()
+  const removed = await remove(failing, 'one')
+  // The last log that is emptied.
+  await expect.poll(() => sizeOf('static-service.sqlite-wal')).toBe(0)
+
+  expect([failed.status, removed.status]).toEqual([503, 204])
+  expect(before).toBeGreaterThan(0)
+  expect(sizeOf('uploads.sqlite-wal')).toBe(before)
+  await failing.program.kill()
 })
 
 test('a read that the disk fails is an error that keeps no file open, and the next one is answered', async () => {

@@ -178,7 +178,7 @@ test('the parts of an upload in S3 outlive its row, whose time each PATCH extend
   expect([begun, empty.status, await outlives()]).toEqual([true, 204, true])
 })
 
-test('the last PATCH can be repeated where the file was stored, and that could not be recorded', async () => {
+test('the last PATCH is a success where the file was stored, and that could not be recorded, and can be repeated', async () => {
   await using service = await start()
   const { create, patch, head } = tus(service)
   const url = urlOf(await create({ path: 'a', overwrite: 'false' }, 6))
@@ -187,15 +187,18 @@ test('the last PATCH can be repeated where the file was stored, and that could n
   database.database.exec(`create trigger fault before update of outcome on uploads
     begin select raise(fail, 'the database is away'); end`)
 
-  const failed = await patch(url, 3, 'def')
+  const stored = await patch(url, 3, 'def')
   const known = await head(url)
   database.database.exec('drop trigger fault')
   await database.close()
   const partial = await patch(url, 3, 'de')
   const repeated = await patch(url, 3, 'def')
 
-  expect([failed.status, offsetOf(known), partial.status]).toEqual([503, 5, 409])
-  expect([repeated.status, repeated.headers['content-location']]).toEqual([204, '/api/files/a'])
+  expect([offsetOf(stored), offsetOf(known), partial.status]).toEqual([6, 5, 409])
+  for (const { status, headers } of [stored, repeated])
+    expect([status, headers['content-location']]).toEqual([204, '/api/files/a'])
+  expect(repeated.headers.etag).toBe(stored.headers.etag)
+  expect(service.lines().map(({ msg }) => msg)).toContain('end of an upload not recorded')
   const { body } = await service.call('GET', '/api/changes')
   expect(body.pagination?.total_items).toBe(1)
 })

@@ -13,7 +13,7 @@ export interface RoomOptions {
   /** Whether a backup is running: nothing is removed meanwhile. */
   isBackedUp?: () => boolean
   /** Further databases in the data directory, whose write-ahead logs are truncated when space is short. */
-  otherDatabases?: string[]
+  otherDatabases?: () => string[]
   /** Called when reclaiming space or removing blobs failed. Both are retried. */
   onError: (error: unknown) => void
 }
@@ -160,9 +160,9 @@ export class DiskSpace {
   }
 
   async #reclaimSlice(bytes: number) {
-    const { small, otherDatabases = [] } = this.#options
+    const { small, otherDatabases = () => [] } = this.#options
     const before = small.bytes
-    await small.reclaim(bytes, this.#isTight ? otherDatabases : [])
+    await small.reclaim(bytes, this.#isTight ? otherDatabases() : [])
     const { total, reusable } = small.bytes
     const isStuck = total >= before.total && reusable >= before.reusable
     if (bytes > 0 && isStuck) throw new Error('no space was given back')

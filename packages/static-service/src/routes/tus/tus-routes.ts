@@ -169,12 +169,15 @@ async function publish(exchange: Exchange, writer: UploadWriter) {
         if (error instanceof HttpError && error.status !== 503) await writer.record({ tried: 0 })
         throw error
       })
-  for (const file of stored)
-    await writer.end({
+  for (const file of stored) {
+    const ended = writer.end({
       'content-location': `/api/files/${encodePath(path)}`,
       etag: file.etag(),
       'repr-digest': `sha-256=:${Buffer.from(file.record.sha256, 'hex').toString('base64')}:`,
     })
+    // The file is stored all the same. A repetition of the request finds it.
+    await ended.catch((err) => request.log.warn({ err }, 'end of an upload not recorded'))
+  }
 }
 
 const isWhole = ({ size, length }: Upload) => size === length
