@@ -134,9 +134,16 @@ export class Uploads {
     const { database, store } = this.#dependencies
     await database.run(sql`delete from ${uploads}
       where is_ended = 1 and expires_at <= ${now} - 86400000`)
-    const expired = await database.all<Upload>(sql`update ${uploads} set is_ended = 1, tail = null
-      where is_ended = 0 and ${hasExpired} returning ${columns}`)
-    for (const upload of expired) await store.discard(upload.id, upload)
+    // Ends the lease of a writer that slept meanwhile.
+    const expired = await database.all<Upload>(sql`update ${uploads}
+      set is_ended = 1, tail = null, writer_until = 0 where is_ended = 0 and ${hasExpired} returning ${columns}`)
+    const discard = async (upload: Upload) => {
+      await store.discard(upload.id, upload).catch(async (error) => {
+        await database.run(sql`update ${uploads} set is_ended = 0 where id = ${upload.id}`)
+        throw error
+      })
+    }
+    await Promise.all(expired.map(discard))
   }
 
   /** For a single process at its start: ends the leases of the previous one. Returns the ids of unfinished uploads. */

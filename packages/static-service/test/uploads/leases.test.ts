@@ -24,6 +24,7 @@ async function openReplicas(flush?: () => Promise<void>, lifetimeMs = hourMs) {
   })
   onTestFinished(() => database.close())
   const discarded: string[] = []
+  const failures = new Set<string>()
   const store = {
     resume: (): ResumableBlob => ({
       write: nothing,
@@ -31,7 +32,10 @@ async function openReplicas(flush?: () => Promise<void>, lifetimeMs = hourMs) {
       stage: () => Promise.reject(new Error('it has no bytes')),
       [Symbol.asyncDispose]: nothing,
     }),
-    discard: async (id: string) => void discarded.push(id),
+    discard: async (id: string) => {
+      if (failures.has(id)) throw new Error(`${id} cannot be removed`)
+      discarded.push(id)
+    },
   }
   const open = () =>
     new Uploads(
@@ -42,7 +46,7 @@ async function openReplicas(flush?: () => Promise<void>, lifetimeMs = hourMs) {
     )
   const replicas: [Uploads, Uploads] = [open(), open()]
   const { id } = await replicas[0].create(upload)
-  return { clock, discarded, replicas, id }
+  return { clock, discarded, failures, replicas, id }
 }
 
 /** A writer until `end` is called. */
@@ -137,6 +141,35 @@ test('an upload does not expire while its writer is heard of', async () => {
   await end()
 
   expect(discarded).toEqual([])
+})
+
+test('a writer that slept until its upload had expired does not revive it', async () => {
+  const { clock, discarded, replicas, id } = await openReplicas()
+  const [one, other] = replicas
+  const { writer, end } = await beginWriting(one, id)
+
+  clock.now += hourMs
+  await other.sweep()
+
+  expect(discarded).toEqual([id])
+  await expect(writer.record(saved)).rejects.toMatchObject(isLocked)
+  await expect(end()).rejects.toMatchObject(isLocked)
+  await expect(other.find(id, alice)).rejects.toMatchObject({ code: 'upload_ended' })
+})
+
+test('bytes that a sweep cannot remove are removed by a later one, and those of others at once', async () => {
+  const { clock, discarded, failures, replicas, id } = await openReplicas()
+  const [uploads] = replicas
+  const other = await uploads.create(upload)
+  clock.now += hourMs
+  failures.add(id)
+
+  await expect(uploads.sweep()).rejects.toThrow(id)
+  expect(discarded).toEqual([other.id])
+  failures.clear()
+  await uploads.sweep()
+
+  expect(discarded).toEqual([other.id, id])
 })
 
 test('an upload that lives for less than a lease has its time after its writer', async () => {

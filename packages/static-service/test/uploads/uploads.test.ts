@@ -4,8 +4,8 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
-import { startSharedStores } from '../support/shared-stores.ts'
-import { filesBelow, start } from '../support/start.ts'
+import { type SharedStores, startSharedStores } from '../support/shared-stores.ts'
+import { filesBelow, type Service, start } from '../support/start.ts'
 import { beginPatch, offsetOf, tus, urlOf } from '../support/tus.ts'
 
 test('a second writer takes over once the first has been silent for ten seconds', async () => {
@@ -147,9 +147,7 @@ test('what has expired is removed, and its space', async () => {
   const url = urlOf(await create('a', 100_001, { body: randomBytes(100_000) }))
   const before = await service.storedContents()
 
-  const database = new SqliteSql({ file: join(service.dataDir, 'uploads.sqlite') })
-  await database.run(sql`update uploads set expires_at = 0`)
-  await database.close()
+  await expire(service, undefined)
 
   expect(before).toHaveLength(1)
   await expect.poll(async () => (await head(url)).status).toBe(410)
@@ -177,6 +175,86 @@ test('the parts of an upload in S3 outlive its row, whose time each PATCH extend
   // A part of 8 MiB may arrive with 1 KiB in a second.
   expect([begun, empty.status, await outlives()]).toEqual([true, 204, true])
 })
+
+test('a request that sends several parts to S3 postpones the expiry of its object with each', async () => {
+  await using stores = await startSharedStores()
+  await using service = await start({ env: stores.env })
+  const { create, head } = tus(service)
+  const part = 8_388_608
+  const url = urlOf(await create('a', 3 * part))
+  const socket = await beginPatch(service, url, 3 * part)
+  const sendPart = async (end: number) => {
+    socket.write(randomBytes(part))
+    const readOffset = async () => {
+      socket.write(randomBytes(10)) // A silent request would be cut.
+      return offsetOf(await head(url))
+    }
+    await expect.poll(readOffset).toBe(end)
+  }
+  await sendPart(part)
+  await stores.query(
+    `update static_service.intents set expires_at = clock_timestamp() + interval '1 hour'`,
+  )
+
+  await sendPart(2 * part)
+
+  const [intent] = await stores.query<{ hours: number }>(
+    `select extract(epoch from expires_at - clock_timestamp()) / 3600 hours from static_service.intents`,
+  )
+  expect(Number(intent?.hours)).toBeGreaterThan(24)
+  socket.destroy()
+})
+
+test.each(['a folder', 'PostgreSQL and S3'])(
+  'of uploads in %s that were cut or refused, and are deleted or expire, nothing is left',
+  async (where) => {
+    await using stores = where === 'a folder' ? undefined : await startSharedStores()
+    await using service = await start({ env: { GARBAGE_GRACE_S: '0', ...stores?.env } })
+    const { create, patch, head, send } = tus(service)
+    const bytes = randomBytes(9_000_000)
+    const beginCut = async () => {
+      const url = urlOf(await create('cut', 20_000_000))
+      const socket = await beginPatch(service, url, 20_000_000)
+      socket.write(bytes, () => socket.destroy())
+      await expect.poll(async () => offsetOf(await head(url))).toBe(bytes.length)
+      return url
+    }
+    const beginRefused = async () => {
+      const url = urlOf(await create({ path: 'a', overwrite: 'false' }, bytes.length))
+      await service.put('a', 'other')
+      const { status } = await patch(url, 0, bytes)
+      expect(status).toBe(412)
+      await service.call('DELETE', '/api/files/a')
+      return url
+    }
+    const deleted = [await beginCut(), await beginRefused()]
+    const expired = [await beginCut(), await beginRefused()]
+
+    for (const url of deleted)
+      await expect.poll(async () => (await send('DELETE', url)).status).toBe(204)
+    await expire(service, stores)
+
+    for (const url of [...deleted, ...expired])
+      await expect.poll(async () => (await head(url)).status).toBe(410)
+    const contents = () => (stores ?? service).storedContents(service.dataDir)
+    await expect.poll(contents).toEqual([])
+    if (!stores) return
+    const { objects, uploads } = stores.s3.store
+    const left = () => [...objects.keys(), ...uploads.keys()].filter((key) => !/probe$/.test(key))
+    await expect.poll(left).toEqual([])
+    expect(await stores.query('select from static_service.intents')).toEqual([])
+    expect(filesBelow(join(service.dataDir, 'tmp'))).toEqual([])
+  },
+)
+
+/** Lets every upload expire. */
+async function expire(service: Service, stores: SharedStores | undefined) {
+  if (stores)
+    return stores.query('update static_service.uploads set expires_at = 0, writer_until = 0')
+  const database = new SqliteSql({ file: join(service.dataDir, 'uploads.sqlite') })
+  await database.run(sql`update uploads set expires_at = 0, writer_until = 0`)
+  await database.close()
+}
 
 test('the last PATCH is a success where the file was stored, and that could not be recorded, and can be repeated', async () => {
   await using service = await start()
