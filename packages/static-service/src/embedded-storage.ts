@@ -24,10 +24,7 @@ export async function openEmbeddedStorage(
   const catalog = await openSqliteCatalog(dataDir, catalogOptions)
   const backups = new BackupWatch(dataDir)
   const uploadFile = `${dataDir}/uploads.sqlite`
-  const uploadDatabase = new SqliteSql({
-    file: uploadFile,
-    migrations: { uploads: uploadMigrations },
-  })
+  const uploadDatabase = new SqliteSql({ file: uploadFile, migrations: uploadMigrations })
   const store = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),
     pastBytes: () => catalog.status().totals?.pastSize ?? 0,

@@ -13,5 +13,5 @@ export const sharedMigrations = {
   ...webhookMigrations,
   contents: contentMigrations,
   sharing: sharingTables,
-  uploads: uploadMigrations,
+  ...uploadMigrations,
 }

@@ -20,7 +20,7 @@ export interface BlobStore {
    * Resumes a blob that arrives in several requests where `saved` ends. `id` must be a valid file name. Use one writer
    * at a time per id.
    */
-  resume(id: string, saved: SavedBlob, options: ResumeOptions): ResumableBlob
+  resume(id: string, saved: SavedBlob, onSaved: OnSaved): ResumableBlob
 
   /** Removes the saved bytes of an upload; keeps the blob if a file refers to it. */
   discard(id: string, saved: Pick<SavedBlob, 'state'>): Promise<void>
@@ -75,14 +75,12 @@ export interface SavedBlob {
   state: string | null
   /** The last bytes, if the store does not have them yet. */
   tail: Buffer | null
+  /** Counts writers that may still be sending, and losses of the bytes. */
+  epoch: number
 }
 
-export interface ResumeOptions {
-  /** Incremented if the previous writer may still be sending. */
-  epoch: number
-  /** Called during writes when more bytes are durable: after `maxUnsavedBytes`, or after each part of an object. */
-  onSaved: (saved: Partial<SavedBlob>) => Promise<void>
-}
+/** Called during writes when more bytes are durable: after `maxUnsavedBytes`, or after each part of an object. */
+export type OnSaved = (saved: Partial<SavedBlob>) => Promise<void>
 
 export const maxUnsavedBytes = 8_388_608
 

@@ -19,11 +19,9 @@ export interface Upload extends Omit<SavedBlob, 'tail'> {
   /** 1: the file was passed to the catalog and not rejected, so it may be stored. */
   tried: 0 | 1
   expiresAt: number
-  /** Counts lost leases and lost bytes. */
-  epoch: number
 }
 
-type UploadChange = Partial<SavedBlob & Pick<Upload, 'length' | 'outcome' | 'tried' | 'epoch'>>
+type UploadChange = Partial<SavedBlob & Pick<Upload, 'length' | 'outcome' | 'tried'>>
 
 type End = 'request' | 'upload'
 type Hashes = LRUCache<string, ContentHash>
@@ -96,7 +94,7 @@ export class Uploads {
   }
 
   /**
-   * Runs `work` as the only writer of an upload. Records the received bytes even if `work` fails, and returns the
+   * Runs `work` as the only writer of an upload. Records the received bytes where `work` fails, and returns the
    * upload. If saved bytes are lost, resets the upload to offset 0 and rejects with `offset_conflict`.
    * @throws {HttpError} `upload_locked` while another writer holds the lease, and as `find`.
    */
@@ -113,11 +111,8 @@ export class Uploads {
       if (!upload) throw errors.uploadLocked()
       // Releases the lease before the response: the client may send its next request at once.
       await using writer = new UploadWriter(upload, this.#dependencies, this.#hashes)
-      const saved = work(writer).then(
-        () => writer.save({}, 'request'),
-        (error) => writer.save().then(() => Promise.reject(error)),
-      )
-      await saved.catch(async (error) => {
+      const worked = work(writer).catch((error) => writer.save().then(() => Promise.reject(error)))
+      await worked.catch(async (error) => {
         if (!(error instanceof errors.BytesLost)) throw error
         const epoch = upload.epoch + 1 // Other replicas may have hashes of the lost bytes.
         await writer.record({ size: 0, state: null, tail: null, tried: 0, epoch })
@@ -137,12 +132,11 @@ export class Uploads {
     // Ends the lease of a writer that slept meanwhile.
     const expired = await database.all<Upload>(sql`update ${uploads}
       set is_ended = 1, tail = null, writer_until = 0 where is_ended = 0 and ${hasExpired} returning ${columns}`)
-    const discard = async (upload: Upload) => {
-      await store.discard(upload.id, upload).catch(async (error) => {
+    const discard = (upload: Upload) =>
+      store.discard(upload.id, upload).catch(async (error) => {
         await database.run(sql`update ${uploads} set is_ended = 0 where id = ${upload.id}`)
         throw error
       })
-    }
     await Promise.all(expired.map(discard))
   }
 
@@ -169,23 +163,21 @@ export class UploadWriter implements AsyncDisposable {
   /** Arriving bytes do not count yet. */
   isTentative = false
   #hash: ContentHash | undefined
-  #isReleased = false
 
   constructor(upload: Upload & SavedBlob, dependencies: UploadDependencies, hashes: Hashes) {
-    const { id, size, epoch } = upload
     this.upload = upload
     this.#dependencies = dependencies
     this.#hashes = hashes
-    const onSaved = async (saved: UploadChange) => {
-      if (!this.isTentative) await this.record(saved)
-    }
-    this.#blob = dependencies.store.resume(id, upload, { epoch, onSaved })
-    this.#hash = size === 0 ? new ContentHash() : hashes.get(keyOf(upload))
+    // Also of a tentative request: another writer may have the upload.
+    this.#blob = dependencies.store.resume(upload.id, upload, (saved) =>
+      this.record(this.isTentative ? {} : saved),
+    )
+    this.#hash = upload.size === 0 ? new ContentHash() : hashes.get(keyOf(upload))
     hashes.delete(keyOf(upload)) // Removed until the bytes that it takes next are recorded.
   }
 
   /**
-   * Records a change durably. Renews the lease and the expiry of the upload, or ends them.
+   * Records a change durably. Renews the lease and the expiry of the upload, or ends the lease, or both.
    * @throws {HttpError} `upload_locked` where another writer has the upload.
    */
   async record(change: UploadChange, ends?: End): Promise<void> {
@@ -198,7 +190,6 @@ export class UploadWriter implements AsyncDisposable {
     const recorded = await database.run(sql`update ${uploads}
       set ${join([...changes, heard(lifetimeMs, ends)])}
       where id = ${id} and epoch = ${epoch} and writer_until > 0`)
-    this.#isReleased ||= ends !== undefined
     if (changes.length > 0) await log?.flush()
     if (recorded === 0) throw errors.uploadLocked()
   }
@@ -209,11 +200,11 @@ export class UploadWriter implements AsyncDisposable {
   }
 
   /** Makes all bytes that count durable, and records them with a change. */
-  async save(change: UploadChange = {}, ends?: End): Promise<void> {
+  async save(change: UploadChange = {}): Promise<void> {
     // After the file is stored, the upload has no bytes; its last request may be repeated.
-    if (this.#isReleased || this.upload.outcome) return
+    if (this.upload.outcome) return
     const saved = this.isTentative ? {} : await this.#blob.save()
-    await this.record({ ...saved, ...change }, ends)
+    await this.record({ ...saved, ...change })
   }
 
   /** Stages the complete blob for the catalog. May be repeated. */
@@ -226,8 +217,7 @@ export class UploadWriter implements AsyncDisposable {
   /** Ends the upload and removes its bytes. With an outcome (a stored file), it can be queried until it expires. */
   async end(outcome?: object): Promise<void> {
     const change = { tail: null, ...(outcome && { outcome: JSON.stringify(outcome) }) }
-    await this.record(change, outcome ? 'request' : 'upload')
-    this.#hash = undefined
+    await this.record(change, outcome ? undefined : 'upload')
     // A sweep, or the next start, removes remaining bytes.
     await this.#dependencies.store.discard(this.upload.id, this.upload).catch(() => undefined)
   }
@@ -236,8 +226,8 @@ export class UploadWriter implements AsyncDisposable {
     clearInterval(this.#timer)
     await this.#blob[Symbol.asyncDispose]()
     if (this.#hash?.size === this.upload.size) this.#hashes.set(keyOf(this.upload), this.#hash)
-    // A lease that cannot be released expires.
-    if (!this.#isReleased) await this.record({}, 'request').catch(() => undefined)
+    // A lease that cannot be released expires, and that of an ended upload is released.
+    await this.record({}, 'request').catch(() => undefined)
   }
 }
 

@@ -22,7 +22,7 @@ async function migrate(url: string) {
       ...eventMigrations,
       ...webhookMigrations,
       contents: contentMigrations,
-      uploads: uploadMigrations,
+      ...uploadMigrations,
     },
     onError: () => undefined,
   })

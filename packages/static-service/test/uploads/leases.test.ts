@@ -19,7 +19,7 @@ async function openReplicas(flush?: () => Promise<void>, lifetimeMs = hourMs) {
   const clock = { now: 1_800_000_000_000 }
   const database = new SqliteSql({
     file: ':memory:',
-    migrations: { uploads: uploadMigrations },
+    migrations: uploadMigrations,
     now: () => clock.now,
   })
   onTestFinished(() => database.close())
@@ -53,9 +53,10 @@ async function openReplicas(flush?: () => Promise<void>, lifetimeMs = hourMs) {
 async function beginWriting(replica: Uploads, id: string) {
   const begun = Promise.withResolvers<UploadWriter>()
   const ended = Promise.withResolvers<void>()
-  const writing = replica.write(id, alice, (writer) => {
+  const writing = replica.write(id, alice, async (writer) => {
     begun.resolve(writer)
-    return ended.promise
+    await ended.promise
+    await writer.save()
   })
   writing.catch(begun.reject)
   const end = async () => {
@@ -195,7 +196,7 @@ test('of two replicas that sweep at once, each removes what the other does not',
   const postgres = await Postgres.open({
     ...{ url: stored.url, maxConnections: 5, timeoutMs: 60_000 },
     schema: 'static_service',
-    migrations: { uploads: uploadMigrations },
+    migrations: uploadMigrations,
     onError: () => undefined,
   })
   onTestFinished(() => postgres.close())

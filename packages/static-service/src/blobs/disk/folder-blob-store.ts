@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { readdir, rm } from 'node:fs/promises'
+import { link, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   type CompressedCoding,
@@ -11,8 +11,8 @@ import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import {
   type BlobStore,
   maxUnsavedBytes,
+  type OnSaved,
   type ResumableBlob,
-  type ResumeOptions,
   type SavedBlob,
   type StoredEntry,
 } from '../blob-store.ts'
@@ -114,15 +114,18 @@ export class FolderBlobStore implements BlobStore {
     })
   }
 
-  resume(id: string, { size }: SavedBlob, { onSaved }: ResumeOptions): ResumableBlob {
+  resume(id: string, { size }: SavedBlob, onSaved: OnSaved): ResumableBlob {
     const staging = new StagingFile({
       ...{ file: this.#uploadFile(id), memory: this.#memory, resumeAt: size },
       flushBytes: maxUnsavedBytes,
       onFlushed: (flushed) => onSaved({ size: flushed }),
     })
-    return resumableFile(staging, {
-      newTmpFile: () => this.#newTmpFile(),
-      stage: (file, arrived) => this.#stage(file, arrived),
+    // Publishes a hard link, so that the upload keeps its bytes if a crash precedes the catalog's commit. The file must
+    // not be written from now on.
+    return resumableFile(staging, async (file, arrived) => {
+      const tmpFile = this.#newTmpFile()
+      await link(file, tmpFile)
+      return this.#stage(tmpFile, arrived)
     })
   }
 

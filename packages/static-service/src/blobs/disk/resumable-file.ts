@@ -1,4 +1,3 @@
-import { link } from 'node:fs/promises'
 import { BytesLost } from '../../errors.ts'
 import { openFile } from '../blob-reader.ts'
 import type { ResumableBlob } from '../blob-store.ts'
@@ -6,15 +5,13 @@ import { hashBlob } from '../integrity.ts'
 import type { ContentHash, StagedBlob } from '../staged-blob.ts'
 import type { StagingFile } from '../staging-file.ts'
 
-interface Dependencies {
-  newTmpFile: () => string
-  stage: (file: string, arrived: ContentHash) => StagedBlob
-}
-
-/** A blob that arrives in several requests: a file in `uploads`, of which the staged size is saved. */
+/**
+ * A blob that arrives in several requests: a file in `uploads`, of which the staged size is saved. `stage` stages the
+ * complete file and keeps it.
+ */
 export function resumableFile(
   staging: StagingFile,
-  { newTmpFile, stage }: Dependencies,
+  stage: (file: string, arrived: ContentHash) => Promise<StagedBlob>,
 ): ResumableBlob {
   const { file } = staging
   let { size: saved } = staging
@@ -28,16 +25,11 @@ export function resumableFile(
       return { size: saved }
     },
 
-    // Publishes a hard link, so that the upload keeps its bytes if a crash precedes the catalog's commit. The file must
-    // not be written from now on.
     async stage(hash) {
       await staging.settle() // Creates the file of an empty upload.
       await using blob = await openFile(file, () => undefined)
       if (blob?.size !== staging.size) throw new BytesLost()
-      const arrived = hash ?? (await hashBlob(blob))
-      const tmpFile = newTmpFile()
-      await link(file, tmpFile)
-      return stage(tmpFile, arrived)
+      return stage(file, hash ?? (await hashBlob(blob)))
     },
 
     async [Symbol.asyncDispose]() {

@@ -82,8 +82,11 @@ export class ObjectUploads {
     )
   }
 
+  /** Postpones the expiry of the intent. */
   sendPart(where: Multipart & { number: number }, slice: FileSlice): Promise<UploadedPart> {
-    return this.#memory(() => this.#sendPart(where, slice, Buffer.allocUnsafeSlow(slice.length)))
+    return this.#memory(() =>
+      this.#sendPart(where, slice, Buffer.allocUnsafeSlow(slice.length), this.#lifetimeSeconds),
+    )
   }
 
   /** Joins the parts, and a tail, to an object of this size. May be repeated. */
@@ -159,8 +162,8 @@ export class ObjectUploads {
       const buffer = Buffer.allocUnsafeSlow(partBytesOf(size))
       // An error ends the shared generator, and so all senders.
       for (const { number, ...slice } of slices) {
-        parts[number - 1] = await this.#sendPart({ key, uploadId, number }, slice, buffer)
-        await this.renew({ key, uploadId }, intentSeconds)
+        const where = { key, uploadId, number }
+        parts[number - 1] = await this.#sendPart(where, slice, buffer, intentSeconds)
       }
     }
     const results = await Promise.allSettled(
@@ -180,6 +183,7 @@ export class ObjectUploads {
     where: Multipart & { number: number },
     { file, start, length }: FileSlice,
     buffer: Buffer,
+    seconds: number,
   ): Promise<UploadedPart> {
     const sha256 = createHash('sha256')
     await using handle = await open(file)
@@ -191,11 +195,10 @@ export class ObjectUploads {
       sha256.update(buffer.subarray(at, at + bytesRead))
       at += bytesRead
     }
-    return this.#dependencies.bucket.putPart(
-      where,
-      buffer.subarray(0, length),
-      sha256.digest('hex'),
-    )
+    const { bucket } = this.#dependencies
+    const sent = await bucket.putPart(where, buffer.subarray(0, length), sha256.digest('hex'))
+    await this.renew(where, seconds)
+    return sent
   }
 
   /** Records an upload before it begins. The object is deleted unless it is committed before the intent expires. */

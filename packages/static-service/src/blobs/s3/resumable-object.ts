@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { openBytes } from '../blob-reader.ts'
-import type { ResumableBlob, ResumeOptions, SavedBlob } from '../blob-store.ts'
+import type { OnSaved, ResumableBlob, SavedBlob } from '../blob-store.ts'
 import { hashBlob } from '../integrity.ts'
 import type { ContentHash, StagedBlob } from '../staged-blob.ts'
 import { StagingFile, type StagingMemory } from '../staging-file.ts'
@@ -8,7 +8,8 @@ import type { UploadedPart } from './bucket.ts'
 import type { StoredObject } from './object-reader.ts'
 import type { ObjectUploads } from './object-uploads.ts'
 
-interface Dependencies extends ResumeOptions {
+interface Dependencies {
+  onSaved: OnSaved
   uploads: ObjectUploads
   memory: StagingMemory
   newTmpFile: () => string
@@ -75,8 +76,8 @@ export class ResumableObject implements ResumableBlob {
     await this.#sending
     const { file, size } = this.#part
     if (this.#sentBytes + size === this.#saved.size) return {}
-    if (size > 0) await this.#part.settle()
-    return this.#save(size > 0 ? await readFile(file) : null)
+    await this.#part.settle()
+    return this.#save(await readFile(file))
   }
 
   async stage(hash: ContentHash | undefined): Promise<StagedBlob> {
@@ -108,15 +109,14 @@ export class ResumableObject implements ResumableBlob {
     } finally {
       await part.remove()
     }
-    await uploads.renew(this.#object)
     await this.#dependencies.onSaved(this.#save(null))
   }
 
   #save(tail: Buffer | null) {
-    const object = this.#object
-    const state = object ? JSON.stringify(object) : null
-    this.#saved = { size: this.#sentBytes + (tail?.length ?? 0), state, tail }
-    return this.#saved
+    const state = this.#object ? JSON.stringify(this.#object) : null
+    const saved = { size: this.#sentBytes + (tail?.length ?? 0), state, tail }
+    this.#saved = { ...this.#saved, ...saved }
+    return saved
   }
 
   #newPart() {
@@ -134,6 +134,6 @@ export class ResumableObject implements ResumableBlob {
 
   // The epoch changes the number: a replaced writer may still send its next part, under a number not used again.
   get #nextNumber() {
-    return (this.#object?.parts.length ?? 0) + 1 + this.#dependencies.epoch
+    return (this.#object?.parts.length ?? 0) + 1 + this.#saved.epoch
   }
 }

@@ -12,13 +12,7 @@ import {
   maxSmallBytes,
 } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
-import type {
-  BlobStore,
-  ResumableBlob,
-  ResumeOptions,
-  SavedBlob,
-  StoredEntry,
-} from '../blob-store.ts'
+import type { BlobStore, OnSaved, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
 import type { VerifiedContents } from '../integrity.ts'
 import { type ContentHash, StagedBlob, type StoredBlob } from '../staged-blob.ts'
 import { StagingMemory } from '../staging-file.ts'
@@ -97,9 +91,9 @@ export class S3BlobStore implements BlobStore {
     })
   }
 
-  resume(_id: string, saved: SavedBlob, options: ResumeOptions): ResumableBlob {
+  resume(_id: string, saved: SavedBlob, onSaved: OnSaved): ResumableBlob {
     return new ResumableObject(saved, {
-      ...options,
+      onSaved,
       uploads: this.#uploads,
       memory: this.#memory,
       partBytes: partBytesOf(this.#options.maxUploadBytes ?? 0),

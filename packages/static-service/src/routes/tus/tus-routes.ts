@@ -79,14 +79,15 @@ async function create(exchange: Exchange, folder: string | undefined) {
   await limits.checkQuota(path, length ?? 0, length ?? limits.maxBytes)
   const created = await uploads.create({ owner: caller.username, path, metadata, length })
   reply.code(201).header('location', `/api/uploads/${created.id}`)
-  const work = (writer: UploadWriter) =>
-    receive(exchange, writer, 0).catch(async (error) => {
-      // Only a whole upload is worth another attempt: the client has no URL yet.
+  if (!hasBody(request.raw) && length !== 0) return reply.headers(progressOf(created)).send()
+  const work = (writer: UploadWriter) => receive(exchange, writer, 0)
+  const upload = await uploads.write(created.id, caller, work).catch(async (error) => {
+    // Only a whole upload is worth another attempt: the client has no URL yet.
+    await uploads.write(created.id, caller, async (writer) => {
       if (!isWhole(writer.upload)) await writer.end()
-      throw error
     })
-  const hasAll = hasBody(request.raw) || length === 0
-  const upload = hasAll ? await uploads.write(created.id, caller, work) : created
+    throw error
+  })
   return reply.headers(progressOf(upload)).send()
 }
 
@@ -132,25 +133,23 @@ async function receive(exchange: Exchange, writer: UploadWriter, offset: number)
     if (length !== null && end > length) throw errors.uploadLengthExceeded(length)
     exchange.limits.checkSize(length ?? end)
   }
-  const announced = Number(headers['content-length'])
-  demandRoom(offset + (announced || 0)) // NaN: sent in chunks.
+  demandRoom(offset + (Number(headers['content-length']) || 0)) // NaN: sent in chunks.
   if (length !== upload.length) await writer.record({ length })
   writer.isTentative = checksum !== undefined
-  const end = await readBody(raw, async (chunks) => {
-    let end = offset
+  let end = offset
+  await readBody(raw, async (chunks) => {
     for await (const chunk of chunks) {
-      demandRoom(end + chunk.length)
+      end += chunk.length
+      demandRoom(end)
       checksum?.hash.update(chunk)
       if (!isWhole(upload)) await writer.write(chunk)
-      end += chunk.length
     }
-    if (end < size) throw conflict
-    if (checksum && checksum.hash.digest('base64') !== checksum.digest)
-      throw errors.checksumMismatch()
-    return end
   })
+  if (end < size) throw conflict
+  if (checksum && checksum.hash.digest('base64') !== checksum.digest)
+    throw errors.checksumMismatch()
   writer.isTentative = false
-  if (!upload.outcome && end === length) await publish(exchange, writer)
+  await (end === length && !upload.outcome ? publish(exchange, writer) : writer.save())
 }
 
 async function publish(exchange: Exchange, writer: UploadWriter) {
