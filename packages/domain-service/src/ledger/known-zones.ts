@@ -1,5 +1,13 @@
 import { hash } from 'node:crypto'
-import { name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import {
+  forUpdate,
+  name,
+  now,
+  type Sql,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
 import {
   contentOf,
   type Delta,
@@ -13,9 +21,8 @@ import {
   withDelta,
   type Zone,
 } from '../dns/record.ts'
-import { lateMs, outsideReason, type SendOutcome } from './change.ts'
+import { lateMs, outsideReason, type SendOutcome, type Snapshot } from './change.ts'
 import { storeEffects } from './changes.ts'
-import { findKnown, type KnownRow, KnownZoneReads } from './known-zone-reads.ts'
 import { possibleZones, recentMs, type SentZone } from './sends.ts'
 import { appendChangeEvents } from './stored-change.ts'
 import { getZones, putZones, zoneDigest } from './zone-snapshots.ts'
@@ -24,32 +31,68 @@ import { getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 // beyond it was changed outside.
 
 const knownZones = name('known_zones')
-const changes = name('changes')
 
 /** A difference counts as a change made outside once two reads at least this far apart show it. */
 const confirmMs = 1_000
 
-/** By `+` or `-` and a row's content: when a read first showed this difference, and when a read last did not. */
-type Pending = Record<string, { first: number; since: number }>
-
-/**
- * When keys of rows, or the email type, were last changed outside, within `lateMs`. What our own sends changed is stored
- * in the rows of `sends`.
- */
-type Touched = Record<string, number>
+interface KnownRow {
+  domain: string
+  zone: string
+  read_at: number
+  /** JSON. By `+` or `-` and a row's content: when a read first showed this difference, and when a read last did not. */
+  pending: string
+  /** JSON. When keys of rows, or the email type, were last changed outside, within `lateMs`; `sends` has our own changes. */
+  touched: string
+  now: number
+}
 
 const emailTypeKey = 'email type'
 /** Key of the time when a late write was found: outdated answers may show any row that it undid. */
 const lateWriteKey = 'late write'
 
-/** The known zones: every read of the registrar is compared with them. */
-export class KnownZones extends KnownZoneReads {
+/** The known zones: every read of the registrar is compared with them. Times are milliseconds since 1970. */
+export class KnownZones {
+  readonly #sql: Sql
   readonly #unsynced: Sql
 
   /** `unsynced`: commits without fsync, for writes that a power cut may undo. */
   constructor(database: Sql, unsynced = database) {
-    super(database)
+    this.#sql = database
     this.#unsynced = unsynced
+  }
+
+  /** The zone as it was seen last, with our own changes since. */
+  async find(domain: string): Promise<Zone | undefined> {
+    const row = await findKnown(this.#sql, domain, sql``)
+    if (!row) return undefined
+    return { domain, usesRegistrarDns: true, ...(await getZones(this.#sql, [row.zone]))(row.zone) }
+  }
+
+  /** When each domain was last seen, and whether a difference waits for a second read. */
+  async sightings(): Promise<ReadonlyMap<string, { readAt: number; isPending: boolean }>> {
+    const rows = await this.#sql.all<{ domain: string; readAt: number; pending: string }>(
+      sql`select domain, read_at as "readAt", substr(pending, 1, 3) as pending from ${knownZones}`,
+    )
+    return new Map(
+      rows.map(({ domain, readAt, pending }) => [domain, { readAt, isPending: pending !== '{}' }]),
+    )
+  }
+
+  /** Zones, and when they were last read; few at once: there may be 10,000 of 400 KB. */
+  async *select(
+    isWanted: (domain: string) => boolean,
+  ): AsyncGenerator<{ zone: Zone; readAt: number }> {
+    for (let last: string | undefined = ''; last !== undefined; ) {
+      const rows: Pick<KnownRow, 'domain' | 'zone' | 'read_at'>[] = await this.#sql.all(
+        sql`select domain, zone, read_at from ${knownZones} where domain > ${last} order by domain limit 50`,
+      )
+      const wanted = rows.filter(({ domain }) => isWanted(domain))
+      const digests = wanted.map(({ zone }) => zone)
+      const zoneOf = await getZones(this.#sql, digests)
+      for (const { domain, zone, read_at: readAt } of wanted)
+        yield { zone: { domain, usesRegistrarDns: true, ...zoneOf(zone) }, readAt }
+      last = rows.at(-1)?.domain
+    }
   }
 
   /**
@@ -61,7 +104,7 @@ export class KnownZones extends KnownZoneReads {
     { ageMs, isIgnored }: { ageMs: number; isIgnored: (row: Row, domain: string) => boolean },
   ): Promise<number | undefined> {
     const { domain } = zone
-    const seen = await findKnown(this.sql, domain, sql``)
+    const seen = await findKnown(this.#sql, domain, sql``)
     // Most reads show the known zone: they need no lock, and at most one commit a second.
     if (seen?.zone === zoneDigest(zone)) {
       const readAt = seen.now - ageMs
@@ -70,7 +113,7 @@ export class KnownZones extends KnownZoneReads {
           where domain = ${domain} and zone = ${seen.zone} and read_at < ${readAt}`)
       return undefined
     }
-    return this.sql.transaction(async (transaction) => {
+    return this.#sql.transaction(async (transaction) => {
       const row = await findKnown(transaction, domain)
       if (!row) {
         await insertKnown(transaction, zone, ageMs)
@@ -82,26 +125,39 @@ export class KnownZones extends KnownZoneReads {
       const known = { ...zone, ...snapshot, emailType: snapshot.emailType ?? zone.emailType }
       const found = differenceOf(known, zone, domain)
       if (isEmptyDelta(found)) {
-        await transaction.run(sql`update ${knownZones} set read_at = ${readAt}, pending = '{}'
-          where domain = ${domain}`)
+        await update(transaction, domain, sql`read_at = ${readAt}, pending = '{}'`)
         return undefined
       }
       const isForeign = (each: Row) => !isIgnored(each, domain)
       const relevant = filterDelta(found, isForeign)
-      if (!(await isCurrent(transaction, relevant, { domain, row }))) return undefined
-      const pending: Pending = {}
-      const seen = settledPart(relevant, { domain, row, readAt, pending })
+      if (!(await isCurrent(transaction, relevant, row))) return undefined
+      const { pending, ...settled } = settle(relevant, row, readAt)
       const ignored = filterDelta({ ...found, emailType: undefined }, (each) => !isForeign(each))
-      const changed = withDelta(withDelta(known, ignored, domain), seen.outside, domain)
+      const changed = withDelta(withDelta(known, ignored, domain), settled.outside, domain)
       await putZones(transaction, [changed])
-      const touched = touch(row, seen.outside, domain)
-      await transaction.run(sql`update ${knownZones} set zone = ${zoneDigest(changed)}, read_at = ${readAt},
-        pending = ${JSON.stringify(pending)}, touched = ${JSON.stringify(touched)} where domain = ${domain}`)
-      if (isEmptyDelta(seen.outside)) return undefined
-      const after = { ...known, ...withDelta(known, seen.outside, domain) }
-      return insertEntry(transaction, { before: known, after, ...seen })
+      const set = sql`zone = ${zoneDigest(changed)}, read_at = ${readAt}, pending = ${JSON.stringify(pending)},
+        touched = ${touch(row, settled.outside)}`
+      await update(transaction, domain, set)
+      if (isEmptyDelta(settled.outside)) return undefined
+      const after = { ...known, ...withDelta(known, settled.outside, domain) }
+      return insertEntry(transaction, { before: known, after, ...settled })
     })
   }
+}
+
+/** Locks the row, unless `lock` is empty. */
+export const findKnown = (database: SqlTransaction, domain: string, lock: unknown = forUpdate) =>
+  database.get<KnownRow>(sql`select domain, zone, read_at, pending, touched, ${now} as now from ${knownZones}
+    where domain = ${domain} ${lock}`)
+
+const update = (transaction: SqlTransaction, domain: string, set: Statement) =>
+  transaction.run(sql`update ${knownZones} set ${set} where domain = ${domain}`)
+
+async function insertKnown(transaction: SqlTransaction, zone: Zone, ageMs: number) {
+  await putZones(transaction, [zone])
+  await transaction.run(sql`insert into ${knownZones} (domain, zone, read_at, pending, touched)
+    values (${zone.domain}, ${zoneDigest(zone)}, ${now} - ${ageMs}, '{}', '{}')
+    on conflict (domain) do nothing`)
 }
 
 /** Adds the effect of our own send to the known zone, so that no read takes it for a change made outside. */
@@ -114,13 +170,16 @@ export async function recordOwnSend(
   if (!latest || (state !== 'settled' && state !== 'closed')) return
   const { domain } = latest
   if (!row) return insertKnown(transaction, latest, 0)
+  const setZone = async (zone: Snapshot, set = sql``) => {
+    await putZones(transaction, [zone])
+    await update(transaction, domain, sql`zone = ${zoneDigest(zone)}${set}`)
+  }
   // Changes that a late write undid, and no repair restored, leave the known zone, too: nothing was changed outside.
   const lateSince = send.late_since ?? (later ? send.started_at : undefined)
   const isAlone = row.zone === send.base && send.zone === zoneDigest(latest)
-  if (isAlone && lateSince === undefined) return setKnown(transaction, domain, latest)
+  if (isAlone && lateSince === undefined) return setZone(latest)
   const zoneOf = await getZones(transaction, [send.base, send.zone, row.zone])
   const sent = differenceOf(zoneOf(send.base), zoneOf(send.zone), domain)
-  const known = zoneOf(row.zone)
   const emptied = zoneOf(send.zone).rows.length === 0
   const done: Delta = {
     added: [
@@ -130,50 +189,29 @@ export async function recordOwnSend(
     removed: subtract(sent.removed, latest.rows, domain),
     emailType: sent.emailType === latest.emailType ? sent.emailType : undefined,
   }
-  const own = { ...latest, ...withDelta(known, done, domain) }
+  const own = { ...latest, ...withDelta(zoneOf(row.zone), done, domain) }
   if (lateSince === undefined) {
     // In the registrar's spelling, so that the next read has the same digest.
     const isAll = latest.emailType !== undefined && isEmptyDelta(differenceOf(own, latest, domain))
-    const now = isAll ? latest : own
-    await putZones(transaction, [now])
-    return setKnown(transaction, domain, now)
+    return setZone(isAll ? latest : own)
   }
-  const touched = await touchedSince(transaction, lateSince, { domain, row, except: send.id })
-  const undone = filterDelta(differenceOf(own, latest, domain), (each) =>
-    touched.has(touchedKey(each, domain)),
-  )
-  const after = { ...own, ...withDelta(own, { ...undone, emailType: undefined }, domain) }
-  await putZones(transaction, [after])
-  await setKnown(transaction, domain, after)
+  const touched = await touchedSince(transaction, row, { since: lateSince, except: send.id })
+  const isTouched = (each: Row) => touched.has(touchedKey(each, domain))
+  const undone = filterDelta(differenceOf(own, latest, domain), isTouched)
   const late = JSON.stringify({ ...JSON.parse(row.touched), [lateWriteKey]: row.now })
-  await transaction.run(sql`update ${knownZones} set touched = ${late} where domain = ${domain}`)
-}
-
-async function setKnown(transaction: SqlTransaction, domain: string, zone: Zone) {
-  await transaction.run(
-    sql`update ${knownZones} set zone = ${zoneDigest(zone)} where domain = ${domain}`,
-  )
-}
-
-async function insertKnown(transaction: SqlTransaction, zone: Zone, ageMs: number) {
-  await putZones(transaction, [zone])
-  await transaction.run(sql`insert into ${knownZones} (domain, zone, read_at, pending, touched)
-    values (${zone.domain}, ${zoneDigest(zone)}, ${now} - ${ageMs}, '{}', '{}')
-    on conflict (domain) do nothing`)
+  const after = withDelta(own, { ...undone, emailType: undefined }, domain)
+  await setZone(after, sql`, touched = ${late}`)
 }
 
 /**
  * Whether a difference proves a change made outside. It may be an outdated answer: rows as they were before a change or a
  * late write of the last minute. Or it may be our own send, without a final outcome or carried out late.
  */
-async function isCurrent(
-  transaction: SqlTransaction,
-  { added, removed, emailType }: Delta,
-  { domain, row }: { domain: string; row: KnownRow },
-): Promise<boolean> {
-  const touched = await touchedSince(transaction, row.now - recentMs, { domain, row, except: 0 })
-  const keys = [lateWriteKey, ...keysOf({ added, removed, emailType }, domain)]
-  if (keys.some((key) => touched.has(key))) return false
+async function isCurrent(transaction: SqlTransaction, found: Delta, row: KnownRow) {
+  const { added, removed, emailType } = found
+  const { domain } = row
+  const touched = await touchedSince(transaction, row, { since: row.now - recentMs, except: 0 })
+  if ([lateWriteKey, ...keysOf(found, domain)].some((key) => touched.has(key))) return false
   const possible = await possibleZones(transaction, domain)
   return possible.every(
     (zone) =>
@@ -183,17 +221,14 @@ async function isCurrent(
   )
 }
 
-interface Reading {
-  domain: string
-  row: KnownRow
-  readAt: number
-  /** Receives the differences that a later read has to confirm. */
-  pending: Pending
-}
-
-/** The confirmed part of a difference, when it was first seen, and when the zone was last seen without it. */
-function settledPart(found: Delta, { domain, row, readAt, pending }: Reading) {
-  const before: Pending = JSON.parse(row.pending)
+/**
+ * The confirmed part of a difference, when it was first seen, and when the zone was last seen without it. `pending`: the
+ * differences that a later read has to confirm.
+ */
+function settle({ added, removed, emailType }: Delta, row: KnownRow, readAt: number) {
+  const { domain } = row
+  const before: typeof pending = JSON.parse(row.pending)
+  const pending: Record<string, { first: number; since: number }> = {}
   let [first, since] = [readAt, readAt]
   const isSettled = (id: string) => {
     const known = before[id] ?? { first: readAt, since: row.read_at }
@@ -205,14 +240,13 @@ function settledPart(found: Delta, { domain, row, readAt, pending }: Reading) {
     since = Math.min(since, known.since)
     return true
   }
-  const { added, removed, emailType } = found
   const isNew = emailType !== undefined && isSettled(`${emailTypeKey} ${emailType}`)
   const outside: Delta = {
     added: added.filter((each) => isSettled(`+${contentOf(each, domain)}`)),
     removed: removed.filter((each) => isSettled(`-${contentOf(each, domain)}`)),
     emailType: isNew ? emailType : undefined,
   }
-  return { outside, first, since }
+  return { outside, first, since, pending }
 }
 
 // Hashed: a record can be long, and many can change in ten minutes.
@@ -224,30 +258,28 @@ const keysOf = ({ added, removed, emailType }: Delta, domain: string) => [
   ...(emailType === undefined ? [] : [emailTypeKey]),
 ]
 
-function touch(row: KnownRow, outside: Delta, domain: string): Touched {
-  const before: Touched = JSON.parse(row.touched)
+function touch(row: KnownRow, outside: Delta): string {
+  const before: Record<string, number> = JSON.parse(row.touched)
   const recent = Object.entries(before).filter(([, at]) => at > row.now - lateMs)
-  return Object.fromEntries([...recent, ...keysOf(outside, domain).map((key) => [key, row.now])])
+  const added = keysOf(outside, row.domain).map((key) => [key, row.now])
+  return JSON.stringify(Object.fromEntries([...recent, ...added]))
 }
 
 /** Keys that were changed since a time, outside or by our own sends, without the send `except`. */
 async function touchedSince(
   transaction: SqlTransaction,
-  since: number,
-  { domain, row, except }: { domain: string; row: KnownRow; except: number },
+  { domain, touched }: KnownRow,
+  { since, except }: { since: number; except: number },
 ): Promise<Set<string>> {
   const own = await transaction.all<{ base: string; zone: string }>(sql`
     select base, zone from ${name('sends')} where domain = ${domain} and ended_at >= ${since} and id <> ${except}
       and state in ('settled', 'closed') and found is not null`)
-  const zoneOf = await getZones(
-    transaction,
-    own.flatMap(({ base, zone }) => [base, zone]),
-  )
-  const outside = Object.entries(JSON.parse(row.touched) as Touched) // `touch` wrote it.
+  const digests = own.flatMap(({ base, zone }) => [base, zone])
+  const zoneOf = await getZones(transaction, digests)
+  const deltas = own.map(({ base, zone }) => differenceOf(zoneOf(base), zoneOf(zone), domain))
+  const outside = Object.entries<number>(JSON.parse(touched))
   return new Set([
-    ...own.flatMap(({ base, zone }) =>
-      keysOf(differenceOf(zoneOf(base), zoneOf(zone), domain), domain),
-    ),
+    ...deltas.flatMap((each) => keysOf(each, domain)),
     ...outside.filter(([, at]) => at >= since).map(([key]) => key),
   ])
 }
@@ -257,7 +289,7 @@ async function insertEntry(
   { before, after, first, since }: { before: Zone; after: Zone; first: number; since: number },
 ): Promise<number> {
   const row = await transaction.get<{ id: number }>(sql`
-    insert into ${changes} (domain, by, caller, request_id, reason, status, is_async, verified, created_at, sent_at,
+    insert into ${name('changes')} (domain, by, caller, request_id, reason, status, is_async, verified, created_at, sent_at,
       ended_at, seen_since, warnings)
     values (${before.domain}, '', '', ${outsideReason}, ${outsideReason}, 'confirmed', 0, 1, ${first}, ${first},
       ${now}, ${since}, '[]') returning id`)

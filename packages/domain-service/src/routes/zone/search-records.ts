@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { slices } from '../../clock.ts'
 import { type HostRecord as Described, toRecords } from '../../dns/record.ts'
 import type { DomainList } from '../../domain-list/domain-list.ts'
-import type { KnownZoneReads } from '../../ledger/known-zone-reads.ts'
+import type { KnownZones } from '../../ledger/known-zones.ts'
 import { record, zone } from '../openapi-examples.ts'
 import { DomainName } from './zone-request.ts'
 import { HostRecord, visibleRecords } from './zone-schema.ts'
@@ -58,7 +58,7 @@ const searchSchema = {
 
 interface Dependencies {
   domains: DomainList
-  knownZones: KnownZoneReads
+  knownZones: KnownZones
 }
 
 /** GET /api/records. */
