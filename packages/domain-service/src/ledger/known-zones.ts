@@ -101,7 +101,7 @@ export class KnownZones {
    */
   async compare(
     zone: Zone,
-    { ageMs, isIgnored }: { ageMs: number; isIgnored: (row: Row, domain: string) => boolean },
+    { ageMs, isIgnored }: { ageMs: number; isIgnored: (row: Row) => boolean },
   ): Promise<number | undefined> {
     const { domain } = zone
     const seen = await findKnown(this.#sql, domain, sql``)
@@ -128,11 +128,10 @@ export class KnownZones {
         await update(transaction, domain, sql`read_at = ${readAt}, pending = '{}'`)
         return undefined
       }
-      const isForeign = (each: Row) => !isIgnored(each, domain)
-      const relevant = filterDelta(found, isForeign)
+      const relevant = filterDelta(found, (each) => !isIgnored(each))
       if (!(await isCurrent(transaction, relevant, row))) return undefined
       const { pending, ...settled } = settle(relevant, row, readAt)
-      const ignored = filterDelta({ ...found, emailType: undefined }, (each) => !isForeign(each))
+      const ignored = filterDelta({ ...found, emailType: undefined }, isIgnored)
       const changed = withDelta(withDelta(known, ignored, domain), settled.outside, domain)
       await putZones(transaction, [changed])
       const set = sql`zone = ${zoneDigest(changed)}, read_at = ${readAt}, pending = ${JSON.stringify(pending)},

@@ -1,7 +1,6 @@
 import { posix } from 'node:path'
 import type { Clock, Logger, Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
-import { nameOf, type Row, type Zone } from '../dns/record.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import type { BatchEnd } from './zone-write.ts'
@@ -180,51 +179,6 @@ export class ZoneSweep {
         : []
     })
     return due.sort((one, other) => one.at - other.at)[0]?.name
-  }
-}
-
-interface ComparisonOptions {
-  ledger: Ledger
-  clock: Clock
-  log: Logger
-  /** Dynamic records that other tools own. */
-  ignore: RecordPattern[]
-}
-
-/** Compares every zone that is read with the known zone of the ledger, and records changes made outside. */
-export class OutsideChanges {
-  readonly #options: ComparisonOptions
-  #running = Promise.resolve()
-  /** How many changes were recorded. */
-  count = 0
-
-  constructor(options: ComparisonOptions) {
-    this.#options = options
-  }
-
-  /** Compares in the background, in the order of the reads. */
-  observe(zone: Zone, readAt: number): void {
-    if (zone.usesRegistrarDns) this.#running = this.#running.then(() => this.#compare(zone, readAt))
-  }
-
-  /** Resolves when all zones that were read are compared. */
-  get idle(): Promise<void> {
-    return this.#running
-  }
-
-  async #compare(zone: Zone, readAt: number): Promise<void> {
-    const { ledger, clock, log, ignore } = this.#options
-    const isIgnored = (row: Row, domain: string) =>
-      ignore.some((matches) => matches(domain, nameOf(row, domain), row.type))
-    try {
-      const ageMs = clock.now() - readAt
-      const change = await ledger.knownZones.compare(zone, { ageMs, isIgnored })
-      if (change === undefined) return
-      this.count++
-      log.warn({ domain: zone.domain, change }, 'zone changed outside')
-    } catch (error) {
-      log.warn({ err: error, domain: zone.domain }, 'zone not compared with the last known one')
-    }
   }
 }
 

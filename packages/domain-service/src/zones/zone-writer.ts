@@ -1,6 +1,6 @@
 import { HttpError } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
-import type { Zone } from '../dns/record.ts'
+import { nameOf, type Row, type Zone } from '../dns/record.ts'
 import type { ChangeRequest } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { type Cached, ResponseCache } from '../registrar/response-cache.ts'
@@ -9,7 +9,7 @@ import { readCurrent } from './batch/current-zone.ts'
 import { evaluateWrite, resultOf } from './batch/evaluate-write.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
 import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
-import { OutsideChanges, type RecordPattern, ZoneChecks } from './zone-watch.ts'
+import { type RecordPattern, ZoneChecks } from './zone-watch.ts'
 import { toChangeRequest, type WriteResult, type ZoneWrite } from './zone-write.ts'
 
 interface Options extends Omit<BatchDependencies, 'cache' | 'onLateWrite'> {
@@ -32,15 +32,20 @@ export class ZoneWriter {
   readonly #checks: ZoneChecks
   /** The changes that another person has to approve. */
   readonly approvals: Approvals
-  readonly #outside: OutsideChanges
+  /** Resolves when all zones that were read are compared with the known ones. */
+  #comparing = Promise.resolve()
   /** Late writes that were repaired. */
   lateWrites = 0
+  /** Changes made outside that this process has recorded. */
+  outsideChanges = 0
 
   constructor(options: Options) {
     const { registrar, ledger, clock, log, timeoutMs, cacheTtlMs, isActive } = options
     this.#options = options
-    this.#outside = new OutsideChanges({ ledger, clock, log, ignore: options.driftIgnore })
-    registrar.onZone = (zone, readAt) => this.#outside.observe(zone, readAt)
+    // In the background, in the order of the reads.
+    registrar.onZone = (zone, readAt) => {
+      this.#comparing = this.#comparing.then(() => this.#compare(zone, readAt))
+    }
     const versionOf = (domain: string) => ledger.zoneVersion(domain)
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versionOf })
     const onLateWrite = () => this.lateWrites++
@@ -96,8 +101,26 @@ export class ZoneWriter {
   // Waits for the comparison: a client that reads the history next finds the changes that this read has shown.
   async #load(domain: Domain): Promise<Zone> {
     const zone = await this.#options.registrar.zone(domain, 'read')
-    await this.#outside.idle
+    await this.#comparing
     return zone
+  }
+
+  /** Compares a zone that was read with the known one, and records what was changed outside. */
+  async #compare(zone: Zone, readAt: number): Promise<void> {
+    const { ledger, clock, log, driftIgnore } = this.#options
+    const { domain } = zone
+    const isIgnored = (row: Row) =>
+      driftIgnore.some((matches) => matches(domain, nameOf(row, domain), row.type))
+    if (!zone.usesRegistrarDns) return
+    try {
+      const ageMs = clock.now() - readAt
+      const change = await ledger.knownZones.compare(zone, { ageMs, isIgnored })
+      if (change === undefined) return
+      this.outsideChanges++
+      log.warn({ domain, change }, 'zone changed outside')
+    } catch (error) {
+      log.warn({ err: error, domain }, 'zone not compared with the last known one')
+    }
   }
 
   /** Changes a zone safely; resolves when the change is done, or evaluated as a dry run, which only reads. */
@@ -135,16 +158,11 @@ export class ZoneWriter {
     return this.#cache.counts
   }
 
-  /** Changes made outside that this process has recorded. */
-  get outsideChanges(): number {
-    return this.#outside.count
-  }
-
   /** Resolves when no batch runs any more. Asynchronous changes stay in the ledger. */
   async settle(): Promise<void> {
     this.#checks.close()
     await this.queue.close()
-    await this.#outside.idle
+    await this.#comparing
   }
 }
 
