@@ -1,7 +1,14 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { type Auth, type Caller, callerOf } from '@domains-and-files/auth'
-import { type App, answers, type Clock, HttpError, linkNext, pageQuery } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  type Clock,
+  HttpError,
+  linkNext,
+  pageQuery,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 import { eventIdPattern } from './event-id.ts'
 import { Event, type EventSource, toEvent } from './event-source.ts'
@@ -40,7 +47,7 @@ export function registerEventRoutes(app: App, { log, source, clock, findReader }
       const caller = await findReader(request)
       return caller && read(caller, after)
     }
-    const frames = await openStream({ after, read: follow, gone: response.signal })
+    const frames = await openStream(follow, after, response.signal)
     // Without these, nginx would buffer events, and shutdown would wait for the connection.
     reply.header('x-accel-buffering', 'no').header('connection', 'close')
     reply.type('text/event-stream; charset=utf-8')
@@ -51,18 +58,13 @@ export function registerEventRoutes(app: App, { log, source, clock, findReader }
 
 type Page = Awaited<ReturnType<typeof EventLog.prototype.page<Event>>>
 
-interface Listener {
-  after: string | undefined
-  /** Reads the events after a position that the listener may see. Undefined: access was revoked. */
-  read: (after?: string) => Promise<Page | undefined>
-  /** Aborted when the response has ended. */
-  gone: AbortSignal
-}
+/** Reads the events after a position that the listener may see. Undefined: access was revoked. */
+type Read = (after?: string) => Promise<Page | undefined>
 
 /**
  * Streams of server-sent events (HTML, 9.2), with back-pressure: events are read only as fast as the listener takes
  * them, so a slow listener costs no memory until the server disconnects it. They end when the app closes.
- * @returns opens a stream: the frames of one listener, until it disconnects or its access is revoked.
+ * @returns opens a stream: its frames until the response is `gone`, or access is revoked.
  * @throws 503 `too_many_listeners`, and the errors of the first page.
  */
 function eventStreams(app: App, log: EventLog, clock: Clock) {
@@ -72,7 +74,7 @@ function eventStreams(app: App, log: EventLog, clock: Clock) {
     isClosing = true
     log.appended.emit('events')
   })
-  async function* framesOf({ read, gone }: Listener, first: Page | undefined) {
+  async function* framesOf(read: Read, first: Page | undefined, gone: AbortSignal) {
     yield ': events follow\n\n'
     for (let page = first; page; ) {
       for (const event of page.events)
@@ -94,13 +96,13 @@ function eventStreams(app: App, log: EventLog, clock: Clock) {
     timer.cancel()
     return !idle.signal.aborted
   }
-  return async (listener: Listener) => {
+  return async (read: Read, after: string | undefined, gone: AbortSignal) => {
     if (listeners >= maxListeners || isClosing) throw tooManyListeners()
     listeners += 1
-    listener.gone.addEventListener('abort', () => {
+    gone.addEventListener('abort', () => {
       listeners -= 1
     })
-    return framesOf(listener, await listener.read(listener.after))
+    return framesOf(read, await read(after), gone)
   }
 }
 
