@@ -6,7 +6,7 @@ import { z } from 'zod'
 
 export const Writes = z
   .enum(['propose'], 'must be propose')
-  .meta({ description: 'propose: another person approves each write of a zone' })
+  .describe('propose: another person approves each write of a zone')
 
 /** Whether an entry of each kind of list covers a name, or a narrower entry. */
 const covers = {
@@ -116,9 +116,7 @@ export const RecordLimit = z
       .min(1)
       .max(253)
       .refine(isNamePattern, 'must be a name relative to the domain, with at most one label *')
-      .meta({
-        description: 'relative to the domain; `*` for one label or more; `@` for the domain',
-      }),
+      .describe('relative to the domain; `*` for one label or more; `@` for the domain'),
     types: z
       .array(
         z
@@ -135,12 +133,12 @@ export const RecordLimit = z
   .meta({ id: 'RecordLimit' })
 export type RecordLimit = z.infer<typeof RecordLimit>
 
-const names = z.array(z.string()).nullable().meta({ description: 'null: not limited' })
+const names = z.array(z.string()).nullable().describe('null: not limited')
 
 /** The limits of requests, and as responses show them. */
 export const wantedLimits = {
-  domains: Domains.max(100).optional().meta({ description: 'only these' }),
-  folders: Folders.optional().meta({ description: 'only these' }),
+  domains: Domains.max(100).optional().describe('only these'),
+  folders: Folders.optional().describe('only these'),
   writes: Writes.optional(),
 }
 export const shownLimits = {
@@ -148,10 +146,7 @@ export const shownLimits = {
   folders: names,
   writes: Writes.nullable(),
 }
-export const shownRecords = z
-  .array(RecordLimit)
-  .nullable()
-  .meta({ description: 'null: not limited' })
+export const shownRecords = z.array(RecordLimit).nullable().describe('null: not limited')
 
 /** Whether the limits name this RRset; `name` is relative to its domain, `@` for the domain itself. */
 export const namesRrset = (limits: readonly RecordLimit[], name: string, type: string) =>

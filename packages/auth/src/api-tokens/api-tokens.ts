@@ -43,7 +43,7 @@ export const NewToken = z.strictObject({
     .min(0)
     .max(tenYears)
     .optional()
-    .meta({ description: 'seconds; default 90 days; 0: never, for admins only' }),
+    .describe('seconds; default 90 days; 0: never, for admins only'),
   ...tokenLimits,
 })
 export type NewToken = z.infer<typeof NewToken>

@@ -35,27 +35,23 @@ const TokenRecord = z
   .object({
     id: z.string(),
     name: z.string(),
-    hint: z.string().meta({ description: 'the last four characters of the token' }),
+    hint: z.string().describe('the last four characters of the token'),
     owner: z.string(),
-    role: tokenLimits.role.unwrap().nullable().meta({ description: 'null: only `records`' }),
+    role: tokenLimits.role.unwrap().nullable().describe('null: only `records`'),
     ...shownLimits,
     records: shownRecords,
-    networks: z.array(z.string()).nullable().meta({ description: 'null: from everywhere' }),
-    replace: z.boolean().meta({
-      description:
-        "by the registrar's protocol: whether it may replace a zone that it has not read",
-    }),
+    networks: z.array(z.string()).nullable().describe('null: from everywhere'),
+    replace: z
+      .boolean()
+      .describe("by the registrar's protocol: whether it may replace a zone that it has not read"),
     created_at: z.iso.datetime(),
-    expires_at: z.iso.datetime().nullable().meta({ description: 'null: never' }),
-    last_used_at: z.iso
-      .datetime()
-      .nullable()
-      .meta({ description: 'to the minute; null: not used yet' }),
+    expires_at: z.iso.datetime().nullable().describe('null: never'),
+    last_used_at: z.iso.datetime().nullable().describe('to the minute; null: not used yet'),
   })
   .meta({ id: 'ApiToken', examples: [exampleRecord] })
 
 const CreatedToken = TokenRecord.extend({
-  token: z.string().meta({ description: 'shown only now' }),
+  token: z.string().describe('shown only now'),
 }).meta({
   id: 'CreatedToken',
   examples: [{ ...exampleRecord, token: 'ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy' }],
@@ -82,9 +78,10 @@ const listTokensSchema = {
   description: 'Without their secrets, which are shown once, when a token is created.',
   querystring: z.strictObject({
     ...pageQuery(50, 200),
-    owner: z.string().optional().meta({
-      description: 'a username; default: your own. Others need the role admin, without limits',
-    }),
+    owner: z
+      .string()
+      .optional()
+      .describe('a username; default: your own. Others need the role admin, without limits'),
   }),
   ...answers(200, 'The tokens, oldest first', listSchema('TokenList', 'tokens', TokenRecord)),
 }

@@ -24,17 +24,13 @@ const NewPassword = z
       .min(1)
       .max(maxPasswordLength)
       .optional()
-      .meta({ description: 'your password until now; instead of `username` and `invite`' }),
+      .describe('your password until now; instead of `username` and `invite`'),
     username: Username.optional(),
-    invite: z
+    invite: z.string().min(1).max(100).optional().describe('the code of an invitation'),
+    new: z
       .string()
-      .min(1)
-      .max(100)
-      .optional()
-      .meta({ description: 'the code of an invitation' }),
-    new: z.string().max(maxPasswordLength).meta({
-      description: 'at least 10 characters, not your username, not among the most common passwords',
-    }),
+      .max(maxPasswordLength)
+      .describe('at least 10 characters, not your username, not among the most common passwords'),
   })
   .superRefine(({ current, username, invite }, context) => {
     const isInvited = username !== undefined && invite !== undefined
@@ -67,7 +63,7 @@ const logOutSchema = {
     everywhere: z
       .stringbool({ error: 'must be true or false' })
       .default(false)
-      .meta({ description: 'ends all logins of this user' }),
+      .describe('ends all logins of this user'),
   }),
   ...answers(204, 'The token has ended'),
 }

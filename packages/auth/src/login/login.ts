@@ -21,21 +21,21 @@ const Account = z
   .object({
     username: z.string(),
     role: Role,
-    domains: z.array(z.string()).optional().meta({ description: 'only these; absent: all' }),
-    folders: z.array(z.string()).optional().meta({ description: 'only these; absent: all' }),
+    domains: z.array(z.string()).optional().describe('only these; absent: all'),
+    folders: z.array(z.string()).optional().describe('only these; absent: all'),
     writes: Writes.optional(),
     source: Source.exclude(['local'])
       .optional()
-      .meta({ description: 'where the caller logs in; absent: here, with a password' }),
+      .describe('where the caller logs in; absent: here, with a password'),
   })
   .meta({ id: 'Account', examples: [account] })
 
 export const LoggedIn = z
   .object({
     user: Account,
-    access_token: z.string().meta({ description: 'for the header Authorization: Bearer …' }),
+    access_token: z.string().describe('for the header Authorization: Bearer …'),
     token_type: z.literal('Bearer'),
-    expires_in: z.int().meta({ description: 'seconds' }),
+    expires_in: z.int().describe('seconds'),
   })
   .meta({
     id: 'LoggedIn',
@@ -58,8 +58,8 @@ const TokenInfo = z.object({
 const Me = z
   .object({
     user: Account,
-    expires_at: z.iso.datetime().nullable().meta({ description: 'null: never' }),
-    token: TokenInfo.optional().meta({ description: 'the API token, if one was sent' }),
+    expires_at: z.iso.datetime().nullable().describe('null: never'),
+    token: TokenInfo.optional().describe('the API token, if one was sent'),
   })
   .meta({ id: 'Me', examples: [{ user: account, expires_at: '2027-01-15T10:30:00.000Z' }] })
 

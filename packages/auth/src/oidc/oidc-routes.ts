@@ -21,9 +21,9 @@ const Methods = z
   .object({
     password: z.boolean(),
     oidc: z
-      .object({ name: z.string().meta({ description: 'of the provider, for a button' }) })
+      .object({ name: z.string().describe('of the provider, for a button') })
       .nullable()
-      .meta({ description: 'null: there is no single sign-on' }),
+      .describe('null: there is no single sign-on'),
   })
   .meta({ id: 'LoginMethods', examples: [{ password: true, oidc: null }] })
 
@@ -83,7 +83,7 @@ const finishSchema = {
 const Redemption = z
   .strictObject({
     code: z.string().min(1).max(100),
-    verifier: z.string().min(43).max(128).meta({ description: 'whose S256 was the `challenge`' }),
+    verifier: z.string().min(43).max(128).describe('whose S256 was the `challenge`'),
   })
   .meta({
     id: 'SingleSignOnCode',

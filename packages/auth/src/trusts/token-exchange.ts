@@ -39,7 +39,7 @@ const Exchanged = z
     access_token: z.string(),
     token_type: z.literal('Bearer'),
     issued_token_type: z.literal(accessTokenType),
-    expires_in: z.int().meta({ description: 'seconds, at most 900' }),
+    expires_in: z.int().describe('seconds, at most 900'),
   })
   .meta({
     id: 'ExchangedToken',

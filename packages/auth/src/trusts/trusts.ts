@@ -19,8 +19,8 @@ const claimText = z.string().min(1).max(500)
 /** A new trust: which workloads may exchange tokens of its issuer, and the rights that they get. */
 export const NewTrust = z.strictObject({
   name: Username,
-  issuer: IssuerUrl.meta({ description: 'of the tokens: `iss`' }),
-  audience: claimText.meta({ description: 'that the tokens must be for: in `aud`' }),
+  issuer: IssuerUrl.describe('of the tokens: `iss`'),
+  audience: claimText.describe('that the tokens must be for: in `aud`'),
   claims: z
     .record(z.string().min(1).max(100), claimText)
     .refine((claims) => Object.keys(claims).length <= 20, 'must have at most 20 claims')
@@ -28,7 +28,7 @@ export const NewTrust = z.strictObject({
       (claims) => workloadClaims.some((claim) => Object.hasOwn(claims, claim)),
       'must have a claim that names one workload, such as sub, repository or project_path: anybody can get a token for any audience',
     )
-    .meta({ description: 'that the tokens must have, all of them, exactly' }),
+    .describe('that the tokens must have, all of them, exactly'),
   role: Role,
   domains: tokenLimits.domains,
   folders: tokenLimits.folders,

@@ -65,11 +65,8 @@ const UserRecord = z
     role: Role,
     ...shownLimits,
     source: Source,
-    created_at: z.iso.datetime().nullable().meta({ description: 'null: not known' }),
-    last_login_at: z.iso
-      .datetime()
-      .nullable()
-      .meta({ description: 'null: not yet, in this service' }),
+    created_at: z.iso.datetime().nullable().describe('null: not known'),
+    last_login_at: z.iso.datetime().nullable().describe('null: not yet, in this service'),
   })
   .meta({ id: 'User', examples: [example] })
 
@@ -82,7 +79,7 @@ export const NewUser = z
       .string()
       .max(maxPasswordLength)
       .optional()
-      .meta({ description: 'without one, the response has an `invite`' }),
+      .describe('without one, the response has an `invite`'),
     ...wantedLimits,
   })
   .meta({
@@ -91,22 +88,25 @@ export const NewUser = z
   })
 
 const CreatedUser = UserRecord.extend({
-  invite: z.string().optional().meta({
-    description: 'shown only now, valid once and for 72 hours: `POST /api/auth/password` takes it',
-  }),
+  invite: z
+    .string()
+    .optional()
+    .describe('shown only now, valid once and for 72 hours: `POST /api/auth/password` takes it'),
 }).meta({ id: 'CreatedUser', examples: [{ ...example, invite: 'Zk3v8QmT1xY7pLr2Wd5c' }] })
 
 /** Request for a change of a user: null gives up a limit. */
 export const UserChange = z
   .strictObject({
     role: Role.optional(),
-    domains: wantedLimits.domains.nullable().meta({ description: 'null: all' }),
-    folders: wantedLimits.folders.nullable().meta({ description: 'null: all' }),
+    domains: wantedLimits.domains.nullable().describe('null: all'),
+    folders: wantedLimits.folders.nullable().describe('null: all'),
     writes: wantedLimits.writes.nullable(),
-    invite: z.literal(true).optional().meta({
-      description:
+    invite: z
+      .literal(true)
+      .optional()
+      .describe(
         'a new invitation, after a forgotten password or an expired invitation: the response has it',
-    }),
+      ),
   })
   .refine((change) => Object.keys(change).length > 0, 'must change something')
   .meta({ id: 'UserChange', examples: [{ role: 'viewer' }] })

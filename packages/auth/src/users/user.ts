@@ -25,9 +25,7 @@ export const oidcPrefix = 'oidc:'
 export const trustPrefix = 'trust:'
 
 /** Where a caller logs in: with a password here, at the OpenID provider, or as a workload at the issuer of a trust. */
-export const Source = z
-  .enum(['local', 'oidc', 'workload'])
-  .meta({ description: 'where it logs in' })
+export const Source = z.enum(['local', 'oidc', 'workload']).describe('where it logs in')
 
 /** Of a username. */
 export function sourceOf(username: string): z.infer<typeof Source> {

@@ -11,8 +11,8 @@ const example = { prefix: 'drafts/', public: false, by: 'admin', at: '2027-01-15
 const RuleRecord = z
   .object({
     prefix: z.string(),
-    public: z.boolean().meta({ description: 'false: only callers of the API read its files' }),
-    by: z.string().meta({ description: 'username' }),
+    public: z.boolean().describe('false: only callers of the API read its files'),
+    by: z.string().describe('username'),
     at: z.iso.datetime(),
   })
   .meta({ id: 'AccessRule', examples: [example] })

@@ -38,31 +38,26 @@ const example = {
 const LinkRecord = z
   .object({
     id: z.string(),
-    path: z.string().meta({ description: 'of a file, or of a folder with a trailing slash' }),
+    path: z.string().describe('of a file, or of a folder with a trailing slash'),
     name: z.string().nullable(),
     expires_at: z.iso.datetime(),
-    downloads_left: z.int().nullable().meta({ description: 'null: not limited' }),
-    by: z.string().meta({ description: 'username' }),
+    downloads_left: z.int().nullable().describe('null: not limited'),
+    by: z.string().describe('username'),
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'Link', examples: [example] })
 
 const CreatedLink = LinkRecord.extend({
-  url: z.string().meta({ description: 'shown only now: whoever has it reads the files' }),
+  url: z.string().describe('shown only now: whoever has it reads the files'),
 }).meta({ id: 'CreatedLink', examples: [{ ...example, url: `/l/${exampleToken}` }] })
 
 const NewLink = z
   .strictObject({
     path: z
       .string('must be a string')
-      .meta({ description: 'path of a file, or of a folder with a trailing slash' }),
-    expires_in: z
-      .int()
-      .min(60)
-      .max(31_536_000)
-      .optional()
-      .meta({ description: 'seconds; default 7 days' }),
-    downloads: z.int().min(1).max(10_000).optional().meta({ description: 'absent: not limited' }),
+      .describe('path of a file, or of a folder with a trailing slash'),
+    expires_in: z.int().min(60).max(31_536_000).optional().describe('seconds; default 7 days'),
+    downloads: z.int().min(1).max(10_000).optional().describe('absent: not limited'),
     name: z
       .string()
       .trim()
@@ -70,7 +65,7 @@ const NewLink = z
       .max(100)
       .refine((text) => !/[\p{Cc}\p{Cs}]/u.test(text), 'must have no control characters')
       .optional()
-      .meta({ description: 'for the list, and the title of the page of a folder' }),
+      .describe('for the list, and the title of the page of a folder'),
   })
   .meta({ id: 'NewLink', examples: [{ path: file.path, downloads: 3 }] })
 
@@ -97,7 +92,7 @@ const listLinksSchema = {
   tags,
   querystring: z.strictObject({
     ...pageQuery(50, 200),
-    path: z.string().optional().meta({ description: 'only links to this file or folder' }),
+    path: z.string().optional().describe('only links to this file or folder'),
   }),
   ...answers(200, 'The links that have not expired', listSchema('LinkList', 'links', LinkRecord)),
 }
