@@ -125,19 +125,24 @@ export class Links {
   }
 
   /** Whether a download of this file has begun in the last hour. */
-  isUnderWay({ id }: Link, path: string): Promise<boolean> {
-    return isUnderWay(this.#database, { id, path, now: this.#now() })
+  async isUnderWay({ id }: Link, path: string, reader: SqlTransaction = this.#database) {
+    const now = this.#now()
+    const found = await reader.get(sql`
+      select 1 one from ${downloads} join ${table} on id = link
+      where link = ${id} and ${downloads}.path = ${path} and until > ${now} and expires_at > ${now}`)
+    return found !== undefined
   }
 
   /**
    * Whether the link permits sending bytes of this file now. A request from the first byte on counts as a download. A
    * later range belongs to a download of the last hour; without one it counts as well.
    */
-  async admit({ id, downloadsLeft }: Link, path: string, isFromStart: boolean): Promise<boolean> {
+  async admit(link: Link, path: string, isFromStart: boolean): Promise<boolean> {
+    const { id, downloadsLeft } = link
     if (downloadsLeft === null) return true
     const now = this.#now()
     const left = await this.#database.transaction(async (transaction) => {
-      if (!isFromStart && (await isUnderWay(transaction, { id, path, now }))) return Infinity
+      if (!isFromStart && (await this.isUnderWay(link, path, transaction))) return Infinity
       const counted = await transaction.get<{ left: number }>(sql`
         update ${table} set downloads_left = downloads_left - 1,
           used_up_at = case when downloads_left = 1 then cast(${now} as bigint) end
@@ -163,15 +168,6 @@ export class Links {
     await this.#database.run(sql`update ${table} set used_up_at = null where id in (${ids})`)
   }
 }
-
-const isUnderWay = async (
-  transaction: SqlTransaction,
-  { id, path, now }: { id: string; path: string; now: number },
-) =>
-  (await transaction.get(sql`
-    select 1 one from ${downloads} join ${table} on id = link
-    where link = ${id} and ${downloads}.path = ${path} and until > ${now} and expires_at > ${now}`)) !==
-  undefined
 
 const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')
 
