@@ -1,4 +1,4 @@
-import { list, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { makeDummyHash } from '../login/password.ts'
 import { changeUsers, isActive, User, type Users } from './user.ts'
 
@@ -51,16 +51,17 @@ export class SqlUsers implements Users {
       await transaction.run(sql`lock table ${usersTable} in share row exclusive mode`)
       const before = await listUsers(transaction)
       const after = changeUsers(before, change)
-      const names = list(after.map(({ username }) => username))
-      await transaction.run(
-        after.length === 0
-          ? sql`delete from ${usersTable}`
-          : sql`delete from ${usersTable} where username not in (${names})`,
-      )
-      for (const user of after.filter((each) => !before.includes(each))) {
+      const names = after.map(({ username }) => username)
+      const removed = before.filter(({ username }) => !names.includes(username))
+      for (const { username } of removed)
+        await transaction.run(sql`delete from ${usersTable} where username = ${username}`)
+      const stored = before.map((user) => JSON.stringify(user))
+      for (const user of after) {
+        const definition = JSON.stringify(user)
+        if (stored.includes(definition)) continue
         await transaction.run(
           sql`insert into ${usersTable} (username, position, definition)
-            select ${user.username}, coalesce(max(position), 0) + 1, ${JSON.stringify(user)} from ${usersTable}
+            select ${user.username}, coalesce(max(position), 0) + 1, ${definition} from ${usersTable}
             on conflict (username) do update set definition = excluded.definition`,
         )
       }

@@ -4,7 +4,7 @@ import { parsePhc } from '../../src/login/password.ts'
 import { FileUsers } from '../../src/users/file-users.ts'
 import { SqlUsers } from '../../src/users/sql-users.ts'
 import type { User, Users } from '../../src/users/user.ts'
-import { makeDatabase } from '../support/database.ts'
+import { makeDatabase, schema } from '../support/database.ts'
 import { makeFolder, makeUser } from '../support/start.ts'
 
 interface Backend extends AsyncDisposable {
@@ -102,6 +102,23 @@ describe.each(backends)('users in %s', async (_name, open) => {
     expect(parsePhc(unknown.hash)?.cost).toEqual(parsePhc(adam.password ?? '')?.cost)
     expect(unknown.hash).not.toBe(adam.password)
   })
+})
+
+test('in PostgreSQL a change of one user rewrites no other row', async () => {
+  await using shared = await makeDatabase()
+  const users = new SqlUsers(shared.database)
+  await users.update(() => [adam, vera])
+  const writers = async () =>
+    (await shared.database.query(
+      `select xmin::text as writer from ${schema}.users order by position`,
+    )) as { writer: string }[]
+  const before = await writers()
+
+  await users.update(([first, second]) => changeRole([first, second], 'editor'))
+
+  const after = await writers()
+  expect(after[0]).toEqual(before[0])
+  expect(after[1]).not.toEqual(before[1])
 })
 
 const changeRole = (users: (User | undefined)[], role: User['role']): User[] =>
