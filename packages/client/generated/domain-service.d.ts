@@ -111,7 +111,7 @@ export interface paths {
         put?: never;
         /**
          * Change your password, or accept an invitation
-         * @description With `current`: your own, with the token of a login, which goes on while all your other logins end. With `username` and `invite`: the first one, without a token.
+         * @description With `current`: your own, with the token of a login, which goes on while all your other logins end; API tokens stay valid until they are revoked. With `username` and `invite`: the first one, without a token.
          */
         post: operations["setPassword"];
         delete?: never;

@@ -44,7 +44,7 @@ const setPasswordSchema = {
   operationId: 'setPassword',
   summary: 'Change your password, or accept an invitation',
   description:
-    'With `current`: your own, with the token of a login, which goes on while all your other logins end. With `username` and `invite`: the first one, without a token.',
+    'With `current`: your own, with the token of a login, which goes on while all your other logins end; API tokens stay valid until they are revoked. With `username` and `invite`: the first one, without a token.',
   body: NewPassword,
   errors: [
     weakPassword('A password must have at least 10 characters'),
@@ -118,7 +118,11 @@ async function acceptInvite(
   const { username, password } = wanted
   await requireStrongPassword(password, username)
   const invited = await users.find(username)
-  const isRight = (user: User | undefined) => isInviteOf(user, invite, now())
+  const digest = Buffer.from(digestOf(invite))
+  const isRight = (user: User | undefined) =>
+    user?.invite !== undefined &&
+    Date.parse(user.invite.expires_at) > now() &&
+    timingSafeEqual(Buffer.from(user.invite.digest), digest)
   const attempt = { username, isUser: invited !== undefined, address }
   if (!(await limit.run(attempt, async () => isRight(invited)))) throw credentialsInvalid()
   // `isRight` is evaluated again under the lock: of two concurrent requests with one code, the second gets 401.
@@ -137,9 +141,4 @@ async function storePassword(
     if (!user || !isRight(user)) throw credentialsInvalid()
     return replaceUser(all, withPassword(user, hash, wanted.session))
   })
-}
-
-function isInviteOf(user: User | undefined, code: string, now: number): boolean {
-  if (!user?.invite || Date.parse(user.invite.expires_at) <= now) return false
-  return timingSafeEqual(Buffer.from(user.invite.digest), Buffer.from(digestOf(code)))
 }

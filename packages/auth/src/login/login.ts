@@ -49,17 +49,14 @@ export const LoggedIn = z
     ],
   })
 
-const TokenInfo = z.object({
-  id: z.string(),
-  name: z.string(),
-  records: z.array(RecordLimit).optional(),
-})
-
 const Me = z
   .object({
     user: Account,
     expires_at: z.iso.datetime().nullable().describe('null: never'),
-    token: TokenInfo.optional().describe('the API token, if one was sent'),
+    token: z
+      .object({ id: z.string(), name: z.string(), records: z.array(RecordLimit).optional() })
+      .optional()
+      .describe('the API token, if one was sent'),
   })
   .meta({ id: 'Me', examples: [{ user: account, expires_at: '2027-01-15T10:30:00.000Z' }] })
 

@@ -58,34 +58,28 @@ export class SingleSignOn {
   }
 
   /**
-   * Begins a login.
-   * @param challenge PKCE challenge (S256) of the client that will redeem the one-time code
+   * Begins a login. `challenge` is the PKCE challenge (S256) of the client that will redeem the one-time code.
    * @returns the redirect URL of the provider, and the cookie for the callback.
    * @throws {HttpError} 503 while the provider is away.
    */
-  async begin(returnTo: string, challenge: string) {
+  async begin(return_to: string, challenge: string) {
     const [state, nonce, verifier] = [randomText(), randomText(), randomText()]
     const parameters = {
-      redirect_uri: this.#redirectUri,
-      response_type: 'code',
-      scope: this.#config.scopes,
-      ...{ state, nonce },
-      code_challenge: challengeOf(verifier),
-      code_challenge_method: 'S256',
+      ...{ redirect_uri: this.#redirectUri, response_type: 'code', scope: this.#config.scopes },
+      ...{ state, nonce, code_challenge: challengeOf(verifier), code_challenge_method: 'S256' },
     }
     const location = await this.#ask(async (provider) =>
       client.buildAuthorizationUrl(provider, parameters),
     )
-    const begun = { nonce, verifier, return_to: returnTo, challenge }
-    const value = await this.#auth.sessions.sign(begun, {
-      ...{ audience: this.#audienceOf(state), ttl: cookieSeconds },
-    })
+    const begun = { nonce, verifier, return_to, challenge }
+    const options = { audience: this.#audienceOf(state), ttl: cookieSeconds }
+    const value = await this.#auth.sessions.sign(begun, options)
     return { location: location.href, cookie: this.#cookie(state, value, cookieSeconds) }
   }
 
   /**
-   * Finishes a login: exchanges the code of the callback, and verifies the ID token: signature, issuer, audience, times and nonce.
-   * @param query of the callback, with its question mark
+   * Finishes a login: exchanges the code in the query of the callback, and verifies the ID token: signature, issuer,
+   * audience, times and nonce.
    * @returns the redirect URL of the client with a one-time code, and a cookie that deletes that of this login.
    * @throws {HttpError} 400, 401, 403 `not_allowed`, or 503 while the provider is away.
    */
@@ -93,13 +87,11 @@ export class SingleSignOn {
     const state = new URLSearchParams(query).get('state') ?? ''
     const { nonce, verifier, challenge, return_to } = await this.#readCookie(state, cookies)
     const identity = await this.#ask(async (provider) => {
+      const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier }
       const tokens = await client.authorizationCodeGrant(
         provider,
         new URL(this.#redirectUri + query),
-        {
-          ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier },
-          idTokenExpected: true,
-        },
+        { ...checks, idTokenExpected: true },
       )
       return this.#identityOf(provider, tokens)
     })
@@ -142,11 +134,9 @@ export class SingleSignOn {
 
   async #readCookie(state: string, cookies: string): Promise<z.infer<typeof Begun>> {
     const prefix = `${cookieName(state)}=`
-    const value = cookies.split(/; */).find((each) => each.startsWith(prefix)) ?? ''
-    const claims = await this.#auth.sessions.read(
-      value.slice(prefix.length),
-      this.#audienceOf(state),
-    )
+    const cookie = cookies.split(/; */).find((each) => each.startsWith(prefix)) ?? ''
+    const value = cookie.slice(prefix.length)
+    const claims = await this.#auth.sessions.read(value, this.#audienceOf(state))
     const { data: begun } = Begun.safeParse(claims)
     if (begun && begun.exp * 1000 > this.#auth.now()) return begun
     throw notBegun() // A missing and a forged cookie get the same error.

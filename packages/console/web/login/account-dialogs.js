@@ -57,7 +57,7 @@ const openLogOut = (everywhere) =>
 
 const newPassword = { type: 'password', autocomplete: 'new-password', isRequired: true }
 
-/** Changes the password of the person at every service that it is logged in at. All other logins of it end. */
+/** Changes the password of the person at every service that it is logged in at. All other logins of it end, API tokens go on. */
 function openPasswordDialog() {
   const form = { current: '', next: '', again: '' }
   return confirmDialog({
@@ -66,7 +66,7 @@ function openPasswordDialog() {
     confirm: 'Change',
     body: () => html`
       ${formField(form, 'current', 'Current password', { ...newPassword, autocomplete: 'current-password' })}
-      ${formField(form, 'next', 'New password', { ...newPassword, hint: 'At least 10 characters. Your other logins end.' })}
+      ${formField(form, 'next', 'New password', { ...newPassword, hint: 'At least 10 characters. Your other logins end, your API tokens stay valid.' })}
       ${formField(form, 'again', 'New password, again', newPassword)}`,
     action: async () => {
       if (form.next !== form.again) throw new Error('The new passwords differ.')
