@@ -198,6 +198,26 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     ])
   })
 
+  it('that are changed get what follows as they are now, also during a delivery', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    const receiver = stack.use(await openReceiver(({ path }) => (path === '/old' ? 'hang' : 200)))
+    const { log, store, endTimeLimits } = openProcess(db.sql, stack)
+    const by = { createdBy: 'admin', position: await log.end() }
+    const { id } = await store.create({ url: receiver.url('/old') }, by)
+    for (const number of [1, 2]) await append(db, number)
+    await receiver.count(1)
+    await store.update(id, { url: receiver.url('/new') })
+    endTimeLimits()
+    const received = await receiver.count(3)
+    const told = received.map(({ path, body }) => [path, body.data?.number])
+    expect(told).toEqual([
+      ['/old', 1],
+      ['/new', 1],
+      ['/new', 2],
+    ])
+  })
+
   it('are shared by processes; one that ends in a delivery is taken over, with the same id', async () => {
     await using stack = new AsyncDisposableStack()
     const db = stack.use(await open())

@@ -110,16 +110,19 @@ export class WebhookStore {
     })
   }
 
-  /** @throws 404 `webhook_not_found` */
+  /** Changes a webhook; a running delivery then ends, and is repeated as it is now. @throws 404 `webhook_not_found` */
   update(id: string, { paused, ...changes }: WebhookChanges): Promise<Webhook> {
     return this.#sql.transaction(async (transaction) => {
       const before = await transaction.get<WebhookRow>(
         sql`select ${columns} from ${webhooks} where id = ${id} ${forUpdate}`,
       )
-      const definition = { ...JSON.parse(before?.definition ?? '{}'), ...changes }
-      const row = await transaction.get<WebhookRow>(sql`
-        update ${webhooks} set definition = ${JSON.stringify(definition)},
-          is_paused = coalesce(${paused}, is_paused) where id = ${id} returning ${columns}`)
+      const definition = JSON.stringify({ ...JSON.parse(before?.definition ?? '{}'), ...changes })
+      const row =
+        await transaction.get<WebhookRow>(sql`update ${webhooks} set definition = ${definition},
+          claim = case when definition = ${definition} then claim end,
+          claimed_until = case when definition = ${definition} then claimed_until else 0 end,
+          is_paused = coalesce(${paused}, is_paused)
+        where id = ${id} returning ${columns}`)
       if (!row) throw webhookNotFound(id)
       return toWebhook(row)
     })
