@@ -211,7 +211,7 @@ export interface paths {
         put?: never;
         /**
          * Exchange the code of single sign-on for a token
-         * @description Each code counts once, for 60 seconds, also with a wrong verifier.
+         * @description Each code counts once, for 60 seconds, also with a wrong verifier. The code of a failed login gives its error.
          */
         post: operations["redeemSingleSignOnCode"];
         delete?: never;
@@ -3300,7 +3300,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description To `return_to`, with a `code` */
+            /** @description To `return_to`, with a `code`; for browsers also after a failure */
             302: {
                 headers: {
                     /**
@@ -3450,6 +3450,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `not_found` */
             404: {
                 headers: {
@@ -3483,6 +3492,20 @@ export interface operations {
                     /**
                      * @description Seconds to wait before the next attempt
                      * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 10
                      */
                     "retry-after"?: string;
                     [name: string]: unknown;

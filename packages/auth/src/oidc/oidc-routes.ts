@@ -77,7 +77,7 @@ const finishSchema = {
   // Providers add parameters of their own.
   querystring: z.looseObject({}),
   errors: [notConfigured(), notBegun(), loginFailed(), providerAway(), tooManyFailures(60)],
-  ...redirects('To `return_to`, with a `code`'),
+  ...redirects('To `return_to`, with a `code`; for browsers also after a failure'),
 }
 
 const Redemption = z
@@ -98,9 +98,10 @@ const Redemption = z
 const redeemSchema = {
   operationId: 'redeemSingleSignOnCode',
   summary: 'Exchange the code of single sign-on for a token',
-  description: 'Each code counts once, for 60 seconds, also with a wrong verifier.',
+  description:
+    'Each code counts once, for 60 seconds, also with a wrong verifier. The code of a failed login gives its error.',
   body: Redemption,
-  errors: [notConfigured(), codeInvalid(), tooManyFailures(60)],
+  errors: [notConfigured(), codeInvalid(), loginFailed(), providerAway(), tooManyFailures(60)],
   ...answers(200, 'Your account, and a token', LoggedIn),
 }
 
@@ -131,14 +132,16 @@ export function registerOidcRoutes(app: App, context: Auth) {
     const { return_to, challenge } = request.query
     const signOn = await open(request)
     limit.add(request.ip)
-    const { location, cookie } = await signOn.begin(new URL(return_to).href, challenge)
+    const returnTo = new URL(return_to).href
+    const { location, cookie } = await signOn.begin(returnTo, challenge, isBrowser(request))
     return reply.header('set-cookie', cookie).headers(noStore).redirect(location, 302)
   })
   app.get('/api/auth/oidc/callback', { config, schema: finishSchema }, async (request, reply) => {
     const { search } = new URL(request.url, 'http://localhost')
     const signOn = await open(request)
     limit.add(request.ip)
-    const { location, cookie } = await signOn.finish(search, request.headers.cookie)
+    const { cookie: cookies } = request.headers
+    const { location, cookie } = await signOn.finish(search, cookies, isBrowser(request))
     return reply.header('set-cookie', cookie).headers(noStore).redirect(location, 302)
   })
   app.post('/api/auth/oidc/token', { config, schema: redeemSchema }, async (request, reply) => {
@@ -153,6 +156,8 @@ export function registerOidcRoutes(app: App, context: Auth) {
     return describeLogin(user, context)
   })
 }
+
+const isBrowser = ({ headers }: FastifyRequest) => headers.accept?.includes('text/html')
 
 /** Whether a browser may carry a code to this URL: an origin of CORS_ORIGIN, or loopback (RFC 8252, 7.3). */
 function mayReturnTo(text: string, origins: readonly string[]): boolean {

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { HttpError } from '@domains-and-files/http'
 import type { FastifyBaseLogger } from 'fastify'
 import * as client from 'openid-client'
 import { z } from 'zod'
@@ -23,8 +24,8 @@ const Begun = z.object({
   exp: z.number(),
 })
 
-/** The stored value of a one-time code. */
-const Redeemable = z.object({
+/** What a one-time code is redeemed for: a login, or why there is none. */
+const Login = z.object({
   username: z.string(),
   /** Id of the user: the code is void for a later user of the same name. */
   id: z.string(),
@@ -35,6 +36,13 @@ const Redeemable = z.object({
   }),
   challenge: z.string(),
 })
+const Refusal = z.object({
+  status: z.int(),
+  code: z.string(),
+  detail: z.string(),
+  challenge: z.string(),
+})
+const Redeemable = z.union([Login, Refusal])
 
 const cookieSeconds = 600
 const codeSeconds = 60
@@ -58,11 +66,12 @@ export class SingleSignOn {
   }
 
   /**
-   * Begins a login. `challenge` is the PKCE challenge (S256) of the client that will redeem the one-time code.
+   * Begins a login. `challenge` is the PKCE challenge (S256) of the client that will redeem the one-time code. A browser
+   * brings an error to the client, see `finish`.
    * @returns the redirect URL of the provider, and the cookie for the callback.
    * @throws {HttpError} 503 while the provider is away.
    */
-  async begin(return_to: string, challenge: string) {
+  async begin(return_to: string, challenge: string, isBrowser = false) {
     const [state, nonce, verifier] = [randomText(), randomText(), randomText()]
     const parameters = {
       ...{ redirect_uri: this.#redirectUri, response_type: 'code', scope: this.#config.scopes },
@@ -70,6 +79,8 @@ export class SingleSignOn {
     }
     const location = await this.#ask(async (provider) =>
       client.buildAuthorizationUrl(provider, parameters),
+    ).catch(async (error) =>
+      withCode(return_to, await this.#createRefusal(error, challenge, isBrowser)),
     )
     const begun = { nonce, verifier, return_to, challenge }
     const options = { audience: this.#audienceOf(state), ttl: cookieSeconds }
@@ -79,13 +90,22 @@ export class SingleSignOn {
 
   /**
    * Finishes a login: exchanges the code in the query of the callback, and verifies the ID token: signature, issuer,
-   * audience, times and nonce.
+   * audience, times and nonce. A browser shows no error of its own: it brings the client a code that is redeemed for the error.
    * @returns the redirect URL of the client with a one-time code, and a cookie that deletes that of this login.
    * @throws {HttpError} 400, 401, 403 `not_allowed`, or 503 while the provider is away.
    */
-  async finish(query: string, cookies = '') {
+  async finish(query: string, cookies = '', isBrowser = false) {
     const state = new URLSearchParams(query).get('state') ?? ''
-    const { nonce, verifier, challenge, return_to } = await this.#readCookie(state, cookies)
+    const begun = await this.#readCookie(state, cookies)
+    const code = await this.#exchange(query, state, begun).catch((error) =>
+      this.#createRefusal(error, begun.challenge, isBrowser),
+    )
+    const location = withCode(begun.return_to, code)
+    return { location: location.href, cookie: this.#cookie(state, '', 0) }
+  }
+
+  async #exchange(query: string, state: string, begun: z.infer<typeof Begun>): Promise<string> {
+    const { nonce, verifier, challenge } = begun
     const identity = await this.#ask(async (provider) => {
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier }
       const tokens = await client.authorizationCodeGrant(
@@ -95,30 +115,31 @@ export class SingleSignOn {
       )
       return this.#identityOf(provider, tokens)
     })
-    const code = await this.#createCode(identity, challenge)
-    const location = new URL(return_to)
-    location.searchParams.set('code', code)
-    return { location: location.href, cookie: this.#cookie(state, '', 0) }
+    return this.#createLogin(identity, challenge)
   }
 
   /**
    * Redeems a one-time code: the user, with the rights of this login. A wrong verifier uses the code up, too.
    * @returns undefined if the code is unknown, used or expired, the verifier is wrong, or the user was removed meanwhile.
+   * @throws {HttpError} why the login failed, for a code that a browser brought from there.
    */
   async redeem(code: string, verifier: string): Promise<User | undefined> {
     const { users, oneTime, lastLogins } = this.#auth
     const value = await oneTime.take(digestOf(`code ${code}`))
     if (value === undefined) return undefined
-    const { username, id, rights, challenge } = Redeemable.parse(JSON.parse(value))
+    const found = Redeemable.parse(JSON.parse(value))
+    if (challengeOf(verifier) !== found.challenge) return undefined
+    if ('status' in found) throw new HttpError(found.status, found.code, found.detail)
+    const { username, id, rights } = found
     const user = await users.find(username)
-    if (challengeOf(verifier) !== challenge || !user || user.id !== id) return undefined
+    if (!user || user.id !== id) return undefined
     const loggedIn = { ...user, ...rights }
     await lastLogins.recordRights(loggedIn)
     return loggedIn
   }
 
-  async #createCode(identity: Identity, challenge: string): Promise<string> {
-    const { audience, users, oneTime, now } = this.#auth
+  async #createLogin(identity: Identity, challenge: string): Promise<string> {
+    const { audience, users } = this.#auth
     const { limits: kind } = serviceOf(audience)
     const rights = rightsOfGroups(identity.groups, { roles: this.#config.roles, kind })
     if (!rights) {
@@ -126,8 +147,18 @@ export class SingleSignOn {
       throw notAllowed('You are in no group that may use this service: ask the operator')
     }
     const { username, id = '' } = await bindUser(users, identity, rights.role)
+    return this.#createCode({ username, id, rights, challenge })
+  }
+
+  async #createRefusal(error: unknown, challenge: string, isBrowser: boolean): Promise<string> {
+    if (!isBrowser || !(error instanceof HttpError)) throw error
+    const { status, code, message: detail } = error
+    return this.#createCode({ status, code, detail, challenge })
+  }
+
+  async #createCode(value: z.infer<typeof Redeemable>): Promise<string> {
+    const { oneTime, now } = this.#auth
     const code = randomText()
-    const value: z.infer<typeof Redeemable> = { username, id, rights, challenge }
     await oneTime.put(digestOf(`code ${code}`), JSON.stringify(value), now() + codeSeconds * 1000)
     return code
   }
@@ -227,6 +258,12 @@ const outages = new Set<string | undefined>([
   'OAUTH_RESPONSE_IS_NOT_CONFORM',
   'OAUTH_RESPONSE_IS_NOT_JSON',
 ])
+
+function withCode(returnTo: string, code: string): URL {
+  const location = new URL(returnTo)
+  location.searchParams.set('code', code)
+  return location
+}
 
 const randomText = () => randomBytes(32).toString('base64url')
 

@@ -102,6 +102,14 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
     expect(JSON.parse(body).code).toBe('not_allowed')
   })
 
+  test('a browser brings its client a code for the error of a failed login', async () => {
+    const { status, location, code, verifier } = await logIn(service, 'd1', service, 'text/html')
+
+    expect([status, location?.startsWith(returnTo)]).toEqual([302, true])
+    expect(await redeem(code, verifier)).toMatchObject({ status: 403, code: 'not_allowed' })
+    expect(await redeem(code, verifier)).toMatchObject({ status: 401 })
+  })
+
   test('a code counts once, for 60 seconds, and only with its verifier', async () => {
     const used = await logIn(service, 'b1')
     const stolen = await logIn(service, 'b1')
@@ -306,6 +314,10 @@ test('a provider that is away stops no start and no password login', async () =>
 
   expect(response.status).toBe(503)
   expect(response.headers.get('retry-after')).toBe('10')
+  const { verifier, provider: back } = await begin(service, 'text/html')
+  const code = new URL(back).searchParams.get('code')
+  const redeemed = await service.send('POST', '/api/auth/oidc/token', { code, verifier })
+  expect(redeemed).toMatchObject({ status: 503, code: 'unavailable' })
   expect((await service.login('vera')).status).toBe(200)
 })
 

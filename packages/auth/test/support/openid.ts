@@ -72,13 +72,13 @@ export async function startProvider(
 }
 
 /** A browser: keeps cookies, and follows no redirect by itself. */
-function openBrowser() {
+function openBrowser(accept: string) {
   const cookies = new Map<string, string>()
   return async (url: string, init: RequestInit = {}) => {
     const response = await fetch(url, {
       ...init,
       redirect: 'manual',
-      headers: { cookie: [...cookies].map((pair) => pair.join('=')).join('; ') },
+      headers: { accept, cookie: [...cookies].map((pair) => pair.join('=')).join('; ') },
     })
     for (const cookie of response.headers.getSetCookie()) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(cookie) ?? []
@@ -97,16 +97,17 @@ export interface Place {
 }
 
 /** Begins a login at a service, as a browser. */
-export async function begin({ url }: Place, verifier = randomBytes(32).toString('base64url')) {
-  const browse = openBrowser()
+export async function begin({ url }: Place, accept = '*/*') {
+  const verifier = randomBytes(32).toString('base64url')
+  const browse = openBrowser(accept)
   const query = new URLSearchParams({ return_to: returnTo, challenge: challengeOf(verifier) })
   const { response, location = '' } = await browse(`${url}/api/auth/oidc/login?${query}`)
   return { browse, verifier, response, provider: location }
 }
 
 /** Logs in at the real provider, up to its redirect to the callback of `callbackAt`. */
-export async function logIn(service: Place, sub: string, callbackAt = service) {
-  const { browse, verifier, provider } = await begin(service)
+export async function logIn(service: Place, sub: string, callbackAt = service, accept = '*/*') {
+  const { browse, verifier, provider } = await begin(service, accept)
   let at: string | undefined = provider
   while (at && !at.startsWith(baseUrl)) {
     const { response, location } = await browse(at)

@@ -38,7 +38,7 @@ async function receiveCode(baseUrl: string, challenge: string): Promise<string> 
   const server = createServer((request, response) => {
     const code = new URL(request.url ?? '/', 'http://127.0.0.1').searchParams.get('code')
     response.writeHead(code ? 200 : 404, { 'content-type': 'text/plain', connection: 'close' })
-    response.end(code ? 'Logged in: you can close this page.\n' : 'Not here.\n')
+    response.end(code ? 'Go on at the terminal: you can close this page.\n' : 'Not here.\n')
     if (code) server.emit('code', code)
   })
   server.listen(0, '127.0.0.1')

@@ -1,5 +1,18 @@
 import assert from 'node:assert/strict'
-import { type Flows, manageUsers } from '../tester.ts'
+import { type Flows, manageUsers, type Tester } from '../tester.ts'
+
+/** Logs in at the provider. */
+async function signOn(tester: Tester, account: string) {
+  const { page } = tester
+  // The provider's own pages want a font from elsewhere.
+  tester.expectFailure(/fonts\.googleapis\.com/)
+  await page.route('https://fonts.googleapis.com/**', (route) => route.abort())
+  await tester.button('Continue with Test ID').click()
+  await page.locator('input[name=login]').fill(account)
+  await page.locator('input[name=password]').fill('any')
+  await page.keyboard.press('Enter')
+  await tester.button('Continue').click()
+}
 
 /** Logins: refused, ended, limited, and without a network. */
 export const sessionFlows: Flows = {
@@ -178,9 +191,6 @@ export const sessionFlows: Flows = {
 
   'logs in at both services by single sign-on, and stays logged in': async (tester) => {
     const { page, everything } = tester
-    // The provider's own pages want a font from elsewhere.
-    tester.expectFailure(/fonts\.googleapis\.com/)
-    await page.route('https://fonts.googleapis.com/**', (route) => route.abort())
     // As with PASSWORD_LOGIN=false.
     await page.route('**/api/auth/methods', async (route) => {
       const response = await route.fetch()
@@ -192,11 +202,7 @@ export const sessionFlows: Flows = {
     assert.equal(await page.getByLabel('Password').count(), 0)
     await tester.checkAccessibility('single sign-on')
     await tester.picture('single-sign-on')
-    await tester.button('Continue with Test ID').click()
-    await page.locator('input[name=login]').fill('s1')
-    await page.locator('input[name=password]').fill('any')
-    await page.keyboard.press('Enter')
-    await tester.button('Continue').click()
+    await signOn(tester, 's1')
     await page.getByRole('heading', { name: 'Versions', exact: true }).waitFor()
     assert.equal(new URL(page.url()).origin, everything.console)
     assert.equal(new URL(page.url()).search, '')
@@ -205,6 +211,28 @@ export const sessionFlows: Flows = {
     await page.reload()
     await tester.text('alder-and-finch.com').waitFor()
     await tester.button('oidc:sam').waitFor()
+  },
+
+  'opens by single sign-on what a person may use, and says that the other service refuses': async (
+    tester,
+  ) => {
+    const { page } = tester
+    tester.expectFailure(/status of 403/)
+    await (await tester.filesApi()).upload('wendy/own.txt', 'own')
+    await tester.goTo('/files/wendy/')
+    await tester.logOut()
+    await signOn(tester, 'w1')
+    await tester.text('own.txt').waitFor()
+    await tester.button('oidc:wendy').waitFor()
+    await tester.goTo('/domains')
+    await page.getByRole('heading', { name: 'Log in to Domains' }).waitFor()
+
+    manageUsers(tester.everything, ['remove', 'oidc:wendy'], '')
+    tester.expectFailure(/status of 401/)
+    await page.evaluate("location.hash = '/files/wendy/'")
+    const again = page.getByRole('dialog', { name: 'Log in again' })
+    await again.getByRole('button', { name: 'Continue with Test ID' }).click()
+    await tester.text('oidc:wendy was removed').waitFor()
   },
 
   'is moved through by the keyboard': async (tester) => {
