@@ -36,6 +36,9 @@ export const authorOf = ({ id, username, token, records, writes }: Caller) => ({
 export interface WriteResult {
   /** The zone that this change was worked out against. */
   before: Zone
+  /** The zone as this change leaves it; later changes of its batch may follow. */
+  after: Zone
+  /** The zone that was read back. */
   zone: Zone
   added: HostRecord[]
   removed: HostRecord[]
@@ -82,6 +85,7 @@ export async function readEnd(ledger: Ledger, id: number): Promise<WriteResult> 
   const zoneOf = (snapshot: Snapshot): Zone => ({ domain, usesRegistrarDns: true, ...snapshot })
   return {
     before: zoneOf(zones.before),
+    after: zoneOf(zones.after),
     zone: zoneOf(found ?? zones.after),
     ...recordsOf(zones, domain),
     kept: zones.after.rows.length - zones.added.length,

@@ -146,8 +146,8 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
     const { domain, record: id } = request.params
     const edit: ZoneEdit = { kind: 'batch', update: [{ id, patch }], emailType, isSingle: true }
     return writeZone(request, reply, { zones, edit }, (result, answering) => {
-      // A patch that changes nothing adds nothing.
-      const patched = result.added[0] ?? toRecords(result.zone).find((each) => each.id === id)
+      // A patch that changes nothing adds nothing. A later write of the batch may have removed the record.
+      const patched = result.added[0] ?? toRecords(result.after).find((each) => each.id === id)
       if (!patched) throw new Error('the patched record is missing from the result')
       if (patched.id !== id) reply.header('location', pathOf(domain, patched.id))
       return describePart(patched, result, answering)

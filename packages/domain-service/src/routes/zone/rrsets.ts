@@ -170,7 +170,7 @@ export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
     const ttl = mixed_ttl ? undefined : request.body.ttl
     const edit = { kind: 'setRrset', name, type, ttl, values, emailType } as const
     return writeZone(request, reply, { zones, edit }, (result, answering) => {
-      const rrset = findRrset(result.zone, name, type)
+      const rrset = findRrset(result.zone, name, type) ?? findRrset(result.after, name, type)
       if (!rrset) throw new Error('the RRset is missing from the result')
       if (!findRrset(result.before, name, type)) reply.code(201)
       return describePart(rrset, result, answering)

@@ -218,7 +218,7 @@ export function resultOf(
 ): WriteResult {
   const records = recordsOf(toDelta({ before, after }), before.domain)
   const kept = after.rows.length - records.added.length
-  return { before, zone, ...records, kept, warnings, verified }
+  return { before, after, zone, ...records, kept, warnings, verified }
 }
 
 /**

@@ -21,6 +21,28 @@ test('a hundred adds at once to one domain all succeed, lose nothing and cost th
   expect(body.pagination).toMatchObject({ total_items: 100 })
 })
 
+test('a write tells what it left, though a later one of the batch removes it', async () => {
+  const env = { REGISTRAR_TIMEOUT_MS: '120000' }
+  await using service = await start({ env, clock: new FakeClock() })
+  const { body } = await service.call('GET', hosts)
+  const [known] = body.hosts ?? []
+  const rrset = '/api/domains/example.com/dns/rrsets/new/A'
+  const writes = [
+    () => service.call('PUT', rrset, { body: { values: ['192.0.2.8'] } }),
+    () => service.call('PATCH', `${hosts}/${known?.id}`, { body: { ttl: known?.ttl } }),
+    () => service.call('PUT', hosts, { body: { hosts: [] } }),
+  ]
+
+  const answers = await joinWrites({ services: [service], count: 3, isOrdered: true }, async (n) =>
+    writes[n]?.(),
+  )
+
+  expect(answers.map((answer) => answer?.status)).toEqual([201, 200, 200])
+  expect(answers[0]?.body).toMatchObject({ name: 'new', values: ['192.0.2.8'] })
+  expect(answers[1]?.body).toEqual(known)
+  expect(service.live()).toEqual([])
+})
+
 test('fifty equal reads at once cost one call', async () => {
   await using service = await start()
   await service.call('GET', '/health')
