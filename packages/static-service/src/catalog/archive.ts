@@ -10,9 +10,9 @@ import {
   type Table,
 } from '@domains-and-files/persistence'
 import type { FileRow, VersionRow } from '../files/file-record.ts'
-import type { Done, ImportCommand } from './changes/commands.ts'
-import { type Group, loadTarget } from './changes/load-files.ts'
-import { writeChanges } from './changes/write-changes.ts'
+import type { Done, Group, ImportCommand } from './changes/commands.ts'
+import { rowOf } from './changes/loaded-files.ts'
+import { loadFiles, writeChanges } from './changes/stored-rows.ts'
 import { addPast } from './history/past-rows.ts'
 import { insertInto, selected, toRow } from './records.ts'
 import { fileColumns, pastColumns, versionColumns } from './tables.ts'
@@ -63,17 +63,17 @@ type ImportedFile = FileRow & { changeId?: number }
 async function importFiles(group: Group, rows: ImportedFile[]) {
   const paths = rows.map(({ path }) => path)
   const digests = rows.map(({ digest }) => digest)
-  const target = await loadTarget(group, paths, { digests })
-  const { table, dates } = target
+  const table = await loadFiles(group, paths, { digests })
+  const { dates } = table.loaded
   for (const { changeId = 1, ...row } of rows) {
     if (table.find(row.path)) continue
-    if (table.isDirectory(row.path) || !table.add(row, changeId)) {
+    if (table.isDirectory(row.path) || !table.add(rowOf(row), changeId)) {
       throw new Error(`${row.path} is a directory, or below a file`)
     }
-    dates.atLeast(row.updatedAt)
+    if (row.updatedAt > dates.latest) dates.latest = row.updatedAt
   }
-  table.accept(undefined, dates.latest)
-  await writeChanges(group, target)
+  table.accept(undefined)
+  await writeChanges(group, table)
 }
 
 const storeVersions = insertInto('versions', versionColumns, 'on conflict do nothing')

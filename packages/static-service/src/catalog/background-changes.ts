@@ -1,12 +1,12 @@
 import { HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
-import type { CatalogCommand, Removed, Results } from './changes/commands.ts'
+import type { LoneCommand, Removed, Results } from './changes/commands.ts'
 import type { HistoryRules } from './changes/prune-past.ts'
 
 interface Dependencies {
   database: Sql
   history: HistoryRules | undefined
-  submit: <Of extends CatalogCommand>(command: Of) => Promise<Results[Of['kind']]>
+  submit: <Of extends LoneCommand>(command: Of) => Promise<Results[Of['kind']]>
 }
 
 /**

@@ -9,21 +9,22 @@ import type { StoredBlob } from '../blobs/staged-blob.ts'
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-record.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { Link } from '../sharing/links.ts'
-import { GroupCommit } from '../sqlite/group-commit.ts'
+import { GroupCommit, type Outcome } from '../sqlite/group-commit.ts'
 import { BackgroundChanges } from './background-changes.ts'
 import { type ChangeEntry, causeOf, nobody } from './changes/change-entry.ts'
-import {
-  type CatalogCommand,
-  type ChangedPaths,
-  type DirectoryMove,
-  type FileMove,
-  isAlone,
-  type Outcome,
-  type Removed,
-  type Results,
-  type TreeChange,
-  type TreeCommand,
-  type UnfinishedChange,
+import type {
+  CatalogCommand,
+  ChangedPaths,
+  DirectoryMove,
+  Done,
+  FileMove,
+  LoneCommand,
+  Removed,
+  Results,
+  SmallCommand,
+  TreeChange,
+  TreeCommand,
+  UnfinishedChange,
 } from './changes/commands.ts'
 import type { SliceLimits } from './changes/directory-changes.ts'
 import type { HistoryRules } from './changes/prune-past.ts'
@@ -66,7 +67,7 @@ export abstract class Catalog extends Queries {
   abstract readonly reads: CatalogReads
   /** For reading only: all tables of the catalog, and the events that it appends. */
   readonly database: Sql
-  readonly #commits: GroupCommit<CatalogCommand, Outcome>
+  readonly #commits: GroupCommit<CatalogCommand, Done>
   readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
   readonly #freeListeners: ((digests: string[]) => void)[] = []
   readonly #background: BackgroundChanges
@@ -74,20 +75,20 @@ export abstract class Catalog extends Queries {
   constructor(database: Sql, { history }: CatalogOptions) {
     super(database)
     this.database = database
-    this.#commits = new GroupCommit(this.#commit, {
-      isOutage: (error) =>
+    this.#commits = new GroupCommit(
+      this.#commit,
+      (error) =>
         error instanceof DatabaseUnavailableError ||
         (error instanceof HttpError && error.status === 503),
-      isLarge: isAlone,
-    })
+    )
     this.#background = new BackgroundChanges({
       ...{ database, history },
-      submit: (command) => this.#submit(command),
+      submit: (command) => this.#submitAlone(command),
     })
   }
 
   /** One outcome per command, in order; each command is atomic. */
-  protected abstract commit(commands: CatalogCommand[]): Promise<Outcome[]>
+  protected abstract commit(commands: CatalogCommand[]): Promise<Outcome<Done>[]>
 
   abstract find(path: string): Promise<FileRow | undefined>
 
@@ -162,14 +163,14 @@ export abstract class Catalog extends Queries {
    * @throws {HttpError} `file_not_found` where a path never had a file.
    */
   forget(paths: string[], actor = nobody): Promise<Removed & { freed: string[] }> {
-    return this.#submit({ kind: 'forget', actor, paths })
+    return this.#submitAlone({ kind: 'forget', actor, paths })
   }
 
   /** Removes every file below a directory; the root is empty. @throws {HttpError} `directory_not_found`. */
   async removeBelow(directory: string, actor = nobody): Promise<Removed> {
     const cause = causeOf(actor, 'delete', directory)
     const change = { directory, target: null, overwrite: 0, cause }
-    const removed = await this.#submit({ kind: 'changeBelow', ...change }).catch(ignoreFull)
+    const removed = await this.#submitAlone({ kind: 'changeBelow', ...change }).catch(ignoreFull)
     return removed ?? this.#inSlices(change)
   }
 
@@ -193,7 +194,7 @@ export abstract class Catalog extends Queries {
     const { from: directory, to: target, overwrite } = move
     const cause = causeOf(actor, 'move')
     const change = { directory, target, overwrite: Number(overwrite), cause }
-    const moved = await this.#submit({ kind: 'changeBelow', ...change })
+    const moved = await this.#submitAlone({ kind: 'changeBelow', ...change })
     if (moved) return moved.files
     await this.reads.checkMove(move)
     return (await this.#inSlices(change)).files
@@ -207,7 +208,7 @@ export abstract class Catalog extends Queries {
     contents: StoredBlob[],
     { callerId, isLimited }: { callerId: string; isLimited: boolean },
   ): Promise<void> {
-    await this.#submit({ kind: 'keepContents', contents, callerId, isLimited })
+    await this.#submitAlone({ kind: 'keepContents', contents, callerId, isLimited })
   }
 
   /**
@@ -216,7 +217,7 @@ export abstract class Catalog extends Queries {
    *   `invalid_path`, `reserved_path` or `quota_exceeded`.
    */
   replaceTree(command: Omit<TreeCommand, 'kind'>): Promise<TreeChange> {
-    return this.#submit({ kind: 'replaceTree', ...command })
+    return this.#submitAlone({ kind: 'replaceTree', ...command })
   }
 
   /**
@@ -225,12 +226,12 @@ export abstract class Catalog extends Queries {
    * @throws {HttpError} `change_not_found`, `revert_conflict`, `history_gone`, `path_conflict` or `quota_exceeded`.
    */
   revert(change: number, overwrite: boolean, actor = nobody): Promise<ChangeEntry> {
-    return this.#submit({ kind: 'revert', actor, change, overwrite })
+    return this.#submitAlone({ kind: 'revert', actor, change, overwrite })
   }
 
   /** Removes the oldest past, up to `bytes` and 1,000 files; returns the number of files, 0 if there is no past. */
   async dropPast(bytes: number): Promise<number> {
-    return (await this.#submit({ kind: 'prune', need: bytes })).rows
+    return (await this.#submitAlone({ kind: 'prune', need: bytes })).rows
   }
 
   /** @throws {HttpError} `version_exists`. */
@@ -251,22 +252,25 @@ export abstract class Catalog extends Queries {
    * that an interrupted restore can be repeated.
    */
   async importRows(table: string, rows: Row[]): Promise<void> {
-    await this.#submit({ kind: 'import', table, rows })
+    await this.#submitAlone({ kind: 'import', table, rows })
   }
 
   /** For any number of files. */
   async #inSlices(change: UnfinishedChange): Promise<Removed> {
-    return this.#background.carryOut(await this.#submit({ kind: 'begin', ...change }))
+    return this.#background.carryOut(await this.#submitAlone({ kind: 'begin', ...change }))
   }
 
-  async #submit<Of extends CatalogCommand>(command: Of): Promise<Results[Of['kind']]> {
-    const outcome = await this.#commits.submit(command)
-    if ('error' in outcome) throw outcome.error
-    return outcome.value as Results[Of['kind']] // A command of this kind has no other.
+  // A command has no other result than that of its kind.
+  #submit<Of extends SmallCommand>(command: Of) {
+    return this.#commits.submit(command) as Promise<Results[Of['kind']]>
+  }
+
+  #submitAlone<Of extends LoneCommand>(command: Of) {
+    return this.#commits.submit(command, 'large') as Promise<Results[Of['kind']]>
   }
 
   // Listeners run before any command of the group resolves.
-  readonly #commit = async (commands: CatalogCommand[]): Promise<Outcome[]> => {
+  readonly #commit = async (commands: CatalogCommand[]): Promise<Outcome<Done>[]> => {
     const outcomes = await this.commit(commands)
     for (const outcome of outcomes) {
       if ('error' in outcome) continue

@@ -88,7 +88,8 @@ const rules: Rule[] = [
       from ${name('categories')} kept full join (
         select category, count(*) files, sum(size) bytes from ${files} group by category
       ) found on found.category = kept.category
-      where kept.file_count is distinct from found.files or kept.total_size is distinct from found.bytes`,
+      where coalesce(kept.file_count, 0) <> coalesce(found.files, 0)
+        or coalesce(kept.total_size, 0) <> coalesce(found.bytes, 0)`,
   },
   {
     fault: 'it does not end after it was made by a known change',

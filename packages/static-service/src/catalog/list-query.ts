@@ -34,9 +34,6 @@ export interface FileList {
   next?: SortedFile | undefined
 }
 
-/** Text as searches compare it: case and Unicode spelling do not matter. Upper case, since sigma has two small forms. */
-export const fold = (text: string) => text.toLowerCase().toUpperCase().normalize('NFC')
-
 export interface TreeQuery {
   /** The directory to start at; the root is empty. */
   prefix: string

@@ -50,7 +50,7 @@ export class Queries {
   /** Non-empty categories, the largest count first. */
   categories(): Promise<CategoryCount[]> {
     return this.#sql.all(sql`select category, file_count "fileCount", total_size "totalSize"
-      from ${name('categories')} order by file_count desc, category`)
+      from ${name('categories')} where file_count > 0 order by file_count desc, category`)
   }
 
   /** Bytes of all contents, and what of it depends on a new one at this path. */

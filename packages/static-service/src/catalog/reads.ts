@@ -8,7 +8,6 @@ import {
 } from '@domains-and-files/persistence'
 import type { CategoryCount } from '../files/file-record.ts'
 import { checkMove } from './changes/directory-changes.ts'
-import { below } from './changes/load-files.ts'
 import { listChanges, readChange } from './history/change-log.ts'
 import {
   changeAt,
@@ -26,7 +25,7 @@ import { readTree } from './listing/directory-tree.ts'
 import { FileListing } from './listing/list-files.ts'
 import { openTree, readLastChange, readTreePage } from './listing/tree-files.ts'
 import { Queries, type Totals } from './queries.ts'
-import { among } from './records.ts'
+import { among, below } from './records.ts'
 import { listVersions } from './versions.ts'
 
 const queries = {

@@ -114,6 +114,13 @@ export const among = (values: readonly (string | number)[]): Statement =>
     postgres: sql`= any(${values})`,
   })}`
 
+/** Condition: the path is below a directory; the root is empty. */
+export function below(directory: string, mark: Statement = sql``): Statement {
+  if (directory === '') return sql`path > ''`
+  // `0` is the character after `/`.
+  return sql`${mark}path > ${`${directory}/`} and ${mark}path < ${`${directory}0`}`
+}
+
 /** A JSON object of columns or expressions by key, as text without spaces. */
 export function jsonObject(fields: Record<string, string>): Statement {
   const entries = Object.entries(fields)

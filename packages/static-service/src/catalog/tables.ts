@@ -48,8 +48,6 @@ export const categoryColumns = columns({
   bytes: 'total_size bigint',
 })
 
-export type CategoryCounts = RowOf<typeof categoryColumns>
-
 /** A `VersionRow`. */
 export const versionColumns = columns({
   ...{ id: 'bigint', version: 'text', changelog: 'text', createdBy: 'text', createdAt: 'text' },

@@ -67,6 +67,9 @@ export const encodePath = (path: string) => path.split('/').map(encodeURICompone
 /** URL of a served file; absolute with a base. */
 export const urlOf = (path: string, base = '') => `${base}/static/${encodePath(path)}`
 
+/** Text as searches compare it: case and Unicode spelling do not matter. Upper case, since sigma has two small forms. */
+export const fold = (text: string) => text.toLowerCase().toUpperCase().normalize('NFC')
+
 const maxPathBytes = 1024
 const maxSegmentBytes = 255
 const maxSegments = 32

@@ -1,8 +1,11 @@
 import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-files/persistence'
 
-interface Queued<Command, Outcome> {
+/** Of a command that succeeded, or the error of one that failed alone. */
+export type Outcome<Done> = Done | { error: unknown }
+
+interface Queued<Command, Done extends { value: unknown }> {
   command: Command
-  resolve: (outcome: Outcome) => void
+  resolve: (value: Done['value']) => void
   reject: (error: unknown) => void
 }
 
@@ -12,71 +15,62 @@ interface Queued<Command, Outcome> {
  * outage also rejects the queue: otherwise each group would wait for the time limit. A large command is a group of its
  * own; a group of small commands runs between two large ones.
  */
-export class GroupCommit<Command, Outcome> {
-  readonly #commit: (commands: Command[]) => Promise<Outcome[]>
+export class GroupCommit<Command, Done extends { value: unknown }> {
+  readonly #commit: (commands: Command[]) => Promise<Outcome<Done>[]>
   readonly #isOutage: (error: unknown) => boolean
-  readonly #isLarge: (command: Command) => boolean
-  #queue: Queued<Command, Outcome>[] = []
-  #large: Queued<Command, Outcome>[] = []
+  readonly #small: Queued<Command, Done>[] = []
+  readonly #large: Queued<Command, Done>[] = []
   #isCommitting = false
 
   constructor(
-    commit: (commands: Command[]) => Promise<Outcome[]>,
-    {
-      isOutage = () => false,
-      isLarge = () => false,
-    }: { isOutage?: (error: unknown) => boolean; isLarge?: (command: Command) => boolean } = {},
+    commit: (commands: Command[]) => Promise<Outcome<Done>[]>,
+    isOutage: (error: unknown) => boolean,
   ) {
     this.#commit = commit
     this.#isOutage = isOutage
-    this.#isLarge = isLarge
   }
 
-  submit(command: Command): Promise<Outcome> {
-    const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
-    const queue = this.#isLarge(command) ? this.#large : this.#queue
+  submit(command: Command, size: 'small' | 'large' = 'small'): Promise<Done['value']> {
+    const { promise, resolve, reject } = Promise.withResolvers<Done['value']>()
+    const queue = size === 'large' ? this.#large : this.#small
     queue.push({ command, resolve, reject })
-    if (!this.#isCommitting) {
-      this.#isCommitting = true
-      // Deferred: otherwise the first command would be committed alone, and the others would wait for it.
-      setImmediate(() => void this.#run())
-    }
+    // Deferred: otherwise the first command would be committed alone, and the others would wait for it.
+    if (!this.#isCommitting) setImmediate(() => void this.#run())
+    this.#isCommitting = true
     return promise
   }
 
   /** Commands that wait for a commit. */
   get queued(): number {
-    return this.#queue.length + this.#large.length
+    return this.#small.length + this.#large.length
   }
 
   async #run() {
-    while (this.queued > 0) {
-      await this.#commitGroup(this.#queue.splice(0, maxGroup))
+    while (this.#small.length + this.#large.length > 0) {
+      await this.#commitGroup(this.#small.splice(0, maxGroup))
       await this.#commitGroup(this.#large.splice(0, 1))
     }
     this.#isCommitting = false
   }
 
-  async #commitGroup(group: Queued<Command, Outcome>[]) {
+  async #commitGroup(group: Queued<Command, Done>[]) {
     if (group.length === 0) return
     try {
       const outcomes = await this.#commit(group.map(({ command }) => command))
       for (const [at, { resolve, reject }] of group.entries()) {
-        const outcome = outcomes[at]
-        if (outcome === undefined) reject(new Error('a command has no outcome'))
-        else resolve(outcome)
+        const outcome = outcomes[at] ?? { error: new Error('a command has no outcome') }
+        if ('error' in outcome) reject(outcome.error)
+        else resolve(outcome.value)
       }
     } catch (error) {
       const isOutage = this.#isOutage(error)
-      const queued = isOutage ? [...this.#queue.splice(0), ...this.#large.splice(0)] : []
+      const queued = isOutage ? [...this.#small.splice(0), ...this.#large.splice(0)] : []
       for (const { reject } of [...group, ...queued]) reject(error)
     }
   }
 }
 
 const maxGroup = 64
-
-type Commit<Command, Done> = (commands: Command[]) => Promise<(Done | { error: unknown })[]>
 
 /**
  * One outcome per command, in order. If the group fails, retries each command alone: on a full disk removals may work
@@ -85,9 +79,9 @@ type Commit<Command, Done> = (commands: Command[]) => Promise<(Done | { error: u
  */
 export async function commitEach<Command, Done>(
   commands: Command[],
-  commit: Commit<Command, Done>,
-  onFailure: (command: Command, error: unknown) => Promise<Done | { error: unknown }>,
-): Promise<(Done | { error: unknown })[]> {
+  commit: (commands: Command[]) => Promise<Outcome<Done>[]>,
+  onFailure: (command: Command, error: unknown) => Promise<Outcome<Done>>,
+): Promise<Outcome<Done>[]> {
   try {
     return await commit(commands)
   } catch (error) {

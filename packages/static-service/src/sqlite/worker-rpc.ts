@@ -1,6 +1,7 @@
 import { parentPort, Worker } from 'node:worker_threads'
 import { HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, storageFailure } from '@domains-and-files/persistence'
+import type { Outcome } from './group-commit.ts'
 
 /** The methods of a worker thread: one structured-cloneable value in, one out. */
 type Methods = Record<string, (input: never) => unknown>
@@ -125,11 +126,11 @@ export const toPlain = (error: unknown): PlainError => ({
 })
 
 /** The outcome of a command, for another thread. */
-export const plainOutcome = <Of extends object>(outcome: Of | { error: unknown }) =>
+export const plainOutcome = <Done extends object>(outcome: Outcome<Done>) =>
   'error' in outcome ? { error: toPlain(outcome.error) } : outcome
 
 /** Reverses `plainOutcome`. */
-export const fromPlainOutcome = <Of extends object>(outcome: Of | { error: unknown }) =>
+export const fromPlainOutcome = <Done extends object>(outcome: Outcome<Done>) =>
   'error' in outcome ? { error: fromPlain(outcome.error) } : outcome
 
 /** Reverses `toPlain`; restores the class of storage errors and of `HttpError` only. */

@@ -6,13 +6,16 @@ import { GroupCommit } from '../../src/sqlite/group-commit.ts'
 function recordGroups() {
   const groups: string[][] = []
   let release: () => void = () => undefined
-  const commits = new GroupCommit<string, string>(async (commands) => {
-    groups.push(commands)
-    await new Promise<void>((resolve) => {
-      release = resolve
-    })
-    return commands.map((command) => `${command} done`)
-  })
+  const commits = new GroupCommit<string, { value: string }>(
+    async (commands) => {
+      groups.push(commands)
+      await new Promise<void>((resolve) => {
+        release = resolve
+      })
+      return commands.map((command) => ({ value: `${command} done` }))
+    },
+    () => false,
+  )
   return { commits, groups, release: () => release() }
 }
 
@@ -54,13 +57,13 @@ test('after the last group the next command is committed again', async () => {
 
 test('a group that fails rejects its commands and no others; an outage rejects those that wait, too', async () => {
   const failures = [new Error('broken'), undefined, new Error('outage')]
-  const commits = new GroupCommit<string, string>(
+  const commits = new GroupCommit<string, { value: string }>(
     async (commands) => {
       const failure = failures.shift()
       if (failure) throw failure
-      return commands
+      return commands.map((value) => ({ value }))
     },
-    { isOutage: (error) => error instanceof Error && error.message === 'outage' },
+    (error) => error instanceof Error && error.message === 'outage',
   )
   const outcomeOf = (command: string) => commits.submit(command).catch((error) => error.message)
 

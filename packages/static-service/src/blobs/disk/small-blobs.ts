@@ -29,12 +29,9 @@ export class SmallBlobs implements VerifiedContents {
     const { database } = this.#sql
     database.pragma('query_only = 1') // From here on only the worker writes.
     this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), file)
-    this.#commits = new GroupCommit(
-      async (commands: BlobCommand[]) =>
-        (await this.#worker.ask('commit', commands)).map(fromPlainOutcome),
-      {
-        isOutage: () => true, // Other failures are outcomes of single commands.
-      },
+    this.#commits = new GroupCommit<BlobCommand, { value: boolean }>(
+      async (commands) => (await this.#worker.ask('commit', commands)).map(fromPlainOutcome),
+      () => true, // Other failures are outcomes of single commands.
     )
     const ofKey = 'where digest = ? and coding = ?'
     const one = <Value>(query: string) =>
@@ -103,12 +100,12 @@ export class SmallBlobs implements VerifiedContents {
 
   /** Durable when it resolves. @throws a SQLite error, `SQLITE_FULL` among them. */
   async store(digest: string, coding: ContentCoding, bytes: Uint8Array): Promise<void> {
-    await this.#submit({ kind: 'store', digest, coding, bytes })
+    await this.#commits.submit({ kind: 'store', digest, coding, bytes })
   }
 
   /** Removes one coding of a blob, or all; returns whether that coding, or the blob itself, was here. */
   remove(digest: string, coding?: ContentCoding): Promise<boolean> {
-    return this.#submit({ kind: 'remove', digest, coding })
+    return this.#commits.submit({ kind: 'remove', digest, coding })
   }
 
   /** Whether a file has matched its digest, and has not changed since. */
@@ -142,12 +139,6 @@ export class SmallBlobs implements VerifiedContents {
     await this.#sql.close()
     // Last, since only a writer can fold the WAL into the database.
     await this.#worker.close()
-  }
-
-  async #submit(command: BlobCommand): Promise<boolean> {
-    const outcome = await this.#commits.submit(command)
-    if ('error' in outcome) throw outcome.error
-    return outcome.value
   }
 }
 

@@ -6,36 +6,28 @@ import { causeOf } from './change-entry.ts'
 import type { DirectoryMove, Done, FileCommand, FileMove, PutCommand } from './commands.ts'
 import { type LoadedFiles, rowOf, type StoredFile } from './loaded-files.ts'
 
-/** The rows that the commands of a group change, and the dates that files get. */
-export interface Target {
-  table: LoadedFiles
-  dates: ChangeDates
-  /** Maximum bytes of the distinct blobs of files. */
-  quota: number | undefined
-}
-
 /**
  * Applies a command, and records its effect as a change. If it throws, the caller must undo its row changes.
  * @throws {HttpError}
  */
-export function applyCommand(target: Target, command: FileCommand): Done {
+export function applyCommand(table: LoadedFiles, command: FileCommand): Done {
   const [action, done] =
     command.kind === 'put'
-      ? (['upload', put(target, command)] as const)
+      ? (['upload', put(table, command)] as const)
       : command.kind === 'remove'
-        ? (['delete', removeAll(target, command.paths, command.conditions)] as const)
-        : (['move', moveFiles(target, command.moves)] as const)
-  target.table.accept(causeOf(command.actor, action), target.dates.of())
+        ? (['delete', removeAll(table, command.paths, command.conditions)] as const)
+        : (['move', moveFiles(table, command.moves)] as const)
+  table.accept(causeOf(command.actor, action))
   return done
 }
 
-function put(target: Target, { files, conditions }: PutCommand): Done {
-  const { table, quota } = target
+function put(table: LoadedFiles, { files, conditions }: PutCommand): Done {
+  const { quota } = table.loaded
   const before = files.map(({ path }) => table.find(path))
   const unmet = files.flatMap(({ path }, at) => (meets(conditions, before[at]) ? [] : path))
-  const rows = exchange(target, [], files)
+  const rows = exchange(table, [], files)
   if (unmet.length > 0) throw errors.preconditionFailed(...unmet)
-  if (quota !== undefined && table.storedSize > quota) throw errors.quotaExceeded(quota)
+  if (quota !== undefined && table.sizes.stored > quota) throw errors.quotaExceeded(quota)
   const wasNew = before.every((row) => row === undefined)
   const changed = files.map(({ path }) => path)
   return { value: { rows, wasNew }, changed }
@@ -52,8 +44,8 @@ type StoringFile = NewFile & { createdAt?: string }
  * file can replace a directory, a directory can move up into its own parent, and files can swap paths.
  * @throws {HttpError} `path_conflict`
  */
-export function exchange(target: Target, ended: StoredFile[], files: StoringFile[] = []) {
-  const { table, dates } = target
+export function exchange(table: LoadedFiles, ended: StoredFile[], files: StoringFile[] = []) {
+  const { dates } = table.loaded
   for (const row of ended) {
     dates.end(row.updatedAt)
     table.remove(row)
@@ -71,13 +63,12 @@ export function exchange(target: Target, ended: StoredFile[], files: StoringFile
   return rows
 }
 
-function removeAll(target: Target, paths: string[], conditions: Conditions): Done {
-  const rows = findAll(target, paths)
+function removeAll(table: LoadedFiles, paths: string[], conditions: Conditions): Done {
+  const rows = findAll(table, paths)
   const unmet = rows.find((row) => !meets(conditions, row))
   if (unmet) throw errors.preconditionFailed(unmet.path)
-  exchange(target, rows)
-  const { bytesFreed } = target.table
-  return { value: { files: paths.length, bytesFreed }, changed: paths }
+  exchange(table, rows)
+  return { value: { files: paths.length, bytesFreed: table.bytesFreed }, changed: paths }
 }
 
 interface Replacement {
@@ -86,15 +77,14 @@ interface Replacement {
 }
 
 /** Stores these files except unchanged ones, and ends the other files of `before`. @throws {HttpError} */
-export function replaceFiles(target: Target, { before, files }: Replacement) {
-  const { table, quota } = target
-  const { storedSize } = table
+export function replaceFiles(table: LoadedFiles, { before, files }: Replacement) {
+  const { quota, storedSize } = table.loaded
   const wanted = new Set(files.map(({ path }) => path))
   const ended = before.filter(({ path }) => !wanted.has(path))
   const differing = files.filter(({ path, digest }) => table.find(path)?.digest !== digest)
   const replaced = differing.filter(({ path }) => table.find(path) !== undefined).length
-  const rows = exchange(target, ended, differing)
-  if (quota !== undefined && table.storedSize > Math.max(quota, storedSize))
+  const rows = exchange(table, ended, differing)
+  if (quota !== undefined && table.sizes.stored > Math.max(quota, storedSize))
     throw errors.quotaExceeded(quota)
   const changed = [...ended, ...rows].map(({ path }) => path)
   const counts = { replaced, removed: ended.length, added: rows.length - replaced }
@@ -102,15 +92,15 @@ export function replaceFiles(target: Target, { before, files }: Replacement) {
 }
 
 /** @throws {HttpError} 404 that names the missing paths */
-function findAll({ table }: Target, paths: string[]): StoredFile[] {
+function findAll(table: LoadedFiles, paths: string[]): StoredFile[] {
   const [missing, ...others] = paths.filter((path) => !table.find(path))
   if (missing !== undefined) throw errors.fileNotFound(missing, ...others)
   return paths.flatMap((path) => table.find(path) ?? [])
 }
 
-function moveFiles(target: Target, moves: FileMove[]): Done {
+function moveFiles(table: LoadedFiles, moves: FileMove[]): Done {
   const rows = findAll(
-    target,
+    table,
     moves.map(({ from }) => from),
   )
   const moving = rows.flatMap((row, at) => {
@@ -118,7 +108,7 @@ function moveFiles(target: Target, moves: FileMove[]): Done {
     if (type && row.digest !== type.digest) throw errors.preconditionFailed(from)
     return from === to ? [] : { row, file: { ...row, ...type, path: to }, overwrite }
   })
-  relocate(target, moving)
+  relocate(table, moving)
   const changed = moving.flatMap(({ row, file }) => [row.path, file.path])
   return { value: moving.length, changed }
 }
@@ -130,16 +120,16 @@ interface Relocation {
 }
 
 /** Moves files. @throws {HttpError} */
-export function relocate(target: Target, moving: Relocation[]): void {
+export function relocate(table: LoadedFiles, moving: Relocation[]): void {
   const leaving = new Set(moving.map(({ row }) => row.path))
   const existing = moving.flatMap(({ file: { path }, overwrite }) =>
-    overwrite || leaving.has(path) || !target.table.find(path) ? [] : path,
+    overwrite || leaving.has(path) || !table.find(path) ? [] : path,
   )
   if (existing.length > 0) throw errors.targetExists(existing)
   for (const { file } of moving) readPath(file.path)
   const rows = moving.map(({ row }) => row)
   const files = moving.map(({ file }) => file)
-  exchange(target, rows, files)
+  exchange(table, rows, files)
 }
 
 type Below = Pick<DirectoryMove, 'from' | 'to'>
@@ -152,47 +142,3 @@ export function movedPath(path: string, { from, to }: Below): string {
 
 /** A directory cannot move to a place below itself. */
 export const isIntoItself = ({ from, to }: Below) => from === '' || to.startsWith(`${from}/`)
-
-/**
- * The dates that the changes of a transaction give to files, as ISO 8601. At each path they never go backwards, even if
- * the clock does, and no two rows share a second that a client may have seen. Otherwise a client that compares whole
- * seconds (RFC 9110, 8.8.2) would take a new file for the one it has.
- */
-export class ChangeDates {
-  readonly #clock: string
-  #latest: string
-
-  /** `latest`: the latest date that the catalog knows. */
-  constructor(nowMs: number, latest: string) {
-    this.#clock = new Date(nowMs).toISOString()
-    this.#latest = latest
-  }
-
-  get latest(): string {
-    return this.#latest
-  }
-
-  /** The date of a file stored now; `before`: the date of the file that it replaces. */
-  of(before?: string): string {
-    const isBehind = this.#clock < this.#latest
-    const now = isBehind ? this.#latest : this.#clock
-    const date = isBehind && before && secondOf(before) >= secondOf(now) ? nextSecond(before) : now
-    this.atLeast(date)
-    return date
-  }
-
-  /** Records an existing date: later ones are no earlier. */
-  atLeast(date: string): void {
-    if (date > this.#latest) this.#latest = date
-  }
-
-  /** Records that a file with this date ends: a later file at its path gets a later date. */
-  end(before: string): void {
-    this.of(before)
-  }
-}
-
-const secondOf = (date: string) => date.slice(0, 19)
-
-const nextSecond = (date: string) =>
-  new Date((Math.floor(Date.parse(date) / 1000) + 1) * 1000).toISOString()

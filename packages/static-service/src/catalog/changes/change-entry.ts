@@ -1,4 +1,9 @@
-import type { RowChange } from './tracked-rows.ts'
+import { appendEvents, ofTypes } from '@domains-and-files/events'
+import { list, name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { parentOf } from '../../files/file-path.ts'
+import type { Link } from '../../sharing/links.ts'
+
+// What changes leave behind beside the rows of files: dates, entries in the list of changes, and events.
 
 /** The request that changes files, as its change entry names it. */
 export interface Actor {
@@ -42,6 +47,13 @@ export interface ChangeEntry extends ChangeCause {
   isForgotten: boolean
 }
 
+/** The effect of a command on a row. */
+export interface RowChange<Row> {
+  key: string
+  before: Row | undefined
+  after: Row | undefined
+}
+
 const maxPaths = 10
 
 /** The entry of a change that did this to files. */
@@ -77,3 +89,98 @@ export const causeOf = (
   prefix: directory === null ? null : `${directory}/`,
   version: null,
 })
+
+/**
+ * The dates that the changes of a transaction give to files, as ISO 8601. At each path they never go backwards, even if
+ * the clock does, and no two rows share a second that a client may have seen. Otherwise a client that compares whole
+ * seconds (RFC 9110, 8.8.2) would take a new file for the one it has.
+ */
+export class ChangeDates {
+  /** The latest date that the catalog knows. */
+  latest: string
+  readonly #clock: string
+
+  constructor(nowMs: number, latest: string) {
+    this.#clock = new Date(nowMs).toISOString()
+    this.latest = latest
+  }
+
+  /** The date of a file stored now; `before`: the date of the file that it replaces. */
+  of(before?: string): string {
+    const isBehind = this.#clock < this.latest
+    const now = isBehind ? this.latest : this.#clock
+    const date = isBehind && before && secondOf(before) >= secondOf(now) ? nextSecond(before) : now
+    if (date > this.latest) this.latest = date
+    return date
+  }
+
+  /** Records that a file with this date ends: a later file at its path gets a later date. */
+  end(before: string): void {
+    this.of(before)
+  }
+}
+
+const secondOf = (date: string) => date.slice(0, 19)
+
+const nextSecond = (date: string) =>
+  new Date((Math.floor(Date.parse(date) / 1000) + 1) * 1000).toISOString()
+
+/** Data of an event `files.changed`: the entry of the change, and its directories. */
+export interface FilesChanged {
+  entry: ChangeEntry
+  /** With a trailing slash; the root is empty. At most 100; more are replaced by their ancestors. */
+  directories: string[]
+  /** Files below these directories were changed, too. */
+  isDeep: boolean
+}
+
+const maxDirectories = 100
+
+/** The event of a change of these paths. */
+export function fileEventOf(entry: ChangeEntry, paths: string[]): FilesChanged {
+  const parents = [...new Set(paths.map(parentOf))]
+  const isDeep = parents.length > maxDirectories
+  const directories = isDeep ? directoriesAbove(parents) : parents
+  return { entry, directories: directories.map(withSlash), isDeep }
+}
+
+/** Records an event for each change of files, in the transaction of the changes. */
+export const appendFileEvents = (transaction: SqlTransaction, changes: FilesChanged[]) =>
+  appendEvents(
+    transaction,
+    changes.map((data) => {
+      const { by, requestId } = data.entry
+      return { type: 'files.changed', by, requestId, data }
+    }),
+  )
+
+/** The deepest level at which at most 100 directories cover all. */
+function directoriesAbove(parents: string[]): string[] {
+  let found = ['']
+  for (let depth = 1; ; depth += 1) {
+    const cut = new Set(parents.map((each) => each.split('/', depth).join('/')))
+    if (cut.size > maxDirectories) return found
+    found = [...cut]
+  }
+}
+
+/** Records an event per used-up link, once: skips known ones, as a process may crash before it marks them as recorded. */
+export async function appendLinkEvents(
+  transaction: SqlTransaction,
+  links: Link[],
+): Promise<{ value: undefined }> {
+  const type = 'link.used_up'
+  const texts = list(links.map((link) => JSON.stringify(link)))
+  const known = await transaction.all<{ data: string }>(
+    sql`select data from ${name('events')} where ${ofTypes([type])} and data in (${texts})`,
+  )
+  const ids = new Set(known.map(({ data }) => (JSON.parse(data) as Link).id)) // As stored below.
+  const added = links.filter(({ id }) => !ids.has(id))
+  await appendEvents(
+    transaction,
+    added.map((data) => ({ type, data })),
+  )
+  return { value: undefined }
+}
+
+export const withSlash = (directory: string) => (directory === '' ? '' : `${directory}/`)

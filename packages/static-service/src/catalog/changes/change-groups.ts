@@ -2,19 +2,20 @@ import { HttpError } from '@domains-and-files/http'
 import { DatabaseFullError, dialect, now, type Sql, sql } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
 import { contentMissing } from '../../errors.ts'
-import { commitEach } from '../../sqlite/group-commit.ts'
+import { commitEach, type Outcome } from '../../sqlite/group-commit.ts'
 import { importRows } from '../archive.ts'
 import { forgetFiles } from '../history/forget-files.ts'
 import { recordVersion } from '../versions.ts'
-import { applyCommand, type Target } from './apply-command.ts'
-import {
-  type CatalogCommand,
-  type Command,
-  type Done,
-  isAlone,
-  type LoneCommand,
-  type Outcome,
-  type Results,
+import { applyCommand } from './apply-command.ts'
+import { appendLinkEvents } from './change-entry.ts'
+import type {
+  CatalogCommand,
+  Command,
+  Done,
+  Group,
+  LoneCommand,
+  Results,
+  SmallCommand,
 } from './commands.ts'
 import {
   abandon,
@@ -23,13 +24,12 @@ import {
   continueChange,
   type SliceLimits,
 } from './directory-changes.ts'
-import { appendLinkEvents } from './file-events.ts'
 import { keepContents } from './keep-contents.ts'
-import { type Group, loadTarget } from './load-files.ts'
+import type { LoadedFiles } from './loaded-files.ts'
 import { type HistoryRules, prune } from './prune-past.ts'
 import { revertChange } from './revert-change.ts'
+import { loadFiles, writeChanges } from './stored-rows.ts'
 import { replaceTree } from './tree-changes.ts'
-import { writeChanges } from './write-changes.ts'
 
 export interface ChangeDependencies {
   sql: Pick<Sql, 'transaction'>
@@ -64,7 +64,7 @@ export class ChangeGroups {
   }
 
   /** See `commitEach`. If it rejects, no command took effect, except possibly with `OutcomeUnknownError`. */
-  async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
+  async commit(commands: CatalogCommand[]): Promise<Outcome<Done>[]> {
     try {
       return await commitEach(
         commands,
@@ -81,7 +81,7 @@ export class ChangeGroups {
   }
 
   /** Retries a deletion with the disk reserve released, without history, and in smaller and smaller slices. */
-  async #commitOnFullDisk(command: CatalogCommand, error: unknown): Promise<Outcome> {
+  async #commitOnFullDisk(command: CatalogCommand, error: unknown): Promise<Outcome<Done>> {
     const isDeletion =
       /^(?:begin|continue|forget|prune|remove)/.test(command.kind) ||
       (command.kind === 'changeBelow' && command.target === null)
@@ -99,7 +99,7 @@ export class ChangeGroups {
     }
   }
 
-  #transact(commands: CatalogCommand[], keeps = this.#keeps): Promise<Outcome[]> {
+  #transact(commands: CatalogCommand[], keeps = this.#keeps): Promise<Outcome<Done>[]> {
     const { sql: database, contents, quotaBytes: quota } = this.#dependencies
     return database.transaction(async (transaction) => {
       // A separate statement: the next ones must see the commits of the previous lock holder.
@@ -112,21 +112,13 @@ export class ChangeGroups {
           (digests.length > 0 && (await contents?.findMissing(transaction, digests))) || new Set(),
         references: new Map(),
       }
-      const outcomes = await this.#apply(group, commands)
+      const rules = { ...this.#rules, sliceFiles: this.#sliceFiles }
+      const outcomes = await applyAll(group, commands, rules)
       if (contents) await applyReferences(contents, group)
       const last = outcomes.findLast((outcome) => 'value' in outcome)
       if (last) last.freed = group.freed
       return outcomes
     })
-  }
-
-  async #apply(group: Group, commands: CatalogCommand[]): Promise<Outcome[]> {
-    const command = commands.find(isAlone)
-    if (!command) return applyTogether(group, commands.filter(isSmall))
-    if (commands.length > 1) throw new Error('such a change is alone in its transaction')
-    // Each handler takes the commands of its kind.
-    const handle = handlers[command.kind] as (...args: [Group, LoneCommand, Rules]) => Promise<Done>
-    return [await handle(group, command, { ...this.#rules, sliceFiles: this.#sliceFiles })]
   }
 }
 
@@ -157,39 +149,48 @@ const noHistory: HistoryRules = { keepDays: 0, keepVersions: 20, entryDays: 0 }
 // These take 2 s and 0.5 s of a core in SQLite.
 const sliceLimits: SliceLimits = { wholeFiles: 20_000, sliceFiles: 4000 }
 
-type SmallCommand = Exclude<CatalogCommand, LoneCommand>
+/** Whether a command is a transaction of its own. */
+export const isAlone = (command: CatalogCommand): command is LoneCommand => command.kind in handlers
 
-const isSmall = (command: CatalogCommand): command is SmallCommand => !isAlone(command)
+async function applyAll(group: Group, commands: CatalogCommand[], rules: Rules) {
+  const [command] = commands
+  if (commands.length > 1 || !command || !isAlone(command))
+    return applyTogether(group, commands as SmallCommand[]) // The queue groups no others.
+  // Each handler takes the commands of its kind.
+  const handle = handlers[command.kind] as (...args: [Group, LoneCommand, Rules]) => Promise<Done>
+  return [await handle(group, command, rules)]
+}
 
 /** Applies commands on single files in memory, writes the resulting rows, and adds version records. */
-async function applyTogether(group: Group, commands: SmallCommand[]): Promise<Outcome[]> {
+async function applyTogether(group: Group, commands: SmallCommand[]): Promise<Outcome<Done>[]> {
   const paths = commands.flatMap(pathsOf)
   const digests = commands.flatMap(digestsOf)
-  const target = paths.length > 0 ? await loadTarget(group, paths, { digests }) : undefined
-  const outcomes: Outcome[] = []
-  for (const command of commands) outcomes.push(await applySmall(group, command, target))
-  if (target && target.table.changes.length > 0) await writeChanges(group, target)
+  const table = paths.length > 0 ? await loadFiles(group, paths, { digests }) : undefined
+  const outcomes: Outcome<Done>[] = []
+  for (const command of commands) {
+    try {
+      outcomes.push(await applySmall(group, command, table))
+    } catch (error) {
+      if (!(error instanceof HttpError)) throw error
+      table?.undo()
+      outcomes.push({ error })
+    }
+  }
+  if (table && table.changes.length > 0) await writeChanges(group, table)
   return outcomes
 }
 
 async function applySmall(
-  group: Group,
+  { transaction, missing, nowMs }: Group,
   command: SmallCommand,
-  target: Target | undefined,
-): Promise<Outcome> {
-  try {
-    if (command.kind === 'record') return await recordVersion(group, command.version)
-    if (command.kind === 'recordUsedUp')
-      return await appendLinkEvents(group.transaction, command.links)
-    if (!target) throw new Error('nothing was loaded for a command on files')
-    if (command.kind === 'put' && command.files.some(({ digest }) => group.missing.has(digest)))
-      throw contentMissing()
-    return applyCommand(target, command)
-  } catch (error) {
-    if (!(error instanceof HttpError)) throw error
-    target?.table.undo()
-    return { error }
-  }
+  table: LoadedFiles | undefined,
+): Promise<Done> {
+  if (command.kind === 'record') return recordVersion({ transaction, nowMs }, command.version)
+  if (command.kind === 'recordUsedUp') return appendLinkEvents(transaction, command.links)
+  if (!table) throw new Error('nothing was loaded for a command on files')
+  if (command.kind === 'put' && command.files.some(({ digest }) => missing.has(digest)))
+    throw contentMissing()
+  return applyCommand(table, command)
 }
 
 async function applyReferences(contents: ContentTransaction, { transaction, references }: Group) {

@@ -1,4 +1,4 @@
-import type { Row } from '@domains-and-files/persistence'
+import type { Row, SqlTransaction } from '@domains-and-files/persistence'
 import type { StoredBlob } from '../../blobs/staged-blob.ts'
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../../files/file-record.ts'
 import type { Category } from '../../files/media-type.ts'
@@ -9,9 +9,27 @@ import type { Actor, ChangeCause, ChangeEntry } from './change-entry.ts'
 
 // Commands of the catalog and their results. Each command is atomic.
 
-export type CatalogCommand =
+/** State that the commands of a group share. */
+export interface Group {
+  transaction: SqlTransaction
+  nowMs: number
+  /** Ended files to keep: all, those that the newest version shows, or none. `nothing`: marks no versions either. */
+  keeps: 'all' | 'versions' | 'none' | 'nothing'
+  /** Maximum bytes of current and past blobs together. */
+  quota: number | undefined
+  /** Digests without references left. */
+  freed: string[]
+  /** Digests without bytes: commands that name them are rejected. */
+  missing: Set<string>
+  /** Blobs that got their first reference, or lost their last one. */
+  references: Map<string, { before: boolean; after: boolean }>
+}
+
+export type CatalogCommand = SmallCommand | LoneCommand
+
+/** Commands that share a transaction. */
+export type SmallCommand =
   | FileCommand
-  | LoneCommand
   | { kind: 'record'; version: NewVersion }
   | { kind: 'recordUsedUp'; links: Link[] }
 
@@ -21,7 +39,7 @@ export type FileCommand =
   | { kind: 'remove'; actor: Actor; paths: string[]; conditions: Conditions }
   | { kind: 'moveFiles'; actor: Actor; moves: FileMove[] }
 
-/** Commands on all files below a directory. Each is a transaction of its own. */
+/** Commands on all files below a directory. */
 export type DirectoryCommand =
   | ({ kind: 'changeBelow' } & UnfinishedChange)
   /** Records a checked change, which `continue` carries out in slices. */
@@ -56,7 +74,7 @@ export interface FileMove {
   type?: { digest: string; contentType: string; category: Category } | undefined
 }
 
-/** Commands on files that they do not name, or on very many. */
+/** Commands on files that they do not name, or on very many. Each is a transaction of its own. */
 export type LoneCommand =
   | DirectoryCommand
   | TreeCommand
@@ -95,10 +113,6 @@ export interface RevertCommand {
   overwrite: boolean
 }
 
-/** Whether a command is a transaction of its own. */
-export const isAlone = (command: CatalogCommand): command is LoneCommand =>
-  !['put', 'remove', 'moveFiles', 'record', 'recordUsedUp'].includes(command.kind)
-
 /** Paths that a command changed; `all` if they are many. */
 export type ChangedPaths = string[] | 'all'
 
@@ -133,9 +147,6 @@ export interface Done<Value = unknown> {
   /** Digests that this command, or others of its group, left unreferenced. */
   freed?: string[]
 }
-
-/** `error`: an `HttpError` if the command was rejected, else the cause of its failure. */
-export type Outcome = Done | { error: unknown }
 
 export interface Removed {
   files: number

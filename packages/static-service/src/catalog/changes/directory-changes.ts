@@ -1,20 +1,21 @@
 import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { directoryNotFound, moveIntoItself, pathConflict, targetExists } from '../../errors.ts'
 import { parentOf, readPath } from '../../files/file-path.ts'
-import { among } from '../records.ts'
+import { readEntry } from '../history/change-log.ts'
+import { among, below } from '../records.ts'
 import { exchange, isIntoItself, movedPath, relocate } from './apply-command.ts'
+import { appendFileEvents, withSlash } from './change-entry.ts'
 import type {
   Command,
   DirectoryMove,
   Done,
+  Group,
   Removed,
   Results,
   UnfinishedChange,
 } from './commands.ts'
-import { appendSlicedEvent } from './file-events.ts'
-import { below, type Group, loadBelow, loadTarget } from './load-files.ts'
 import type { StoredFile } from './loaded-files.ts'
-import { writeChanges } from './write-changes.ts'
+import { loadBelow, loadFiles, writeChanges } from './stored-rows.ts'
 
 /** Maximum files per transaction, for which other changes wait. */
 export interface SliceLimits {
@@ -31,7 +32,7 @@ export async function changeBelow(
 ): Promise<Done<Removed | undefined>> {
   const { directory: from, target: to } = change
   const within = `${from}/${from.slice(to ? to.length + 1 : 0).split('/')[0]}`
-  const { table } = await loadTarget(group, [from, within])
+  const table = await loadFiles(group, [from, within])
   if (!table.isDirectory(from)) throw directoryNotFound(from)
   if (from === to) return { value: { files: 0, bytesFreed: 0 } }
   if (to !== null && isIntoItself({ from, to })) throw moveIntoItself(to)
@@ -62,12 +63,12 @@ async function changeThese(
           overwrite: overwrite === 1,
         }))
   const paths = [...rows, ...moving.map(({ file }) => file)].map(({ path }) => path)
-  const target = await loadTarget(group, paths, { recordedAs })
-  if (to === null) exchange(target, rows)
-  else relocate(target, moving)
-  const value = { files: rows.length, bytesFreed: target.table.bytesFreed }
-  target.table.accept(cause, target.dates.of())
-  await writeChanges(group, target)
+  const table = await loadFiles(group, paths, { recordedAs })
+  if (to === null) exchange(table, rows)
+  else relocate(table, moving)
+  const value = { files: rows.length, bytesFreed: table.bytesFreed }
+  table.accept(cause)
+  await writeChanges(group, table)
   return { value, changed: 'all' }
 }
 
@@ -119,8 +120,12 @@ export async function abandon(
   const ended = await transaction.get<{ directory: string; target: string | null }>(
     sql`delete from ${name('unfinished_changes')} where id = ${id} returning directory, target`,
   )
-  if (ended)
-    await appendSlicedEvent(transaction, { id, directories: [ended.directory, ended.target] })
+  const entry = ended && (await readEntry(transaction, id))
+  if (entry) {
+    const directories = [ended.directory, ended.target].flatMap((each) => each ?? [])
+    const event = { entry, directories: directories.map(withSlash), isDeep: true }
+    await appendFileEvents(transaction, [event])
+  }
   return { value: undefined }
 }
 

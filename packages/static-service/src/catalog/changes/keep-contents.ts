@@ -2,8 +2,7 @@ import { name, sql } from '@domains-and-files/persistence'
 import { contentMissing, quotaExceeded } from '../../errors.ts'
 import { addPast, keptPath } from '../history/past-rows.ts'
 import { among } from '../records.ts'
-import type { Done, KeepCommand } from './commands.ts'
-import type { Group } from './load-files.ts'
+import type { Done, Group, KeepCommand } from './commands.ts'
 import { dropOldest, type HistoryRules } from './prune-past.ts'
 
 const dayMs = 86_400_000

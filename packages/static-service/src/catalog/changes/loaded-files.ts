@@ -1,9 +1,13 @@
 import { nameOf, parentOf } from '../../files/file-path.ts'
 import type { FileRow, NewFile } from '../../files/file-record.ts'
-import { categories } from '../../files/media-type.ts'
-import type { BlobReferences, CategoryCounts, DirectoryCounts } from '../tables.ts'
-import { type ChangeCause, type ChangeEntry, entryOf } from './change-entry.ts'
-import { type RowChange, TrackedRows } from './tracked-rows.ts'
+import type { BlobReferences, DirectoryCounts } from '../tables.ts'
+import {
+  type ChangeCause,
+  type ChangeDates,
+  type ChangeEntry,
+  entryOf,
+  type RowChange,
+} from './change-entry.ts'
 
 /** A stored file with its number, and the change that made its row. */
 export interface StoredFile extends FileRow {
@@ -22,7 +26,6 @@ export interface LoadedRows {
   directories: DirectoryCounts[]
   /** References of the digests, and of the blobs of the files. */
   blobs: BlobReferences[]
-  categories: CategoryCounts[]
   storedSize: number
   pastSize: number
   /** Rows made by this change or an earlier one are kept when they end. */
@@ -31,6 +34,12 @@ export interface LoadedRows {
   lastId: number
   /** The number of the last change. */
   lastChange: number
+  /** The dates that files get. */
+  dates: ChangeDates
+  /** Maximum bytes of the distinct blobs of files. */
+  quota?: number | undefined
+  /** The number of the change that this is a slice of. */
+  recordedAs?: number | undefined
 }
 
 /** The effect of one change on files. */
@@ -41,9 +50,61 @@ export interface FileChange {
   past: StoredFile[]
 }
 
+/** Rows by key. Changes since the last `accept` can be undone. */
+export class TrackedRows<Row extends object> {
+  readonly #rows = new Map<string, Row | undefined>()
+  /** Rows that were set, as they were loaded. */
+  readonly #loaded = new Map<string, Row | undefined>()
+  /** Rows that were set since the last `accept`, as they were then. */
+  #accepted = new Map<string, Row | undefined>()
+
+  /** `keys`: all keys that may be used; `rows`: the existing rows. */
+  constructor(keys: Iterable<string>, rows: Row[], keyOf: (row: Row) => string) {
+    for (const key of keys) this.#rows.set(key, undefined)
+    for (const row of rows) this.#rows.set(keyOf(row), row)
+  }
+
+  get(key: string): Row | undefined {
+    const row = this.#rows.get(key)
+    if (row === undefined && !this.#rows.has(key)) {
+      throw new Error(`the row of ${key} was not loaded`)
+    }
+    return row
+  }
+
+  set(key: string, row: Row | undefined): void {
+    const before = this.get(key)
+    for (const known of [this.#loaded, this.#accepted]) if (!known.has(key)) known.set(key, before)
+    this.#rows.set(key, row)
+  }
+
+  /** The net changes since the rows were loaded, or since the last `accept`. */
+  changes(since: 'load' | 'accept' = 'load'): RowChange<Row>[] {
+    const changes: RowChange<Row>[] = []
+    for (const [key, before] of since === 'load' ? this.#loaded : this.#accepted) {
+      const after = this.#rows.get(key)
+      if (before !== after) changes.push({ key, before, after })
+    }
+    return changes
+  }
+
+  /** Makes the changes since the last `accept` permanent, and returns them. */
+  accept(): RowChange<Row>[] {
+    const changes = this.changes('accept')
+    this.#accepted = new Map()
+    return changes
+  }
+
+  /** Undoes the changes since the last `accept`. */
+  undo(): void {
+    for (const [key, row] of this.#accepted) this.#rows.set(key, row)
+    this.#accepted = new Map()
+  }
+}
+
 /**
  * Files, directories and blob references in memory, loaded under the lock of the catalog. Commands are checked and
- * applied here; `write-changes.ts` then writes the resulting rows, so a rejected command writes nothing. Only `add`,
+ * applied here; `stored-rows.ts` then writes the resulting rows, so a rejected command writes nothing. Only `add`,
  * `replace` and `remove` make, replace and end rows.
  */
 export class LoadedFiles {
@@ -54,18 +115,15 @@ export class LoadedFiles {
   readonly changes: FileChange[] = []
   /** Digests without references left. */
   readonly freed: string[] = []
-  readonly #loaded: LoadedRows
-  readonly #recordedAs: number | undefined
+  readonly loaded: LoadedRows
   #lastId: number
 
-  /** `recordedAs`: the number of the change that this is a slice of. */
-  constructor(rows: LoadedRows, recordedAs?: number) {
+  constructor(rows: LoadedRows) {
     const digests = [...rows.digests, ...rows.files.map(({ digest }) => digest)]
-    this.files = new TrackedRows(rows.paths, byKey(rows.files, 'path'))
-    this.directories = new TrackedRows(rows.paths, byKey(rows.directories, 'path'))
-    this.blobs = new TrackedRows(digests, byKey(rows.blobs, 'digest'))
-    this.#loaded = rows
-    this.#recordedAs = recordedAs
+    this.files = new TrackedRows(rows.paths, rows.files, ({ path }) => path)
+    this.directories = new TrackedRows(rows.paths, rows.directories, ({ path }) => path)
+    this.blobs = new TrackedRows(digests, rows.blobs, ({ digest }) => digest)
+    this.loaded = rows
     this.#lastId = rows.lastId
   }
 
@@ -73,7 +131,7 @@ export class LoadedFiles {
    * Accepts the effect of a command. If it changed files, records a numbered change and returns its entry, which also
    * names the paths in `also`. Without a cause (restore), records none.
    */
-  accept(cause: ChangeCause | undefined, at: string, also: string[] = []): ChangeEntry | undefined {
+  accept(cause: ChangeCause | undefined, also: string[] = []): ChangeEntry | undefined {
     const files = this.files.accept()
     const changed = new Set(files.map(({ key }) => key))
     for (const key of also)
@@ -81,7 +139,7 @@ export class LoadedFiles {
     this.directories.accept()
     for (const { key, after } of this.blobs.accept()) if (!after) this.freed.push(key)
     if (files.length === 0 || !cause) return undefined
-    const entry = entryOf(cause, { id: this.#changeId, at, files })
+    const entry = entryOf(cause, { id: this.#changeId, at: this.loaded.dates.of(), files })
     const past = files.flatMap(({ before }) =>
       before && this.#isKept(before, entry.id) ? before : [],
     )
@@ -95,49 +153,29 @@ export class LoadedFiles {
 
   /** Counts every transaction that changed files, slices too. */
   get lastChange(): number {
-    return this.#loaded.lastChange + this.changes.length
+    return this.loaded.lastChange + this.changes.length
   }
 
   get #changeId(): number {
-    return this.#recordedAs ?? this.lastChange + 1
+    return this.loaded.recordedAs ?? this.lastChange + 1
   }
 
-  get isSlice(): boolean {
-    return this.#recordedAs !== undefined
-  }
-
-  /** Bytes of the distinct blobs of files. */
-  get storedSize(): number {
-    return this.#loaded.storedSize + growthOf(this.blobs, ({ refs }) => refs > 0)
-  }
-
-  /** Bytes of the distinct blobs that only past files have. */
-  get pastSize(): number {
-    return this.#loaded.pastSize + growthOf(this.blobs, ({ refs }) => refs === 0)
-  }
-
-  get categories(): TrackedRows<CategoryCounts> {
-    const rows = new TrackedRows(categories, byKey(this.#loaded.categories, 'category'))
-    const count = (file: StoredFile | undefined, files: 1 | -1) => {
-      if (!file) return
-      const { category, size } = file
-      const counts = rows.get(category) ?? { category, files: 0, bytes: 0 }
-      const now = { category, files: counts.files + files, bytes: counts.bytes + files * size }
-      rows.set(category, now.files === 0 ? undefined : now)
+  /** Bytes of the distinct blobs of files, and of those that only past files have. */
+  get sizes(): { stored: number; past: number } {
+    const { storedSize, pastSize } = this.loaded
+    const sizes = { stored: storedSize, past: pastSize }
+    for (const { before, after } of this.blobs.changes()) {
+      if (before) sizes[before.refs > 0 ? 'stored' : 'past'] -= before.size
+      if (after) sizes[after.refs > 0 ? 'stored' : 'past'] += after.size
     }
-    for (const { before, after } of this.files.changes()) {
-      count(after, 1)
-      count(before, -1)
-    }
-    return rows
+    return sizes
   }
 
   /** Bytes of the blobs that lost their last file since the last `accept`. */
   get bytesFreed(): number {
-    return this.blobs.pending.reduce(
-      (sum, { before, after }) => sum + (before?.refs && !after?.refs ? before.size : 0),
-      0,
-    )
+    return this.blobs
+      .changes('accept')
+      .reduce((sum, { before, after }) => sum + (before?.refs && !after?.refs ? before.size : 0), 0)
   }
 
   find(path: string): StoredFile | undefined {
@@ -154,15 +192,15 @@ export class LoadedFiles {
   }
 
   /** Adds a file. Undefined, with nothing changed, if a parent of the path is a file. */
-  add(file: Omit<FileRow, 'name'>, changeId = this.#changeId): FileRow | undefined {
+  add(file: FileRow, changeId = this.#changeId): FileRow | undefined {
     const directory = parentOf(file.path)
-    if (!this.#ensure(directory)) return undefined
+    for (let above = directory; !this.isDirectory(above); above = parentOf(above))
+      if (this.find(above)) return undefined
     this.#lastId += 1
-    const row = { ...rowOf(file), id: this.#lastId, changeId }
-    this.files.set(row.path, row)
-    this.#count(directory, { children: 1, files: 1, bytes: row.size })
-    this.#acquire(row)
-    return row
+    this.files.set(file.path, { ...file, id: this.#lastId, changeId })
+    this.#count(directory, { children: 1, files: 1, bytes: file.size })
+    this.#acquire(file)
+    return file
   }
 
   replace(old: StoredFile, row: FileRow): void {
@@ -179,34 +217,22 @@ export class LoadedFiles {
     this.#release(row)
   }
 
-  /** Creates the directory with its parents where needed; false when one of them is a file. */
-  #ensure(path: string): boolean {
-    if (this.isDirectory(path)) return true
-    if (this.find(path) || !this.#ensure(parentOf(path))) return false
-    this.directories.set(path, { path, children: 0, files: 0, bytes: 0 })
-    const parent = this.#directory(parentOf(path))
-    this.directories.set(parent.path, { ...parent, children: parent.children + 1 })
-    return true
-  }
-
-  /** Updates the counts of the directory and its ancestors; removes empty ones, except the root. */
+  /** Updates the counts of the directory and its ancestors; creates missing ones, removes empty ones, except the root. */
   #count(path: string, change: { children: number; files: number; bytes: number }) {
-    const { children, files, bytes } = this.#directory(path)
-    const isEmpty = files + change.files === 0 && path !== ''
-    const counts = {
+    const before = this.directories.get(path)
+    if (!before && change.files < 1)
+      throw new Error(`the directory ${path} of a file is not in the catalog`)
+    const { children, files, bytes } = before ?? { children: 0, files: 0, bytes: 0 }
+    const after = {
       path,
       children: children + change.children,
       files: files + change.files,
       bytes: bytes + change.bytes,
     }
-    this.directories.set(path, isEmpty ? undefined : counts)
-    if (path !== '') this.#count(parentOf(path), { ...change, children: isEmpty ? -1 : 0 })
-  }
-
-  #directory(path: string): DirectoryCounts {
-    const found = this.directories.get(path)
-    if (!found) throw new Error(`the directory ${path} of a file is not in the catalog`)
-    return found
+    const isEmpty = after.files === 0 && path !== ''
+    this.directories.set(path, isEmpty ? undefined : after)
+    if (path === '') return
+    this.#count(parentOf(path), { ...change, children: isEmpty ? -1 : before ? 0 : 1 })
   }
 
   #acquire({ digest, size }: NewFile) {
@@ -224,14 +250,8 @@ export class LoadedFiles {
   }
 
   #isKept(row: StoredFile, endedBy: number): boolean {
-    return row.changeId <= this.#loaded.keptUpTo && row.changeId < endedBy
+    return row.changeId <= this.loaded.keptUpTo && row.changeId < endedBy
   }
-}
-
-/** Growth in bytes of the blobs that `counts` selects. */
-function growthOf(blobs: TrackedRows<BlobReferences>, counts: (blob: BlobReferences) => boolean) {
-  const sizeOf = (blob: BlobReferences | undefined) => (blob && counts(blob) ? blob.size : 0)
-  return blobs.changes().reduce((sum, { before, after }) => sum + sizeOf(after) - sizeOf(before), 0)
 }
 
 /** The columns of a file, without its number and the change that made another row of it. */
@@ -246,8 +266,3 @@ export const rowOf = (file: Omit<FileRow, 'name'>): FileRow => ({
   createdAt: file.createdAt,
   updatedAt: file.updatedAt,
 })
-
-const byKey = <Row, Key extends keyof Row>(
-  rows: (Row & Record<Key, string>)[],
-  key: Key,
-): [string, Row][] => rows.map((row) => [row[key], row])

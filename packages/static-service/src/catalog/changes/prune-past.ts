@@ -1,7 +1,6 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { among, columns, type RowOf, recordsOf, selected } from '../records.ts'
-import type { Done, PruneCommand, Results } from './commands.ts'
-import type { Group } from './load-files.ts'
+import type { Done, Group, PruneCommand, Results } from './commands.ts'
 
 /** How long the past is kept. */
 export interface HistoryRules {

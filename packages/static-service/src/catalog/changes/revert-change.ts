@@ -4,12 +4,11 @@ import type { FileRow } from '../../files/file-record.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
 import { selected } from '../records.ts'
 import { stateColumns } from '../tables.ts'
-import { replaceFiles, type Target } from './apply-command.ts'
+import { replaceFiles } from './apply-command.ts'
 import { type ChangeEntry, causeOf } from './change-entry.ts'
-import type { Done, RevertCommand } from './commands.ts'
-import { type Group, loadTarget } from './load-files.ts'
-import type { StoredFile } from './loaded-files.ts'
-import { writeChanges } from './write-changes.ts'
+import type { Done, Group, RevertCommand } from './commands.ts'
+import type { LoadedFiles, StoredFile } from './loaded-files.ts'
+import { loadFiles, writeChanges } from './stored-rows.ts'
 
 /** A path that the change changed; `before` undefined: it had no file. */
 interface Reverted {
@@ -27,17 +26,16 @@ export async function revertChange(
   const files = await readReverted(group.transaction, id)
   const digests = files.flatMap(({ before }) => before?.digest ?? [])
   const paths = files.map(({ path }) => path)
-  const target = await loadTarget(group, paths, { digests })
-  const { table, dates } = target
-  if (!overwrite) refuseConflicts(target, files)
+  const table = await loadFiles(group, paths, { digests })
+  if (!overwrite) refuseConflicts(table, files)
   const differing = files.filter(({ path, before }) => !isSame(table.find(path), before))
-  replaceFiles(target, {
+  replaceFiles(table, {
     before: differing.flatMap(({ path }) => table.find(path) ?? []),
     files: differing.flatMap(({ before }) => before ?? []),
   })
-  const change = table.accept(causeOf(actor, 'revert'), dates.of())
+  const change = table.accept(causeOf(actor, 'revert'))
   if (!change) throw revertConflict([])
-  await writeChanges(group, target)
+  await writeChanges(group, table)
   return { value: change, changed: 'all' }
 }
 
@@ -66,7 +64,7 @@ async function readReverted(transaction: SqlTransaction, id: number): Promise<Re
   })
 }
 
-function refuseConflicts({ table }: Target, files: Reverted[]) {
+function refuseConflicts(table: LoadedFiles, files: Reverted[]) {
   const changed = files.filter(({ path, after }) => !isSame(table.find(path), after))
   if (changed.length > 0) throw revertConflict(changed.slice(0, 10).map(({ path }) => path))
 }

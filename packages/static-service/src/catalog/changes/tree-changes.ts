@@ -9,22 +9,20 @@ import { readLastChange, readTreeState } from '../listing/tree-files.ts'
 import { recordVersion } from '../versions.ts'
 import { movedPath, replaceFiles } from './apply-command.ts'
 import { causeOf } from './change-entry.ts'
-import type { Done, TreeChange, TreeCommand } from './commands.ts'
-import { type Group, loadBelow, loadTarget } from './load-files.ts'
-import { writeChanges } from './write-changes.ts'
+import type { Done, Group, TreeChange, TreeCommand } from './commands.ts'
+import { loadBelow, loadFiles, writeChanges } from './stored-rows.ts'
 
 /** Replaces a directory by the source. Unchanged files keep their rows and dates. @throws {HttpError} */
 export async function replaceTree(group: Group, command: TreeCommand): Promise<Done<TreeChange>> {
-  const { result, ...target } = await applyTree(group, command)
-  const { table, dates } = target
+  const { table, result } = await applyTree(group, command)
   const { actor, directory, version, isDryRun } = command
   if (isDryRun) {
     const files = result.files + result.added - result.removed
     return { value: { ...result, files } }
   }
   const cause = causeOf(actor, isPast(command.source) ? 'restore' : 'deploy', directory)
-  const change = table.accept({ ...cause, version: version?.version ?? null }, dates.of())
-  if (change) await writeChanges(group, target)
+  const change = table.accept({ ...cause, version: version?.version ?? null })
+  if (change) await writeChanges(group, table)
   // Recorded last: it refers to the change. Its name was checked before.
   if (version) await recordVersion(group, version)
   const state = await readTreeState(group.transaction, directory)
@@ -45,15 +43,14 @@ async function applyTree(group: Group, command: TreeCommand) {
   if (!isMerge && state.files > maxFiles) throw tooManyFiles(directory)
   const before = isMerge ? [] : await loadBelow(transaction, directory, { limit: maxFiles })
   const paths = [...before, ...files].map(({ path }) => path)
-  const target = await loadTarget(group, paths, { digests: files.map(({ digest }) => digest) })
+  const table = await loadFiles(group, paths, { digests: files.map(({ digest }) => digest) })
   if ('files' in source) {
-    const isStored = (digest: string) =>
-      !source.areStored || target.table.blobs.get(digest) !== undefined
+    const isStored = (digest: string) => !source.areStored || table.blobs.get(digest) !== undefined
     const lost = files.find(({ digest }) => group.missing.has(digest) || !isStored(digest))
     if (lost) throw errors.contentMissing()
   }
-  const counts = replaceFiles(target, { before, files })
-  return { ...target, result: { ...state, ...counts, change: null } }
+  const counts = replaceFiles(table, { before, files })
+  return { table, result: { ...state, ...counts, change: null } }
 }
 
 /** The files that the directory gets. */

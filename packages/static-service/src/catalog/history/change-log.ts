@@ -6,9 +6,8 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { ChangeAction, ChangeEntry } from '../changes/change-entry.ts'
-import { below } from '../changes/load-files.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
-import { all, selected } from '../records.ts'
+import { all, below, selected } from '../records.ts'
 import { entryColumns } from '../tables.ts'
 
 // What requests did to files, newest first.

@@ -2,10 +2,9 @@ import { name, type SqlTransaction, type Statement, sql } from '@domains-and-fil
 import { fileNotFound } from '../../errors.ts'
 import { exchange } from '../changes/apply-command.ts'
 import { causeOf } from '../changes/change-entry.ts'
-import type { Done, ForgetCommand, Results } from '../changes/commands.ts'
-import { type Group, loadTarget } from '../changes/load-files.ts'
+import type { Done, ForgetCommand, Group, Results } from '../changes/commands.ts'
 import { type PastRow, pastRows, removePast } from '../changes/prune-past.ts'
-import { writeChanges } from '../changes/write-changes.ts'
+import { loadFiles, writeChanges } from '../changes/stored-rows.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
 import { among } from '../records.ts'
 
@@ -19,8 +18,7 @@ export async function forgetFiles(
 ): Promise<Done<Results['forget']>> {
   const { transaction } = group
   const forgetting: Group = { ...group, keeps: 'nothing' }
-  const target = await loadTarget(forgetting, paths)
-  const { table, dates } = target
+  const table = await loadFiles(forgetting, paths)
   const current = paths.flatMap((path) => table.find(path) ?? [])
   const recorded = await readRecorded(transaction, paths)
   const past = await readPast(transaction, sql`path ${among(paths)}`)
@@ -30,9 +28,9 @@ export async function forgetFiles(
   const all = [...current, ...past, ...recorded].flatMap(({ digest }) => digest ?? [])
   const digests = [...new Set(all)]
   const before = await readSizes(transaction, digests)
-  exchange(target, current)
-  table.accept(causeOf(actor, 'delete'), dates.of(), paths)
-  await writeChanges(forgetting, target)
+  exchange(table, current)
+  table.accept(causeOf(actor, 'delete'), paths)
+  await writeChanges(forgetting, table)
   // Reads again: the quota may have dropped some. Includes blobs that are kept for a manifest.
   const isKept = sql`change_id = 0 and digest ${among(digests)}`
   await removePast(group, await readPast(transaction, sql`path ${among(paths)} or (${isKept})`))

@@ -2,9 +2,8 @@ import { name, type SqlTransaction, type Statement, sql } from '@domains-and-fil
 import { nameOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import type { ChangeAction } from '../changes/change-entry.ts'
-import { below } from '../changes/load-files.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
-import { selected } from '../records.ts'
+import { below, selected } from '../records.ts'
 import { stateColumns } from '../tables.ts'
 
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.

@@ -1,5 +1,5 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { below } from '../changes/load-files.ts'
+import { below } from '../records.ts'
 
 export interface DiffQuery {
   /** The root is empty. */

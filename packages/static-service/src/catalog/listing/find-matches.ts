@@ -6,11 +6,10 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
-import { below } from '../changes/load-files.ts'
 import { type ListQuery, maxHits, type Order, orders, type SortedFile } from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
 import { fileRow } from '../queries.ts'
-import { all } from '../records.ts'
+import { all, below } from '../records.ts'
 import { type PathSample, searchIndexOf } from './search-index.ts'
 
 /** Counters about the files that a list can contain. */

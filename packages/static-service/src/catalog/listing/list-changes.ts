@@ -1,6 +1,6 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { parentOf } from '../../files/file-path.ts'
-import { fold, type OrderName, orders, type SortedFile } from '../list-query.ts'
+import { fold, parentOf } from '../../files/file-path.ts'
+import { type OrderName, orders, type SortedFile } from '../list-query.ts'
 
 /** The filter of a list: the first fields of `keyOf`. */
 export type ListedFiles = [

@@ -1,13 +1,7 @@
 import type { Sql, SqlTransaction } from '@domains-and-files/persistence'
+import { fold } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import {
-  type FileList,
-  fold,
-  type ListQuery,
-  maxHits,
-  type OrderName,
-  orders,
-} from '../list-query.ts'
+import { type FileList, type ListQuery, maxHits, type OrderName, orders } from '../list-query.ts'
 import {
   findMatches,
   idsIn,

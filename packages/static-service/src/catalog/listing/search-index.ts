@@ -5,7 +5,7 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import { fold } from '../list-query.ts'
+import { fold } from '../../files/file-path.ts'
 import { foldedPath } from '../migrations.ts'
 import { among, insertInto } from '../records.ts'
 

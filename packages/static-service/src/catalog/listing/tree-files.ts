@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { below } from '../changes/load-files.ts'
 import { filesAt, isGone, type PastQuery } from '../history/past-files.ts'
 import type { TreeState } from '../list-query.ts'
+import { below } from '../records.ts'
 
 /** A file of a tree: its name relative to the tree's directory. */
 export interface TreeFile {

@@ -2,7 +2,7 @@ import { type Postgres, Probe } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus, type RulesCheck } from '../catalog.ts'
 import { ChangeGroups } from '../changes/change-groups.ts'
-import type { CatalogCommand, Outcome } from '../changes/commands.ts'
+import type { CatalogCommand } from '../changes/commands.ts'
 import { Queries, type Totals } from '../queries.ts'
 import { type CatalogReads, catalogReads } from '../reads.ts'
 import { FileLookup } from './file-lookup.ts'
@@ -71,7 +71,7 @@ class PostgresCatalog extends Catalog {
     return this.#files.waiting + this.#pendingQueries
   }
 
-  protected async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
+  protected async commit(commands: CatalogCommand[]) {
     const outcomes = await this.#groups.commit(commands)
     for (const [at, command] of commands.entries())
       if (command.kind === 'record' && !('error' in (outcomes[at] ?? {})))

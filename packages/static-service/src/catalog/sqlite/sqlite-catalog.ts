@@ -3,7 +3,7 @@ import { parentOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { fromPlainOutcome, WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'
-import type { CatalogCommand, Outcome } from '../changes/commands.ts'
+import type { CatalogCommand } from '../changes/commands.ts'
 import { fileRow, type Totals, totalsStatement } from '../queries.ts'
 import { type CatalogReads, catalogReads } from '../reads.ts'
 import { databaseFile, openDatabase } from './open-sqlite.ts'
@@ -106,7 +106,7 @@ class SqliteCatalog extends Catalog {
     return this.#reader.waiting
   }
 
-  protected async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
+  protected async commit(commands: CatalogCommand[]) {
     return (await this.#writer.ask('commit', commands)).map(fromPlainOutcome)
   }
 

@@ -5,8 +5,8 @@ import { workerData } from 'node:worker_threads'
 import { SqliteSql } from '@domains-and-files/persistence'
 import { plainOutcome, serveCalls } from '../../sqlite/worker-rpc.ts'
 import type { CatalogOptions } from '../catalog.ts'
-import { ChangeGroups } from '../changes/change-groups.ts'
-import { type CatalogCommand, isAlone } from '../changes/commands.ts'
+import { ChangeGroups, isAlone } from '../changes/change-groups.ts'
+import type { CatalogCommand } from '../changes/commands.ts'
 import { tuneWriter } from './open-sqlite.ts'
 
 // The only thread that writes to the catalog, so that the event loop does not wait for fsync.

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { causeOf } from '../../../src/catalog/changes/change-entry.ts'
-import { LoadedFiles } from '../../../src/catalog/changes/loaded-files.ts'
+import { ChangeDates, causeOf } from '../../../src/catalog/changes/change-entry.ts'
+import { LoadedFiles, rowOf } from '../../../src/catalog/changes/loaded-files.ts'
 import { toFile } from '../../support/catalogs.ts'
 
 const times = { createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z' }
-const rowAt = (path: string) => ({ ...toFile(path), ...times })
+const rowAt = (path: string) => rowOf({ ...toFile(path), ...times })
 
 const cause = causeOf({ by: 'tester', token: null, requestId: '' }, 'upload')
 
@@ -15,12 +15,12 @@ const open = () =>
     files: [],
     directories: [{ path: '', children: 0, files: 0, bytes: 0 }],
     blobs: [],
-    categories: [],
     storedSize: 0,
     pastSize: 0,
     keptUpTo: 0,
     lastId: 7,
     lastChange: 40,
+    dates: new ChangeDates(Date.parse(times.updatedAt), ''),
   })
 
 test('an undone change leaves nothing to write', () => {
@@ -29,10 +29,9 @@ test('an undone change leaves nothing to write', () => {
   table.add(rowAt('a/b'))
   table.undo()
 
-  const { files, directories, blobs, categories } = table
-  expect([files.changes(), directories.changes()]).toEqual([[], []])
-  expect([blobs.changes(), categories.changes()]).toEqual([[], []])
-  expect([table.find('a/b'), table.isDirectory('a'), table.storedSize]).toEqual([
+  const { files, directories, blobs } = table
+  expect([files.changes(), directories.changes(), blobs.changes()]).toEqual([[], [], []])
+  expect([table.find('a/b'), table.isDirectory('a'), table.sizes.stored]).toEqual([
     undefined,
     false,
     0,
@@ -43,7 +42,7 @@ test('what was accepted before stays when a later change is undone', () => {
   const table = open()
 
   table.add(rowAt('a/b'))
-  table.accept(cause, times.updatedAt)
+  table.accept(cause)
   table.add(rowAt('a/c'))
   table.undo()
 
@@ -58,14 +57,14 @@ test('a file added and removed again leaves no directory, count or content', () 
   if (!row) throw new Error('not added')
   table.remove({ ...row, id: 8, changeId: 41 })
 
-  expect([table.isDirectory('a'), table.storedSize]).toEqual([false, 0])
+  expect([table.isDirectory('a'), table.sizes.stored]).toEqual([false, 0])
   expect(table.blobs.changes()).toEqual([])
 })
 
 test('below a file nothing is added', () => {
   const table = open()
   table.add(rowAt('a'))
-  table.accept(cause, times.updatedAt)
+  table.accept(cause)
 
   expect(table.add(rowAt('a/b'))).toBeUndefined()
   table.undo()
@@ -77,12 +76,12 @@ test('each command that changes files is a change with a number, which its rows 
   const table = open()
 
   table.add(rowAt('a/b'))
-  table.accept(cause, times.updatedAt)
-  table.accept(cause, times.updatedAt)
+  table.accept(cause)
+  table.accept(cause)
   const row = table.find('a/b')
   if (!row) throw new Error('not added')
   table.replace(row, { ...row, size: 9 })
-  table.accept(cause, times.updatedAt)
+  table.accept(cause)
 
   expect(table.lastChange).toBe(42)
   expect(table.changes.map(({ entry, files }) => [entry.id, files.length])).toEqual([

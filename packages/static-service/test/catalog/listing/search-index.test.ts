@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { fold } from '../../../src/catalog/list-query.ts'
 import { runsOf } from '../../../src/catalog/listing/search-index.ts'
+import { fold } from '../../../src/files/file-path.ts'
 
 test.each([
   ['Straße', 'STRASSE'],

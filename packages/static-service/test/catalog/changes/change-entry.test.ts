@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { eventMigrations } from '@domains-and-files/events'
 import { name, SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect, onTestFinished, test } from 'vitest'
-import { appendLinkEvents } from '../../../src/catalog/changes/file-events.ts'
+import { appendLinkEvents } from '../../../src/catalog/changes/change-entry.ts'
 import { makeFolder } from '../../support/catalogs.ts'
 
 test('a link that is used up is an event once, although a process ended before it remembered that', async () => {

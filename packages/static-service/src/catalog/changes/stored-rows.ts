@@ -1,0 +1,294 @@
+import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { fold, nameOf, parentOf } from '../../files/file-path.ts'
+import type { RecordedState } from '../listing/list-changes.ts'
+import { searchIndexOf } from '../listing/search-index.ts'
+import {
+  among,
+  below,
+  type Columns,
+  insertInto,
+  jsonRow,
+  orSet,
+  pieces,
+  runTogether,
+  selected,
+  type Writer,
+} from '../records.ts'
+import * as tables from '../tables.ts'
+import { appendFileEvents, ChangeDates, fileEventOf, type RowChange } from './change-entry.ts'
+import type { Group } from './commands.ts'
+import { type FileChange, LoadedFiles, type StoredFile, type TrackedRows } from './loaded-files.ts'
+import { dropOldest, loseFiles } from './prune-past.ts'
+
+// Loads the rows that commands can change, and writes those that they have changed. No other code writes rows of files.
+
+interface Counts {
+  storedSize: number
+  pastSize: number
+  /** The last change that the newest version shows. */
+  newestShown: number
+  lastChange: number
+  /** The latest date of any file. */
+  lastChangedAt: string
+  lastId: number
+}
+
+// In pieces: an array of a million paths would exceed the time limit of a statement.
+const pieceSize = 5000
+
+/** Loads all rows that commands on these paths can touch: files and directories there and above, references, counts. */
+export async function loadFiles(
+  { transaction, nowMs, keeps, quota }: Group,
+  wanted: string[],
+  options: { digests?: string[]; recordedAs?: number | undefined } = {},
+): Promise<LoadedFiles> {
+  const paths = withAncestors(wanted)
+  const digests = new Set(options.digests)
+  const [allPaths, allDigests] = [[...paths], [...digests]]
+  const rows = { files: '', directories: '', blobs: '' }
+  let counts: Counts | undefined
+  for (let from = 0; from < Math.max(paths.size, digests.size); from += pieceSize) {
+    const to = from + pieceSize
+    const found = await transaction.get<Counts & { [Of in keyof typeof rows]: string | null }>(
+      loadStatement(allPaths.slice(from, to), allDigests.slice(from, to)),
+    )
+    counts = found
+    for (const kind of ['files', 'directories', 'blobs'] as const)
+      if (found?.[kind]) rows[kind] += `${rows[kind] && ','}${found[kind]}`
+  }
+  if (!counts) throw new Error('the catalog has no row of counts')
+  const { newestShown, lastChangedAt, ...others } = counts
+  return new LoadedFiles({
+    ...others,
+    ...{ paths, digests, quota, recordedAs: options.recordedAs },
+    files: JSON.parse(`[${rows.files}]`),
+    directories: JSON.parse(`[${rows.directories}]`),
+    blobs: JSON.parse(`[${rows.blobs}]`),
+    keptUpTo: keeps === 'all' ? Number.MAX_SAFE_INTEGER : keeps === 'versions' ? newestShown : -1,
+    dates: new ChangeDates(nowMs, lastChangedAt),
+  })
+}
+
+/** Files below a directory (the root is empty), by path, at most `limit`; only those made before the change `before`. */
+export function loadBelow(
+  transaction: SqlTransaction,
+  directory: string,
+  { limit, before }: { limit: number; before?: number },
+): Promise<StoredFile[]> {
+  const unchanged = before === undefined ? sql`` : sql`and change_id < ${before}`
+  return transaction.all<StoredFile>(
+    sql`select ${selected(tables.storedColumns)} from ${name('files')}
+      where ${below(directory)} ${unchanged} order by path limit ${limit}`,
+  )
+}
+
+const objects = {
+  file: jsonRow(tables.storedColumns),
+  directory: jsonRow(tables.directoryColumns),
+  blob: jsonRow(tables.blobColumns),
+}
+
+// One statement: in PostgreSQL each is a round trip under the lock of the catalog. Rows are JSON, a comma between two.
+const loadStatement = (paths: string[], digests: string[]): Statement => sql`
+  with found as materialized (
+    select * from ${name('files')} where path ${among(paths)}
+  ), wanted as materialized (
+    select digest from ${name('blobs')} where digest ${among(digests)} union select digest from found
+  )
+  select stored_size "storedSize", past_size "pastSize", last_change "lastChange", last_changed_at "lastChangedAt",
+    (select coalesce(max(id), 0) from ${name('files')}) "lastId",
+    coalesce((select change_id from ${name('versions')} order by id desc limit 1), 0) "newestShown",
+    (select string_agg(${objects.file}, ',') from found) files,
+    (select string_agg(${objects.directory}, ',') from ${name('directories')} where path ${among(paths)}) directories,
+    (select string_agg((select ${objects.blob} from ${name('blobs')} blob where blob.digest = wanted.digest), ',')
+      from wanted) blobs
+  from ${name('catalog')}`
+
+function withAncestors(paths: string[]): Set<string> {
+  const all = new Set([''])
+  for (const path of paths) {
+    for (let at = path; !all.has(at); at = parentOf(at)) all.add(at)
+  }
+  return all
+}
+
+/** Writes the rows that commands changed in memory. */
+export async function writeChanges(group: Group, table: LoadedFiles): Promise<void> {
+  const { transaction, references, quota, keeps } = group
+  const { stored, past } = table.sizes
+  const files = table.files.changes()
+  await writeFiles(transaction, files)
+  await runTogether(transaction, async (writer) => {
+    await writeDirectories(writer, table.directories)
+    await writeBlobs(writer, table.blobs)
+    await addToCategories(writer, categoryChanges(files))
+    await recordChanges(writer, table.changes)
+    await writer.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
+      last_changed_at = ${table.loaded.dates.latest}, stored_size = ${stored}, past_size = ${past}`)
+  })
+  group.freed.push(...table.freed)
+  for (const { key, before, after } of table.blobs.changes()) {
+    const known = references.get(key)
+    references.set(key, {
+      before: known?.before ?? before !== undefined,
+      after: after !== undefined,
+    })
+  }
+  const lost = keeps === 'nothing' ? [] : table.changes.flatMap(lostSpan)
+  if (lost.length > 0) await loseFiles(transaction, lost)
+  // A change in slices has one event, after its last slice.
+  if (table.loaded.recordedAs === undefined) {
+    const events = table.changes.map(({ entry, files }) => {
+      const paths = files.map(({ key }) => key)
+      return fileEventOf(entry, paths)
+    })
+    await appendFileEvents(transaction, events)
+  }
+  // Only the past can exceed the quota here: commands check it for current files.
+  const excess = quota === undefined ? 0 : stored + past - quota
+  if (excess > 0 && past > 0) await dropOldest(group, excess)
+}
+
+// Versions since the oldest ended row that is not kept lose files.
+function lostSpan({ entry, files, past }: FileChange) {
+  const kept = new Set(past)
+  const lost = files.flatMap(({ before }) => (before && !kept.has(before) ? before.changeId : []))
+  const first = lost.reduce((least, changeId) => Math.min(least, changeId), entry.id)
+  return first < entry.id ? [{ changeId: first, endedBy: entry.id }] : []
+}
+
+// A file that moved has a new row. Rows are ended first, since another may get their path.
+async function writeFiles(transaction: SqlTransaction, files: RowChange<StoredFile>[]) {
+  const { dialect } = transaction
+  const index = searchIndexOf(dialect)
+  const [ended, unindexed, stored]: [StoredFile[], StoredFile[], object[]] = [[], [], []]
+  for (const { before, after } of files) {
+    const isSame = before?.id === after?.id
+    if (before && !isSame) ended.push(before)
+    if (before && after && isSame && after.category !== before.category)
+      await index.remove(transaction, [before])
+    if (!after) continue
+    stored.push({
+      ...after,
+      ...{ directory: parentOf(after.path), folded: storedFold(after.path, dialect) },
+    })
+    if (!isSame || after.category !== before?.category) unindexed.push(after)
+  }
+  for (const some of pieces(ended)) {
+    const ids = some.map(({ id }) => id)
+    await transaction.run(sql`delete from ${name('files')} where id ${among(ids)}`)
+    await index.remove(transaction, some)
+  }
+  await storeFiles(transaction, stored)
+  await index.add(transaction, unindexed)
+}
+
+const { path: _, ...replacedColumns } = tables.stateColumns
+
+const storeFiles = insertInto(
+  'files',
+  { ...tables.storedColumns, directory: 'text', folded: 'text' },
+  orSet('id', { ...replacedColumns, changeId: 'bigint' }),
+)
+
+// See `foldedPath`.
+function storedFold(path: string, dialect: SqlTransaction['dialect']): string {
+  const folded = fold(path)
+  const isUpper = () => folded === path.replace(/[a-z]+/g, (letters) => letters.toUpperCase())
+  return dialect === 'sqlite' && isUpper() ? '' : folded
+}
+
+/** Writes rows by the first of these columns. Columns that are `made` with a row never change. */
+function rowsIn<Row extends object>(
+  table: string,
+  columns: Columns,
+  made: Columns = {},
+  valuesOf?: (row: Row) => object,
+) {
+  const [key = ''] = Object.keys(columns)
+  const { [key]: _, ...others } = columns
+  const store = insertInto(table, { ...columns, ...made }, orSet(key, others))
+  return async (writer: Writer, rows: TrackedRows<Row>) => {
+    const changes = rows.changes()
+    const removed = changes.flatMap(({ key, after }) => (after ? [] : key))
+    for (const some of pieces(removed))
+      await writer.run(sql`delete from ${name(table)} where ${sql([key])} ${among(some)}`)
+    const kept = changes.flatMap(({ after }) => (after ? [{ ...after, ...valuesOf?.(after) }] : []))
+    await store(writer, kept)
+  }
+}
+
+const writeDirectories = rowsIn<tables.DirectoryCounts>(
+  'directories',
+  tables.directoryColumns,
+  { parent: 'text', name: 'text' },
+  ({ path }) => ({ name: nameOf(path), parent: path === '' ? null : parentOf(path) }),
+)
+const writeBlobs = rowsIn<tables.BlobReferences>('blobs', tables.blobColumns)
+
+/** Files and bytes by category that these changes add. */
+function categoryChanges(changes: RowChange<StoredFile>[]) {
+  const added = new Map<string, { category: string; files: number; bytes: number }>()
+  for (const { before, after } of changes) {
+    for (const [file, files] of [
+      [before, -1],
+      [after, 1],
+    ] as const) {
+      if (!file) continue
+      const { category, size } = file
+      const counts = added.get(category) ?? { category, files: 0, bytes: 0 }
+      added.set(category, {
+        category,
+        files: counts.files + files,
+        bytes: counts.bytes + files * size,
+      })
+    }
+  }
+  return [...added.values()]
+}
+
+const { category: __, ...sums } = tables.categoryColumns
+
+const addToCategories = insertInto(
+  'categories',
+  tables.categoryColumns,
+  orSet('category', sums, (column) => `categories.${column} + excluded.${column}`),
+)
+
+// A slice adds to the entry of its change.
+async function recordChanges(writer: Writer, changes: FileChange[]) {
+  const entries = changes.map(({ entry }) => ({ ...entry, paths: JSON.stringify(entry.paths) }))
+  await storeEntries(writer, entries)
+  const files = changes.flatMap(({ entry: { id }, files }) =>
+    files.map(({ key, before, after }) => ({
+      ...{ changeId: id, path: key, beforeChange: before?.changeId ?? null },
+      ...{ before: stateOf(before), after: stateOf(after) },
+    })),
+  )
+  await storeChanged(writer, files)
+  const past = changes.flatMap(({ entry: { id, at }, past }) =>
+    past.map((file) => ({ ...file, endedBy: id, endedAt: at })),
+  )
+  await storePast(writer, past)
+}
+
+const storeEntries = insertInto(
+  'changes',
+  tables.entryColumns,
+  orSet(
+    'id',
+    { added: 'bigint', replaced: 'bigint', removed: 'bigint', bytes: 'bigint' },
+    (column) => `changes.${column} + excluded.${column}`,
+  ),
+)
+
+const storeChanged = insertInto('changed_files', tables.changedColumns)
+
+const storePast = insertInto('past_files', tables.pastColumns, 'on conflict do nothing')
+
+function stateOf(row: StoredFile | undefined): string | null {
+  if (!row) return null
+  const { digest, size, contentType, category, updatedAt } = row
+  const state: RecordedState = { digest, size, contentType, category, updatedAt }
+  return JSON.stringify(state)
+}
