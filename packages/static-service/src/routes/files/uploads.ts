@@ -1,24 +1,24 @@
 import { callerOf } from '@domains-and-files/auth'
-import { type App, answers } from '@domains-and-files/http'
-import multipart from '@fastify/multipart'
+import { type App, databaseProblem, HttpError, validationFailed } from '@domains-and-files/http'
+import multipart, { type Multipart } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
-import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
+import type { StagedBlob } from '../../blobs/staged-blob.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import * as errors from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { requirePath } from '../callers.ts'
-import { file, storedAnswers, uploadConditions, uploadErrors } from '../openapi-examples.ts'
-import { type DescribeFiles, FileRecord } from './file-schema.ts'
-import { type FormRules, formOverhead, readForm } from './multipart-form.ts'
+import type { DescribeFiles } from './file-schema.ts'
 import {
+  type Arrival,
   conditionsOf,
   refuseContentCoding,
   sendStored,
   storeFiles,
   type UploadLimits,
 } from './store-files.ts'
+import { uploadFileSchema, uploadFilesSchema } from './upload-schemas.ts'
 
 export interface UploadDependencies {
   store: BlobStore
@@ -44,93 +44,21 @@ export async function registerUploadRoutes(app: App, dependencies: UploadDepende
   })
 }
 
-const binary = { type: 'string', format: 'binary' } as const
-
-const formErrors = [
-  ...uploadErrors,
-  errors.reservedPath('tree'),
-  errors.malformedUpload(undefined),
-  errors.notMultipart(),
-  errors.contentCodingNotSupported(),
-]
-
-const uploadFileSchema = (maxBytes: number) => ({
-  operationId: 'uploadFile',
-  summary: 'Store one file',
-  description:
-    'Replaces an existing file; `If-None-Match: *` forbids that, `If-Match` allows it for one state of the file only. After the response the bytes are durable; a failed upload leaves nothing behind.',
-  tags: ['files'],
-  requestHeaders: uploadConditions,
-  errors: [
-    ...formErrors,
-    errors.fileTooLarge(maxBytes),
-    errors.fileMissing('file'),
-    errors.tooManyFiles(1),
-  ],
-  responses: storedAnswers,
-  consumes: ['multipart/form-data'],
-  body: z.any().meta({
-    type: 'object',
-    examples: [{ file: 'Hello, files\n', path: 'notes/' }],
-    required: ['file'],
-    properties: {
-      file: binary,
-      path: {
-        type: 'string',
-        examples: ['notes/'],
-        description: 'whole path, or a directory with a trailing slash; default: the file name',
-      },
-    },
-  }),
-  response: { 200: FileRecord, 201: FileRecord },
-})
-
 function uploadFile(app: App, dependencies: UploadDependencies) {
-  const form = { field: 'file', maxFiles: 1, pathOf: singlePath }
+  const rules = { field: 'file', maxFiles: 1, pathOf: singlePath }
   app.post(
     '/api/files/upload',
     {
       config: { access: 'editor', folders: 'handler' },
       schema: uploadFileSchema(dependencies.limits.maxBytes),
     },
-    async (request, reply) => sendStored(reply, await storeForm(request, form, dependencies)),
+    async (request, reply) => sendStored(reply, await storeForm(request, rules, dependencies)),
   )
 }
 
-const uploadFilesSchema = (maxBytes: number, maxFiles: number) => ({
-  operationId: 'uploadFiles',
-  summary: 'Store several files, all or none',
-  description:
-    'A file name may contain a relative directory, as browsers send it for a folder. Replaces existing files; `If-None-Match: *` forbids that, and the refusal names all that exist in `paths`.',
-  tags: ['files'],
-  requestHeaders: uploadConditions,
-  errors: [
-    ...formErrors,
-    errors.fileTooLarge(maxBytes),
-    errors.fileMissing('files'),
-    errors.tooManyFiles(maxFiles),
-    errors.duplicatePath(file.path),
-  ],
-  consumes: ['multipart/form-data'],
-  body: z.any().meta({
-    type: 'object',
-    examples: [{ files: ['Hello, files\n'], path: 'notes' }],
-    required: ['files'],
-    properties: {
-      files: { type: 'array', items: binary },
-      path: { type: 'string', description: 'directory of all files', examples: ['notes'] },
-    },
-  }),
-  ...answers(
-    201,
-    'The records in the order sent',
-    z.object({ files: z.array(FileRecord) }).meta({ examples: [{ files: [file] }] }),
-  ),
-})
-
 function uploadFiles(app: App, dependencies: UploadDependencies) {
   const { limits, maxBatchFiles: maxFiles } = dependencies
-  const form = { field: 'files', maxFiles, pathOf: batchPath }
+  const rules = { field: 'files', maxFiles, pathOf: batchPath }
   app.post(
     '/api/files/upload/batch',
     {
@@ -138,34 +66,197 @@ function uploadFiles(app: App, dependencies: UploadDependencies) {
       schema: uploadFilesSchema(limits.maxBytes, maxFiles),
     },
     async (request, reply) => {
-      const { stored } = await storeForm(request, form, dependencies)
+      const { stored } = await storeForm(request, rules, dependencies)
       return reply.code(201).send({ files: stored.map(({ record }) => record) })
     },
   )
 }
 
-type Form = Omit<FormRules, 'admit'>
+/** What a form may hold: at most one field `path`, and files in parts named `field`. */
+interface FormRules {
+  field: string
+  maxFiles: number
+  /** The path of a file, by its name and the field `path`. */
+  pathOf: (name: string, path: string | undefined) => string
+}
 
-/** Stores the files of a form. Admits each at its final path, if the field `path` came before it. */
-async function storeForm(request: FastifyRequest, form: Form, dependencies: UploadDependencies) {
-  const { store, limits } = dependencies
-  const { pathOf, maxFiles } = form
+function singlePath(name: string, path: string | undefined): string {
+  if (path === undefined) return readPath(name)
+  return path.endsWith('/') ? batchPath(name, path) : readWrittenPath(path)
+}
+
+const batchPath = (name: string, path = '') => readPath(join(readDirectory(path), name))
+
+type FormDependencies = Omit<UploadDependencies, 'maxBatchFiles'>
+
+/**
+ * Stores the files of a form, all or none. On failure, or when the client disconnects, nothing stays behind.
+ * @throws {HttpError} `malformed_body`, `validation_failed`, `file_missing`, `too_many_files`, or what `pathOf`, the limits
+ *   and `storeFiles` throw.
+ */
+export async function storeForm(
+  request: FastifyRequest,
+  rules: FormRules,
+  dependencies: FormDependencies,
+) {
+  const { maxFiles } = rules
   // Rejects without reading if the length proves that one of the files is too large.
   const length = Number(request.headers['content-length'] ?? 0)
-  limits.checkSize((length - formOverhead(maxFiles)) / maxFiles)
-  const targets: string[] = []
-  async function admit(name: string, path: string | undefined) {
-    if (path === undefined || name === '') return limits.meter(undefined)
-    const target = requirePath(callerOf(request), pathOf(name, path))
-    targets.push(target)
-    checkDistinct(targets)
-    // For several files, the transaction checks conditions, to name all that fail, and the quota.
-    await limits.checkTarget(target, maxFiles === 1 ? conditionsOf(request.headers) : {})
-    return limits.meter(maxFiles === 1 ? target : undefined)
+  const overhead = (maxFiles + maxStrays) * maxPartBytes
+  dependencies.limits.checkSize((length - overhead) / maxFiles)
+  await using form = new UploadForm(request, rules, dependencies)
+  return await storeFiles(request, await form.receive(), dependencies)
+}
+
+/** A form that arrives, its fields in any order, its files in bounded memory. */
+class UploadForm implements AsyncDisposable {
+  readonly #request: FastifyRequest
+  readonly #rules: FormRules
+  readonly #dependencies: FormDependencies
+  /** `path`: if it was known before the bytes arrived. */
+  readonly #files: { name: string; path: string | undefined; draft: StagedBlob }[] = []
+  /** Undefined also where the form has none. */
+  #path: string | undefined
+  #hasPath = false
+  /** Names of unknown or repeated parts. */
+  readonly #strays: string[] = []
+  #refusedBytes = 0
+
+  constructor(request: FastifyRequest, rules: FormRules, dependencies: FormDependencies) {
+    this.#request = request
+    this.#rules = rules
+    this.#dependencies = dependencies
   }
-  await using received = await readForm(request, store, { ...form, admit })
-  checkDistinct(received.arrivals.map(({ path }) => path))
-  return await storeFiles(request, received.arrivals, dependencies)
+
+  /** Removes the blobs that no stored file refers to. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#files.map(({ draft }) => draft[Symbol.asyncDispose]()))
+  }
+
+  async receive(): Promise<Arrival[]> {
+    const { maxFiles, field } = this.#rules
+    const maxParts = maxFiles + maxStrays
+    const limits = { ...partLimits, files: maxParts, parts: maxParts }
+    // An uploaded directory has relative paths in its file names.
+    const options = { preservePath: true, throwFileSizeLimit: false, limits }
+    try {
+      for await (const part of this.#request.parts(options)) {
+        if (part.type === 'field') this.#readField(part)
+        else if (part.fieldname === field) await this.#readFile(part)
+        else {
+          this.#strays.push(part.fieldname)
+          for await (const chunk of part.file) this.#limitRefused(chunk.length)
+        }
+      }
+      return this.#arrivals()
+    } catch (error) {
+      // Discards the rest of the body, so that the client can read the response.
+      this.#request.raw.unpipe()
+      this.#request.raw.resume()
+      throw nameFailure(error, maxFiles)
+    }
+  }
+
+  #arrivals(): Arrival[] {
+    const { field, pathOf } = this.#rules
+    // Browsers send a nameless empty file where none was chosen.
+    if (this.#files.every(({ name, draft }) => name === '' && draft.size === 0))
+      throw errors.fileMissing(field)
+    if (this.#strays.length > 0) throw this.#strayParts()
+    const arrivals = this.#files.map(({ name, path, draft }) => {
+      return { path: path ?? pathOf(name, this.#path), draft }
+    })
+    checkDistinct(arrivals.map(({ path }) => path))
+    return arrivals
+  }
+
+  async #readFile({ filename, file }: Extract<Multipart, { type: 'file' }>) {
+    const { maxFiles, pathOf } = this.#rules
+    if (this.#files.length === maxFiles) throw errors.tooManyFiles(maxFiles)
+    const name = readFileName(filename)
+    const isKnown = this.#path !== undefined && name !== ''
+    const path = isKnown ? pathOf(name, this.#path) : undefined
+    if (path !== undefined) await this.#admit(path)
+    const { store, limits } = this.#dependencies
+    const count = limits.meter(maxFiles === 1 ? path : undefined)
+    const draft = store.draft()
+    this.#files.push({ name, path, draft })
+    for await (const chunk of file) {
+      const isChecked = count(chunk.length)
+      if (isChecked) await isChecked
+      this.#limitRefused(chunk.length)
+      await draft.write(chunk)
+    }
+    await draft.seal()
+  }
+
+  /** Refuses a file before its bytes arrive. Without a look-up if they are few: the transaction makes it in any case. */
+  async #admit(path: string) {
+    const { headers } = this.#request
+    requirePath(callerOf(this.#request), path)
+    if (this.#files.some((other) => other.path === path)) throw errors.duplicatePath(path)
+    if (Number(headers['content-length']) <= smallBody) return
+    // For several files, the transaction checks conditions, to name all that fail, and the quota.
+    const conditions = this.#rules.maxFiles === 1 ? conditionsOf(headers) : {}
+    await this.#dependencies.limits.checkTarget(path, conditions)
+  }
+
+  #readField(part: Extract<Multipart, { type: 'field' }>) {
+    if (part.fieldname !== 'path' || this.#hasPath) {
+      this.#strays.push(part.fieldname)
+      return
+    }
+    if (part.valueTruncated) throw errors.invalidPath('it is too long')
+    this.#hasPath = true
+    // An empty field counts as absent: HTML forms always send it.
+    this.#path = readText(String(part.value)) || undefined
+  }
+
+  // A form with an unknown part is rejected: reads on for further faults, up to a limit.
+  #limitRefused(bytes: number) {
+    if (this.#strays.length === 0) return
+    this.#refusedBytes += bytes
+    if (this.#refusedBytes > maxRefusedBytes) throw this.#strayParts()
+  }
+
+  #strayParts() {
+    return validationFailed(
+      this.#strays.map((name) => ({
+        path: `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+        message: name === 'path' ? 'must be sent once' : 'is not known here',
+      })),
+    )
+  }
+}
+
+// The parser replaces bytes that are not UTF-8 with this character.
+function readText(text: string | undefined): string {
+  if (text?.includes('\ufffd')) throw errors.invalidPath('it is not valid UTF-8')
+  return text ?? ''
+}
+
+// A form writes a quote and the ends of lines in a file name as these, and no other character (WHATWG HTML, 4.10.21.8).
+const readFileName = (text: string | undefined) =>
+  readText(text).replace(/%(?:22|0D|0A)/g, decodeURIComponent)
+
+// Parts, and bytes of files, that are read only so that one response can name every fault.
+const maxStrays = 8
+const maxRefusedBytes = 1_048_576
+
+// `UploadLimits` limits the files.
+const partLimits = { fileSize: Number.POSITIVE_INFINITY, fields: maxStrays, fieldSize: 8192 }
+
+// The parser's own limit for the headers of a part, and the fields.
+const maxPartBytes = 81_920 + 8192
+
+const smallBody = 65_536
+
+function nameFailure(error: unknown, maxFiles: number): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (/^FST_(?:FILES|PARTS|FIELDS)_LIMIT$/.test(code)) return errors.tooManyFiles(maxFiles)
+  const isOurs = error instanceof HttpError || error instanceof TypeError
+  const isDisk = error instanceof Error && 'syscall' in error
+  return isOurs || isDisk || databaseProblem(error) ? error : errors.malformedUpload(error)
 }
 
 /** @throws {HttpError} `duplicate_path`. */
@@ -176,10 +267,3 @@ export function checkDistinct(paths: string[]): void {
     seen.add(path)
   }
 }
-
-function singlePath(name: string, path: string | undefined): string {
-  if (path === undefined) return readPath(name)
-  return path.endsWith('/') ? batchPath(name, path) : readWrittenPath(path)
-}
-
-const batchPath = (name: string, path = '') => readPath(join(readDirectory(path), name))

@@ -2,20 +2,21 @@ import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-file
 import multipart from '@fastify/multipart'
 import fastify from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
-import type { BlobStore } from '../../src/blobs/blob-store.ts'
-import { readForm } from '../../src/routes/files/multipart-form.ts'
+import { storeForm, type UploadDependencies } from '../../src/routes/files/uploads.ts'
 import { boundary, writeForm } from '../support/start.ts'
 
-const store = {} as BlobStore // Not used: the file is refused before its first byte.
-
-/** What `readForm` throws where `admit` fails so. */
+/** What `storeForm` throws where the store fails so. */
 async function failureOf(error: unknown): Promise<unknown> {
   const app = fastify()
   onTestFinished(() => app.close())
   await app.register(multipart)
-  const admit = () => Promise.reject(error)
-  const rules = { field: 'file', maxFiles: 1, pathOf: (name: string) => name, admit }
-  app.post('/', async (request) => readForm(request, store, rules))
+  const rules = { field: 'file', maxFiles: 1, pathOf: (name: string) => name }
+  const draft = () => {
+    throw error
+  }
+  const limits = { checkSize: () => undefined, meter: () => () => undefined }
+  const dependencies = { store: { draft }, limits } as unknown as UploadDependencies // Nothing else is reached.
+  app.post('/', async (request) => storeForm(request, rules, dependencies))
   let thrown: unknown
   app.setErrorHandler((failure, _request, reply) => {
     thrown = failure
