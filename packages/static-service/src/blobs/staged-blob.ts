@@ -48,10 +48,11 @@ interface StagedBlobOptions {
   /** Whether the file itself becomes the blob: then it is fsynced before the blob counts as durable. */
   isFlushed: boolean
   memory: StagingMemory
-  /** Makes a small blob durable and leases it until the returned function is called. */
-  storeSmall: (digest: string, bytes: Uint8Array) => Promise<EndLease>
-  /** Durably publishes a flushed file under its digest, and leases it likewise. */
-  storeFile: (file: string, blob: StoredBlob) => Promise<EndLease>
+  /**
+   * Makes a blob durable under its digest and leases it until the returned function is called. `from`: the bytes of a
+   * small one, or the flushed file of another.
+   */
+  store: (blob: StoredBlob, from: Uint8Array | string) => Promise<EndLease>
   /** Called when the staged blob is disposed of. */
   onEnd: () => void
 }
@@ -122,14 +123,12 @@ export class StagedBlob implements AsyncDisposable {
    * @throws {HttpError} `insufficient_storage` when the disk is full.
    */
   async keep(): Promise<StoredBlob> {
-    const { file, storeSmall, storeFile, isFlushed } = this.#options
+    const { file, store, isFlushed } = this.#options
     const blob = { digest: this.#hash?.digest ?? '', size: this.size }
     const isSmall = blob.size <= maxSmallBytes
     this.#hash = undefined
-    const bytes = isSmall ? this.#file.take() : undefined
-    this.#storing = isSmall
-      ? storeSmall(blob.digest, bytes ?? (await readFile(file)))
-      : storeFile(file, blob)
+    const from = isSmall ? (this.#file.take() ?? (await readFile(file))) : file
+    this.#storing = store(blob, from)
     await this.#storing
     this.#isPublished = !isSmall
     // A folder store has the bytes on disk now; S3 keeps small blobs in memory until a file refers to them.

@@ -9,7 +9,7 @@ import type { StoredBlob } from '../blobs/staged-blob.ts'
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-record.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { Link } from '../sharing/links.ts'
-import { GroupCommit, type Outcome } from '../sqlite/group-commit.ts'
+import { GroupCommit, type Outcome } from '../sqlite/worker-commits.ts'
 import { BackgroundChanges } from './background-changes.ts'
 import { type ChangeEntry, causeOf, nobody } from './changes/change-entry.ts'
 import type {

@@ -39,8 +39,7 @@ export function allowsParts(ifRange: string | undefined, { etag, changed }: Vali
 }
 
 /** Reads the three forms of an HTTP-date (RFC 9110, 5.6.7) as seconds since 1970; anything else is undefined. */
-export function readHttpDate(text: string | undefined, now = Date.now()): number | undefined {
-  if (text === undefined) return undefined
+export function readHttpDate(text: string, now = Date.now()): number | undefined {
   const parts = (imfFixdate.exec(text) ?? rfc850.exec(text) ?? asctime.exec(text))?.groups
   if (!parts) return undefined
   const [hour, minute, second] = (parts.time ?? '').split(':').map(Number)

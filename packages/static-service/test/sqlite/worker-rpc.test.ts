@@ -8,7 +8,7 @@ import {
   storageFailure,
 } from '@domains-and-files/persistence'
 import { expect, onTestFinished, test } from 'vitest'
-import { fromPlain, toPlain, WorkerRpc } from '../../src/sqlite/worker-rpc.ts'
+import { fromPlain, toPlain, WorkerRpc } from '../../src/sqlite/worker-commits.ts'
 
 type Methods = { ask: (input: null) => string }
 

@@ -1,7 +1,6 @@
 import { workerData } from 'node:worker_threads'
 import Sqlite, { type Database } from 'better-sqlite3'
-import { commitEach } from '../../sqlite/group-commit.ts'
-import { plainOutcome, serveCalls } from '../../sqlite/worker-rpc.ts'
+import { commitEach, plainOutcome, serveCalls } from '../../sqlite/worker-commits.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent } from '../integrity.ts'
 import { openBlobDatabase } from './blob-database.ts'

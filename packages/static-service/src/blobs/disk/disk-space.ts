@@ -57,18 +57,24 @@ export class DiskSpace {
   }
 
   /** Makes room for `bytes()` more, if need be by dropping history. @throws if there is none. */
-  demandForFile(bytes = none): Promise<void> {
-    return this.#demand(() => this.checkForFile(bytes), bytes)
+  async demandForFile(bytes = none): Promise<void> {
+    if (this.#shortBy(bytes) > 0) await this.#makeRoom(bytes)
   }
 
   /** Makes room for another small blob likewise. @throws if there is none. */
-  demandForRow(): Promise<void> {
-    return this.#demand(() => this.#checkForRow(), none)
+  async demandForRow(): Promise<void> {
+    const free = this.#freeBytes
+    if (free >= this.#reserve) return
+    // The write-ahead logs need room on the disk even where the row needs none.
+    const usable = free + this.#options.small.bytes.reusable
+    if (free < this.#reserve / 2 || usable < this.#reserve) await this.#makeRoom(none)
   }
 
-  /** @throws if there is no room for so many bytes. */
-  checkForFile(bytes = none): void {
-    if (this.#shortBy(bytes) > 0) this.#refuse()
+  /** @throws if there is no room for another file. */
+  checkForFile(): void {
+    if (this.#shortBy(none) === 0) return
+    this.#startReclaim() // Truncating the write-ahead logs frees space at least.
+    throw insufficientStorage()
   }
 
   /** Returns the space of removed rows in the background, unless little was removed and the disk has plenty. */
@@ -81,22 +87,15 @@ export class DiskSpace {
     await this.#reclaiming
   }
 
-  // History counts as room: its oldest part is dropped first.
-  async #demand(check: () => void, bytes: () => number) {
-    try {
-      check()
-    } catch (error) {
-      if (!(await this.#makeRoom(bytes))) throw error
-    }
-  }
-
-  // False: dropping all history was not enough. Serialized: concurrent calls would each drop that much.
-  #makeRoom(bytes: () => number): Promise<boolean> {
+  // History counts as room: its oldest part is dropped first. Serialized: concurrent calls would each drop that much.
+  async #makeRoom(bytes: () => number) {
+    this.#startReclaim() // Truncating the write-ahead logs frees space at least.
     const made = this.#making.then(() => this.#dropPast(bytes))
     this.#making = made.catch(() => undefined)
-    return made
+    if (!(await made)) throw insufficientStorage()
   }
 
+  // False: dropping all history was not enough.
   async #dropPast(bytes: () => number): Promise<boolean> {
     const { dropPast, isBackedUp, settleRemovals } = this.#options
     while (this.#shortBy(bytes) > 0) {
@@ -111,22 +110,9 @@ export class DiskSpace {
     return true
   }
 
-  #checkForRow() {
-    const free = this.#freeBytes
-    if (free >= this.#reserve) return
-    // The write-ahead logs need room on the disk even where the row needs none.
-    const usable = free + this.#options.small.bytes.reusable
-    if (free < this.#reserve / 2 || usable < this.#reserve) this.#refuse()
-  }
-
   // Bytes that must be freed.
   #shortBy(bytes: () => number): number {
     return Math.max(0, this.#reserve + bytes() - this.#freeBytes)
-  }
-
-  #refuse(): never {
-    this.#startReclaim() // Truncating the write-ahead logs frees space at least.
-    throw insufficientStorage()
   }
 
   #startReclaim() {

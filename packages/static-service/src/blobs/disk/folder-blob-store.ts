@@ -17,7 +17,7 @@ import {
   type StoredEntry,
 } from '../blob-store.ts'
 import type { VerifiedContents } from '../integrity.ts'
-import { type ContentHash, StagedBlob } from '../staged-blob.ts'
+import { type ContentHash, StagedBlob, type StoredBlob } from '../staged-blob.ts'
 import { StagingFile, StagingMemory } from '../staging-file.ts'
 import { blobDatabaseName } from './blob-database.ts'
 import { DurableDirectories, listFiles, listShards, openDirectories } from './data-directories.ts'
@@ -90,26 +90,13 @@ export class FolderBlobStore implements BlobStore {
     return this.small
   }
 
-  draft(): StagedBlob {
-    return this.#stage(this.#newTmpFile())
-  }
-
-  #stage(file: string, arrived?: ContentHash): StagedBlob {
+  draft(file = this.#newTmpFile(), arrived?: ContentHash): StagedBlob {
     this.#staged.add(file)
     return new StagedBlob({
       ...{ file, arrived },
       isFlushed: true,
       memory: this.#memory,
-      storeSmall: (digest, bytes) =>
-        this.#leaseStored(digest, {
-          demand: () => this.#space.demandForRow(),
-          store: () => this.small.store(digest, 'identity', bytes),
-        }),
-      storeFile: (file, blob) =>
-        this.#leaseStored(blob.digest, {
-          demand: () => this.#space.demandForFile(),
-          store: () => this.#large.publish(file, blob),
-        }),
+      store: (blob, from) => this.#store(blob, from),
       onEnd: () => this.#staged.delete(file),
     })
   }
@@ -125,7 +112,7 @@ export class FolderBlobStore implements BlobStore {
     return resumableFile(staging, async (file, arrived) => {
       const tmpFile = this.#newTmpFile()
       await link(file, tmpFile)
-      return this.#stage(tmpFile, arrived)
+      return this.draft(tmpFile, arrived)
     })
   }
 
@@ -245,18 +232,21 @@ export class FolderBlobStore implements BlobStore {
 
   // Leases the blob until the returned function is called, which collects it if no file refers to it. Demands room
   // outside `run`, against deadlock: that waits for removals, and one of them may wait for this digest.
-  async #leaseStored(
-    digest: string,
-    { demand, store }: { demand: () => Promise<void>; store: () => Promise<void> },
-  ) {
+  async #store(blob: StoredBlob, from: Uint8Array | string) {
+    const { digest } = blob
     const release = this.#leases.acquire(digest)
     const end = (isReferenced: boolean) => {
       release()
       if (this.#lostWhileLeased.delete(digest) || !isReferenced) this.collect([digest])
     }
     try {
-      await demand()
-      await this.#leases.run(digest, store)
+      if (typeof from === 'string') {
+        await this.#space.demandForFile()
+        await this.#leases.run(digest, () => this.#large.publish(from, blob))
+      } else {
+        await this.#space.demandForRow()
+        await this.#leases.run(digest, () => this.small.store(digest, 'identity', from))
+      }
       return end
     } catch (error) {
       end(false)

@@ -1,7 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SqliteSql } from '@domains-and-files/persistence'
-import { GroupCommit } from '../../sqlite/group-commit.ts'
-import { fromPlainOutcome, WorkerRpc } from '../../sqlite/worker-rpc.ts'
+import { fromPlainOutcome, GroupCommit, WorkerRpc } from '../../sqlite/worker-commits.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
 import { blobDatabaseFile, createBlobDatabase, openBlobDatabase } from './blob-database.ts'

@@ -98,7 +98,7 @@ export class S3BlobStore implements BlobStore {
       memory: this.#memory,
       partBytes: partBytesOf(this.#options.maxUploadBytes ?? 0),
       newTmpFile: () => this.#newTmpFile(),
-      stage: (...content) => this.#stage(...content),
+      stage: (...content) => this.draft(...content),
     })
   }
 
@@ -108,19 +108,16 @@ export class S3BlobStore implements BlobStore {
     await this.#uploads.discard(key)
   }
 
-  draft(): StagedBlob {
-    return this.#stage(this.#newTmpFile())
-  }
-
-  #stage(file: string, arrived?: ContentHash, object?: StoredObject): StagedBlob {
+  draft(file = this.#newTmpFile(), arrived?: ContentHash, object?: StoredObject): StagedBlob {
     this.#staged.add(file)
     return new StagedBlob({
       ...{ file, arrived },
       isFlushed: false,
       memory: this.#memory,
-      storeSmall: async (digest, bytes) => this.commits.add({ digest, size: bytes.length, bytes }),
-      storeFile: async (path, blob) =>
-        object ? this.commits.add({ ...blob, ...object }) : this.#storeFile(path, blob),
+      store: async (blob, from) => {
+        if (typeof from !== 'string') return this.commits.add({ ...blob, bytes: from })
+        return object ? this.commits.add({ ...blob, ...object }) : this.#storeFile(from, blob)
+      },
       onEnd: () => this.#staged.delete(file),
     })
   }

@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads'
 import { SqliteSql } from '@domains-and-files/persistence'
-import { serveCalls } from '../../sqlite/worker-rpc.ts'
+import { serveCalls } from '../../sqlite/worker-commits.ts'
 import { catalogReads } from '../reads.ts'
 
 // The thread for queries that take longer than a look-up.

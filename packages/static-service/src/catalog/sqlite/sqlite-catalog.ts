@@ -1,7 +1,7 @@
 import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import { fromPlainOutcome, WorkerRpc } from '../../sqlite/worker-rpc.ts'
+import { fromPlainOutcome, WorkerRpc } from '../../sqlite/worker-commits.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'
 import type { CatalogCommand } from '../changes/commands.ts'
 import { fileRow, type Totals, totalsStatement } from '../queries.ts'

@@ -16,10 +16,11 @@ import type { DescribedFile, DescribeFiles } from './file-schema.ts'
 /** Preconditions of a request on the stored file (RFC 9110, 13.1). A malformed date is ignored (13.1.4). */
 export function conditionsOf(headers: IncomingHttpHeaders): Conditions {
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
+  const { 'if-unmodified-since': since } = headers
   return {
     ifMatch: ifMatch === undefined ? undefined : readIfMatch(ifMatch),
     ifNoneMatch: ifNoneMatch === undefined ? undefined : readIfNoneMatch(ifNoneMatch),
-    ifUnmodifiedSince: readHttpDate(headers['if-unmodified-since']),
+    ifUnmodifiedSince: since === undefined ? undefined : readHttpDate(since),
   }
 }
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { GroupCommit } from '../../src/sqlite/group-commit.ts'
+import { GroupCommit } from '../../src/sqlite/worker-commits.ts'
 
 /** Records its groups; a group ends when `release` is called. */
 function recordGroups() {
