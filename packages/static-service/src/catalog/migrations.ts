@@ -19,7 +19,7 @@ export const foldedPath: Statement = sql`${dialect({
 const ordered = (columns: Statement) =>
   dialect({ sqlite: sql`(${columns}, folded)`, postgres: sql`(${columns}) include (id)` })
 
-/** The tables of the catalog. Only `write-changes.ts` makes, replaces and ends rows of files. */
+/** The tables of the catalog. Only `stored-rows.ts` makes, replaces and ends rows of files. */
 export const catalogMigrations: Statement[] = [
   sql`
   create table ${name('directories')} (

@@ -9,15 +9,7 @@ import {
 import type { CategoryCount } from '../files/file-record.ts'
 import { checkMove } from './changes/directory-changes.ts'
 import { listChanges, readChange } from './history/change-log.ts'
-import {
-  changeAt,
-  countAt,
-  fileAt,
-  filesAt,
-  isGone,
-  lastDeployed,
-  readStates,
-} from './history/past-files.ts'
+import { changeAt, fileAt, isGone, lastDeployed, listAt, readStates } from './history/past-files.ts'
 import { keptPath } from './history/past-rows.ts'
 import { readDiff } from './history/tree-diff.ts'
 import type { FileList, ListQuery } from './list-query.ts'
@@ -32,7 +24,7 @@ const queries = {
   ...{ tree: readTree, usage: readUsage, openTree, treePage: readTreePage, checkMove },
   ...{ versions: listVersions, changes: listChanges, change: readChange, changeAt },
   lastChange: readLastChange,
-  ...{ states: readStates, fileAt, filesAt, countAt, diff: readDiff, lastDeployed, isGone },
+  ...{ states: readStates, fileAt, listAt, diff: readDiff, lastDeployed, isGone },
   ...{ contentPrefixes, contents, contentSizes },
 }
 

@@ -107,6 +107,39 @@ export async function runTogether(
   }
 }
 
+/** A page of rows by its number, or the rows after a position. */
+export interface PageQuery<Position> {
+  page: number
+  pageSize: number
+  after?: Position | undefined
+}
+
+export interface Page<Row, Position> {
+  rows: Row[]
+  /** On all pages. */
+  total: number
+  /** Pass as `after` for the next page; undefined: last page. */
+  next: Position | undefined
+}
+
+/** Reads a page: `from` selects the rows in order, from those that `after` names if any; `all` are all of them. */
+export async function readPage<Row extends object, Position>(
+  database: Pick<SqlTransaction, 'all' | 'get'>,
+  { page, pageSize, after }: PageQuery<Position>,
+  {
+    from,
+    all,
+    positionOf,
+  }: { from: Statement; all: Statement; positionOf: (row: Row) => Position },
+): Promise<Page<Row, Position>> {
+  const skip = after === undefined ? (page - 1) * pageSize : 0
+  const found = await database.all<Row>(sql`${from} limit ${pageSize + 1} offset ${skip}`)
+  const counted = await database.get<{ total: number }>(sql`select count(*) total from ${all}`)
+  const rows = found.slice(0, pageSize)
+  const last = found.length > pageSize ? rows.at(-1) : undefined
+  return { rows, total: counted?.total ?? 0, next: last && positionOf(last) }
+}
+
 /** Condition: equals one of these values. */
 export const among = (values: readonly (string | number)[]): Statement =>
   sql`${dialect({

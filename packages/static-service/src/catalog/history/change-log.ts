@@ -7,12 +7,13 @@ import {
 } from '@domains-and-files/persistence'
 import type { ChangeAction, ChangeEntry } from '../changes/change-entry.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
-import { all, below, selected } from '../records.ts'
+import { all, below, type Page, type PageQuery, readPage, selected } from '../records.ts'
 import { entryColumns } from '../tables.ts'
 
 // What requests did to files, newest first.
 
-export interface ChangeQuery {
+/** `after`: changes before this one. */
+export interface ChangeQuery extends PageQuery<number> {
   /** Changes of a file below this directory; the root is empty. */
   prefix: string
   by?: string | undefined
@@ -21,17 +22,6 @@ export interface ChangeQuery {
   since?: string | undefined
   /** Only changes of files in these folders and of no others. */
   within?: readonly string[] | undefined
-  page: number
-  pageSize: number
-  /** Changes before this one, in place of the page. */
-  before?: number | undefined
-}
-
-export interface ChangeList {
-  changes: ChangeEntry[]
-  total: number
-  /** Pass as `before` for the next page; undefined: last page. */
-  next: number | undefined
 }
 
 /** A file before and after a change; null: no file. */
@@ -66,21 +56,16 @@ export async function readEntry(
 /** Changes, newest first. */
 export async function listChanges(
   database: SqlTransaction,
-  { before, page, pageSize, ...filter }: ChangeQuery,
-): Promise<ChangeList> {
-  const wanted = conditionsOf(filter)
-  const from = before === undefined ? [] : [sql`entry.id < ${before}`]
-  const skip = before === undefined ? (page - 1) * pageSize : 0
-  const rows = await database.all<EntryRow>(
-    sql`select ${entryRow} from ${name('changes')} entry where ${all([...wanted, ...from])}
-      order by id desc limit ${pageSize + 1} offset ${skip}`,
-  )
-  const counted = await database.get<{ total: number }>(
-    sql`select count(*) total from ${name('changes')} entry where ${all(wanted)}`,
-  )
-  const changes = rows.slice(0, pageSize).map(toEntry)
-  const next = rows.length > pageSize ? changes.at(-1)?.id : undefined
-  return { changes, total: counted?.total ?? 0, next }
+  query: ChangeQuery,
+): Promise<Page<ChangeEntry, number>> {
+  const { after = Number.MAX_SAFE_INTEGER } = query
+  const wanted = sql`${name('changes')} entry where ${all(conditionsOf(query))}`
+  const found = await readPage<EntryRow, number>(database, query, {
+    from: sql`select ${entryRow} from ${wanted} and entry.id < ${after} order by id desc`,
+    all: wanted,
+    positionOf: ({ id }) => id,
+  })
+  return { ...found, rows: found.rows.map(toEntry) }
 }
 
 function conditionsOf({
@@ -112,45 +97,29 @@ function isWithin(folders: readonly string[] | undefined): Statement {
     where file.change_id = entry.id and not (${join([sql`1 = 0`, ...inside], ' or ')}))`
 }
 
-export interface ChangePageQuery {
+/** `after`: files after this path. */
+export interface ChangePageQuery extends PageQuery<string> {
   id: number
   /** As in `ChangeQuery`. */
   within?: readonly string[] | undefined
-  page: number
-  pageSize: number
-  /** Files after this path, in place of the page. */
-  after?: string | undefined
-}
-
-/** A change and some of its files, by path. */
-export interface ChangePage {
-  change: ChangeEntry
-  files: RecordedFile[]
-  total: number
-  /** Pass as `after` for the next page; undefined: last page. */
-  next: string | undefined
 }
 
 /** A change and a page of its files, by path; undefined: no such change. */
 export async function readChange(
   database: SqlTransaction,
-  { id, within, page, pageSize, after }: ChangePageQuery,
-): Promise<ChangePage | undefined> {
+  { id, within, ...query }: ChangePageQuery,
+): Promise<(Page<RecordedFile, string> & { change: ChangeEntry }) | undefined> {
   const change = await readEntry(database, id, isWithin(within))
   if (!change) return undefined
-  const rows = await database.all<{ path: string; before: string | null; after: string | null }>(
-    sql`select path, before, after from ${name('changed_files')}
-      where change_id = ${id} and path > ${after ?? ''} order by path
-      limit ${pageSize + 1} offset ${after === undefined ? (page - 1) * pageSize : 0}`,
-  )
-  const files = rows.slice(0, pageSize).map(({ path, ...states }) => ({
-    path,
-    before: states.before && JSON.parse(states.before),
-    after: states.after && JSON.parse(states.after),
-  }))
-  const next = rows.length > pageSize ? files.at(-1)?.path : undefined
-  const counted = await database.get<{ total: number }>(
-    sql`select count(*) total from ${name('changed_files')} where change_id = ${id}`,
-  )
-  return { change, files, total: counted?.total ?? 0, next }
+  type Row = { path: string; before: string | null; after: string | null }
+  const all = sql`${name('changed_files')} where change_id = ${id}`
+  const found = await readPage<Row, string>(database, query, {
+    from: sql`select path, before, after from ${all} and path > ${query.after ?? ''} order by path`,
+    all,
+    positionOf: ({ path }) => path,
+  })
+  const rows = found.rows.map(({ path, before, after }): RecordedFile => {
+    return { path, before: before && JSON.parse(before), after: after && JSON.parse(after) }
+  })
+  return { ...found, change, rows }
 }

@@ -3,7 +3,7 @@ import { nameOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import type { ChangeAction } from '../changes/change-entry.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
-import { below, selected } from '../records.ts'
+import { below, type Page, type PageQuery, readPage, selected } from '../records.ts'
 import { stateColumns } from '../tables.ts'
 
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
@@ -16,8 +16,6 @@ export interface PastQuery {
   change: number
   /** Files after this path. */
   after: string
-  /** Of these. */
-  skip?: number
   limit: number
 }
 
@@ -39,24 +37,24 @@ const rowsAt = (scope: Statement, change: number) => sql`
 /** Files below a directory (the root is empty) as a change left them, by path: those whose rows are kept; see `isGone`. */
 export async function filesAt(
   database: Pick<SqlTransaction, 'all'>,
-  { directory, change, after, skip = 0, limit }: PastQuery,
+  { directory, change, after, limit }: PastQuery,
 ): Promise<FileRow[]> {
   const scope = sql`${below(directory)} and path > ${after}`
-  const rows = await database.all<Row>(
-    sql`${rowsAt(scope, change)} order by path limit ${limit} offset ${skip}`,
-  )
+  const rows = await database.all<Row>(sql`${rowsAt(scope, change)} order by path limit ${limit}`)
   return rows.map(toFile)
 }
 
-/** The number of files that `filesAt` returns without a limit. */
-export async function countAt(
-  database: Pick<SqlTransaction, 'get'>,
-  { directory, change }: { directory: string; change: number },
-): Promise<number> {
-  const found = await database.get<{ files: number }>(
-    sql`select count(*) files from (${rowsAt(below(directory), change)}) file`,
-  )
-  return found?.files ?? 0
+/** A page of these files. */
+export async function listAt(
+  database: Pick<SqlTransaction, 'all' | 'get'>,
+  { directory, change, ...query }: PageQuery<string> & { directory: string; change: number },
+): Promise<Page<FileRow, string>> {
+  const found = await readPage<Row, string>(database, query, {
+    from: sql`${rowsAt(sql`${below(directory)} and path > ${query.after ?? ''}`, change)} order by path`,
+    all: sql`(${rowsAt(below(directory), change)}) file`,
+    positionOf: ({ path }) => path,
+  })
+  return { ...found, rows: found.rows.map(toFile) }
 }
 
 /** The file at a path as a change left it; undefined: there was none, or its row is not kept: see `isGone`. */
@@ -143,43 +141,26 @@ type StateRow = Omit<PathState, 'file' | 'isForgotten' | 'isCurrent'> & {
   forgotten: boolean | number
 }
 
-export interface StatesQuery {
-  path: string
-  page: number
-  pageSize: number
-  /** States that changes before this one left, in place of the page. */
-  before?: number | undefined
-}
-
-export interface PathStates {
-  states: PathState[]
-  total: number
-  /** Pass as `before` for the next page; undefined: last page. */
-  next: number | undefined
-}
-
-/** A page of the states of a path, newest first. */
+/** A page of the states of a path, newest first; `after`: those that changes before this one left. */
 export async function readStates(
   database: Pick<SqlTransaction, 'all' | 'get'>,
-  { path, page, pageSize, before }: StatesQuery,
-): Promise<PathStates> {
-  const skip = before === undefined ? (page - 1) * pageSize : 0
-  const rows = await database.all<StateRow>(
-    sql`select entry.id change, entry.at, entry.changed_by "by", entry.action, file.after file,
+  { path, ...query }: PageQuery<number> & { path: string },
+): Promise<Page<PathState, number>> {
+  const { after, page } = query
+  const found = await readPage<StateRow, number>(database, query, {
+    from: sql`select entry.id change, entry.at, entry.changed_by "by", entry.action, file.after file,
         file.before is null and file.after is null forgotten
       from ${name('changed_files')} file join ${name('changes')} entry on entry.id = file.change_id
-      where file.path = ${path} and file.change_id < ${before ?? Number.MAX_SAFE_INTEGER}
-      order by file.change_id desc limit ${pageSize + 1} offset ${skip}`,
-  )
-  const counted = await database.get<{ total: number }>(
-    sql`select count(*) total from ${name('changed_files')} where path = ${path}`,
-  )
-  const states = rows.slice(0, pageSize).map(({ file, forgotten, ...row }, at) => ({
+      where file.path = ${path} and file.change_id < ${after ?? Number.MAX_SAFE_INTEGER}
+      order by file.change_id desc`,
+    all: sql`${name('changed_files')} where path = ${path}`,
+    positionOf: ({ change }) => change,
+  })
+  const rows = found.rows.map(({ file, forgotten, ...row }, at) => ({
     ...row,
     file: file && JSON.parse(file),
     isForgotten: Boolean(forgotten),
-    isCurrent: before === undefined && skip + at === 0 && file !== null,
+    isCurrent: after === undefined && page === 1 && at === 0 && file !== null,
   }))
-  const next = rows.length > pageSize ? states.at(-1)?.change : undefined
-  return { states, total: counted?.total ?? 0, next }
+  return { ...found, rows }
 }

@@ -1,16 +1,13 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { below } from '../records.ts'
+import { below, type Page, type PageQuery, readPage } from '../records.ts'
 
-export interface DiffQuery {
+/** `after`: files after this path. */
+export interface DiffQuery extends PageQuery<string> {
   /** The root is empty. */
   directory: string
   /** The changes that produced the two states. */
   from: number
   to: number
-  page: number
-  pageSize: number
-  /** Files after this path, in place of the page. */
-  after?: string | undefined
 }
 
 interface Content {
@@ -25,13 +22,6 @@ export interface DiffFile {
   after: Content | null
 }
 
-export interface TreeDiff {
-  files: DiffFile[]
-  total: number
-  /** Pass as `after` for the next page; undefined: last page. */
-  next: string | undefined
-}
-
 interface DiffRow {
   path: string
   oldDigest: string | null
@@ -43,8 +33,8 @@ interface DiffRow {
 /** Differences below a directory between two changes, by path. Reads only rows that began or ended in between. */
 export async function readDiff(
   database: Pick<SqlTransaction, 'all' | 'get'>,
-  { directory, from, to, page, pageSize, after }: DiffQuery,
-): Promise<TreeDiff> {
+  { directory, from, to, ...query }: DiffQuery,
+): Promise<Page<DiffFile, string>> {
   const [first, last] = [Math.min(from, to), Math.max(from, to)]
   const [files, past] = [name('files'), name('past_files')]
   const isMade = sql`change_id > ${first} and change_id <= ${last}`
@@ -59,16 +49,13 @@ export async function readDiff(
     ) moved
     where ${below(directory)} group by path
     having max(case when side = 0 then digest end) is distinct from max(case when side = 1 then digest end)`
-  const rows = await database.all<DiffRow>(
-    sql`select * from (${differing}) diff where path > ${after ?? ''} order by path
-      limit ${pageSize + 1} offset ${after === undefined ? (page - 1) * pageSize : 0}`,
-  )
-  const counted = await database.get<{ total: number }>(
-    sql`select count(*) total from (${differing}) diff`,
-  )
-  const found = rows.slice(0, pageSize).map((row) => toDiff(row, from > to))
-  const next = rows.length > pageSize ? found.at(-1)?.path : undefined
-  return { files: found, total: counted?.total ?? 0, next }
+  const all = sql`(${differing}) diff`
+  const found = await readPage<DiffRow, string>(database, query, {
+    from: sql`select * from ${all} where path > ${query.after ?? ''} order by path`,
+    all,
+    positionOf: ({ path }) => path,
+  })
+  return { ...found, rows: found.rows.map((row) => toDiff(row, from > to)) }
 }
 
 function toDiff(row: DiffRow, isReverse: boolean): DiffFile {

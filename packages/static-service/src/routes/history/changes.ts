@@ -115,13 +115,10 @@ function listChanges(app: App, slash: string, catalog: Catalog) {
     `/api/changes${slash}`,
     { config: { access: 'viewer', folders: 'prefix' }, schema: listChangesSchema },
     async (request, reply) => {
-      const { after, page_size: pageSize, ...query } = request.query
+      const { page_size: pageSize, ...query } = request.query
       const { folders: within } = callerOf(request)
-      const found = await catalog.reads.changes({ ...query, within, pageSize, before: after })
-      return {
-        changes: found.changes.map(describeChange),
-        ...pageOf(request, reply, found),
-      }
+      const found = await catalog.reads.changes({ ...query, within, pageSize })
+      return { changes: found.rows.map(describeChange), ...pageOf(request, reply, found) }
     },
   )
 }
@@ -157,7 +154,7 @@ function getChange(app: App, catalog: Catalog) {
       if (!found) throw errors.changeNotFound(id)
       return {
         ...describeChange(found.change),
-        files: found.files.map(({ path, before, after }) => ({
+        files: found.rows.map(({ path, before, after }) => ({
           path,
           before: describeState(before),
           after: describeState(after),

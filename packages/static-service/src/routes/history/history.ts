@@ -76,13 +76,10 @@ function getHistory(app: App, slash: string, { catalog }: Dependencies) {
     { config: { access: 'viewer', folders: 'handler' }, schema: getHistorySchema },
     async (request, reply) => {
       const path = pathOf(request)
-      const { page, page_size: pageSize, after: before } = request.query
-      const found = await catalog.reads.states({ path, page, pageSize, before })
+      const { page, page_size: pageSize, after } = request.query
+      const found = await catalog.reads.states({ path, page, pageSize, after })
       if (found.total === 0) throw errors.neverStored(path)
-      return {
-        history: found.states.map(describePathState),
-        ...pageOf(request, reply, found),
-      }
+      return { history: found.rows.map(describePathState), ...pageOf(request, reply, found) }
     },
   )
 }

@@ -57,19 +57,12 @@ function listFiles(app: App, slash: string, { catalog, describe }: Dependencies)
     `/api/versions/:version/files${slash}`,
     { config: { access: 'viewer', folders: 'prefix' }, schema: listFilesSchema },
     async (request, reply) => {
-      const { page, page_size: pageSize, after = '', prefix: directory } = request.query
+      const { page_size: pageSize, prefix: directory, ...query } = request.query
       const change = await momentOf(catalog, { name: request.params.version, directory })
-      const skip = after === '' ? (page - 1) * pageSize : 0
-      const limit = pageSize + 1
-      const rows = await catalog.reads.filesAt({ directory, change, after, skip, limit })
-      const shown = rows.slice(0, pageSize)
-      const next = rows.length > pageSize ? shown.at(-1)?.path : undefined
+      const found = await catalog.reads.listAt({ ...query, pageSize, directory, change })
       return {
-        files: (await describe(shown)).map(({ record }) => record),
-        ...pageOf(request, reply, {
-          total: await catalog.reads.countAt({ directory, change }),
-          next,
-        }),
+        files: (await describe(found.rows)).map(({ record }) => record),
+        ...pageOf(request, reply, found),
       }
     },
   )
@@ -113,7 +106,7 @@ function compare(app: App, slash: string, { catalog }: Dependencies) {
       const from = await momentOf(catalog, { name: request.params.version, directory })
       const to = name === 'current' ? latest : await momentOf(catalog, { name, directory })
       const query = { directory, from, to, page, pageSize, after }
-      const { files, ...found } = await catalog.reads.diff(query)
+      const { rows: files, ...found } = await catalog.reads.diff(query)
       return {
         added: files.filter(({ before }) => !before).map(describeDiff),
         removed: files.filter((file) => !file.after).map(describeDiff),

@@ -12,7 +12,7 @@ test.each(databases)(
 
     await catalog.put([toFile('a')])
 
-    const { changes } = await catalog.reads.changes({ prefix: '', page: 1, pageSize: 1 })
+    const { rows: changes } = await catalog.reads.changes({ prefix: '', page: 1, pageSize: 1 })
     expect(changes.map(({ id }) => id)).toEqual([4712])
   },
 )

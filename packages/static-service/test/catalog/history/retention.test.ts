@@ -168,11 +168,11 @@ describe.each(databases)('%s', (database) => {
 
       const ids = async () => {
         const query = { prefix: '', page: 1, pageSize: 9 }
-        return (await catalog.reads.changes(query)).changes.map(({ id }) => id)
+        return (await catalog.reads.changes(query)).rows.map(({ id }) => id)
       }
       await expect.poll(ids).toEqual(left)
       const states = await catalog.reads.states({ path: 'a', page: 1, pageSize: 9 })
-      expect(states.states.map(({ change }) => change)).toEqual(left)
+      expect(states.rows.map(({ change }) => change)).toEqual(left)
     },
   )
 })
