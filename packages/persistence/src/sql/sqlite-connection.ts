@@ -141,7 +141,7 @@ export class WriteAheadLog {
 
   /** @throws {DatabaseUnavailableError} after a failed fsync. */
   check(): void {
-    if (this.hasFailed) throw new DatabaseUnavailableError(this.#failure)
+    if (this.#failure !== undefined) throw new DatabaseUnavailableError(this.#failure)
   }
 
   /** Records a failed fsync, by this class or by SQLite. */

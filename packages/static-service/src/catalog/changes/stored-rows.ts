@@ -194,8 +194,8 @@ const storeFiles = insertInto(
 // See `foldedPath`.
 function storedFold(path: string, dialect: SqlTransaction['dialect']): string {
   const folded = fold(path)
-  const isUpper = () => folded === path.replace(/[a-z]+/g, (letters) => letters.toUpperCase())
-  return dialect === 'sqlite' && isUpper() ? '' : folded
+  if (dialect !== 'sqlite') return folded
+  return folded === path.replace(/[a-z]+/g, (letters) => letters.toUpperCase()) ? '' : folded
 }
 
 /** Writes rows by the first of these columns. Columns that are `made` with a row never change. */

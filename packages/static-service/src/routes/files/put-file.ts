@@ -9,9 +9,10 @@ import { FileRecord } from './file-schema.ts'
 import { FilePath, pathFaults } from './files.ts'
 import {
   conditionsOf,
+  readBody,
   refuseContentCoding,
   sendStored,
-  stageBody,
+  stage,
   storeFiles,
 } from './store-files.ts'
 import type { UploadDependencies } from './uploads.ts'
@@ -81,7 +82,8 @@ export function putFile(app: App, dependencies: UploadDependencies) {
       await limits.checkTarget(path, conditionsOf(headers))
       await limits.checkLength(path, headers)
       await using draft = store.draft()
-      await stageBody(request, draft, { count: limits.meter(path), update: digests.update })
+      const options = { count: limits.meter(path), onChunk: digests.update }
+      await readBody(request.raw, (chunks) => stage(chunks, draft, options))
       digests.end()
       return sendStored(reply, await storeFiles(request, [{ path, draft }], dependencies))
     },
@@ -128,7 +130,8 @@ export function putContent(app: App, { catalog, store, limits }: UploadDependenc
     async (request, reply) => {
       await limits.checkLength(noPath, request.headers)
       await using draft = store.draft()
-      await stageBody(request, draft, { count: limits.meter(noPath) })
+      const options = { count: limits.meter(noPath) }
+      await readBody(request.raw, (chunks) => stage(chunks, draft, options))
       const content = await draft.keep()
       if (content.digest !== request.params.sha256) throw errors.digestMismatch('its name')
       const caller = callerOf(request)

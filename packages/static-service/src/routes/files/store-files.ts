@@ -131,21 +131,20 @@ async function* chunksOf(body: IncomingMessage) {
   }
 }
 
-/** Stages the body of a request, whose size the meter limits. */
-export const stageBody = (
-  { raw }: FastifyRequest,
+/** Stages arriving bytes, whose size the meter limits. `onChunk` is called before a chunk is written. */
+export async function stage(
+  chunks: AsyncIterable<Buffer>,
   draft: StagedBlob,
-  { count, update }: { count: SizeMeter; update?: (chunk: Buffer) => void },
-): Promise<void> =>
-  readBody(raw, async (chunks) => {
-    for await (const chunk of chunks) {
-      const isChecked = count(chunk.length)
-      if (isChecked) await isChecked
-      update?.(chunk)
-      await draft.write(chunk)
-    }
-    await draft.seal()
-  })
+  { count, onChunk }: { count: SizeMeter; onChunk?: (chunk: Buffer) => void },
+): Promise<void> {
+  for await (const chunk of chunks) {
+    const isChecked = count(chunk.length)
+    if (isChecked) await isChecked
+    onChunk?.(chunk)
+    await draft.write(chunk)
+  }
+  await draft.seal()
+}
 
 interface Dependencies {
   catalog: Catalog

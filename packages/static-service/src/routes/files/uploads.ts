@@ -15,6 +15,7 @@ import {
   conditionsOf,
   refuseContentCoding,
   sendStored,
+  stage,
   storeFiles,
   type UploadLimits,
 } from './store-files.ts'
@@ -181,13 +182,7 @@ class UploadForm implements AsyncDisposable {
     const count = limits.meter(maxFiles === 1 ? path : undefined)
     const draft = store.draft()
     this.#files.push({ name, path, draft })
-    for await (const chunk of file) {
-      const isChecked = count(chunk.length)
-      if (isChecked) await isChecked
-      this.#limitRefused(chunk.length)
-      await draft.write(chunk)
-    }
-    await draft.seal()
+    await stage(file, draft, { count, onChunk: ({ length }) => this.#limitRefused(length) })
   }
 
   /** Refuses a file before its bytes arrive. Without a look-up if they are few: the transaction makes it in any case. */
