@@ -4,11 +4,10 @@ import {
   ensurePrivateFile,
   type Migrations,
   type Postgres,
-  type Sql,
   SqliteSql,
 } from '@domains-and-files/persistence'
 import { createAuthenticate } from './access-control.ts'
-import { ApiTokens } from './api-tokens/api-tokens.ts'
+import { ApiTokens, type ApiTokensOptions } from './api-tokens/api-tokens.ts'
 import { serviceOf } from './api-tokens/token-format.ts'
 import { defaultLoginLimits, LoginLimit } from './login/login-limit.ts'
 import { createHashQueue, verifyPassword } from './login/password.ts'
@@ -122,25 +121,17 @@ async function openStores(config: ServiceConfig, dependencies: AuthDependencies)
   return { users, database: file, logins, close }
 }
 
-interface AccountsOptions {
-  users: Users
-  /** Holds what `accountTables` describes. */
-  database: Sql
-  /** Of API tokens: `ds_` or `ss_`. */
-  prefix: string
-  /** Milliseconds since 1970. */
-  now: () => number
-  /** Receives failed writes of last-used times, which block no caller: logins work on a full disk. */
-  report: (error: unknown) => void
-}
-
 /** The stores that identify callers of a service: users, API tokens, and trusts for workloads. */
-export function openAccounts({ users, database, prefix, now, report }: AccountsOptions) {
+export function openAccounts({
+  users,
+  ...options
+}: Omit<ApiTokensOptions, 'find'> & { users: Users }) {
+  const { database, now, report } = options
   const lastLogins = new LastLogins(database, now, report)
   /** The user with the rights that it has now. */
   const find = async (username: string) => lastLogins.withRights(await users.find(username))
   const trusts = new Trusts(database)
-  const apiTokens = new ApiTokens({ database, find, prefix, now, report })
+  const apiTokens = new ApiTokens({ ...options, find })
   /**
    * The caller of a stored `Caller.id`, with its present rights. Undefined if its user or trust was removed, or its API
    * token was revoked or expired.

@@ -15,7 +15,6 @@ import {
 import type { User } from '../users/user.ts'
 import { createToken, digestOf, prefixOf } from './token-format.ts'
 
-/** The limits of a token; an absent one does not limit. */
 export const tokenLimits = {
   role: Role.optional(),
   ...wantedLimits,
@@ -67,14 +66,15 @@ interface Row {
   last_used_at: number | null
 }
 
-interface ApiTokensOptions {
+export interface ApiTokensOptions {
+  /** Holds what `accountTables` describes. */
   database: Sql
   find: (username: string) => Promise<User | undefined>
   /** `ds_` or `ss_`. */
   prefix: string
   /** Milliseconds since 1970. */
   now: () => number
-  /** Receives failed writes of `last_used_at`. */
+  /** Receives failed writes of last-used times, which block no caller: logins work on a full disk. */
   report: (error: unknown) => void
 }
 
@@ -114,7 +114,7 @@ export class ApiTokens {
     if (!token || !isEqual(token.digest, digest)) return 'invalid'
     if (token.networks && !isInNetworks(address, token.networks)) return 'invalid'
     const caller = await this.#callerOf(row)
-    if (typeof caller !== 'string') this.#touch(token)
+    if (typeof caller !== 'string') this.#touch(token.id, row.last_used_at ?? 0)
     return caller
   }
 
@@ -220,11 +220,10 @@ export class ApiTokens {
     }
   }
 
-  #touch({ id, last_used_at }: ApiToken) {
+  #touch(id: string, stored: number) {
     const { database, now: clock, report } = this.#options
     const at = clock()
-    const last = Math.max(this.#touched.get(id) ?? 0, last_used_at ? Date.parse(last_used_at) : 0)
-    if (at - last < touchIntervalMs) return
+    if (at - Math.max(this.#touched.get(id) ?? 0, stored) < touchIntervalMs) return
     if (this.#touched.size >= maxTouched) this.#touched.clear() // The rows have the times.
     this.#touched.set(id, at)
     const isOlder = sql`last_used_at is null or last_used_at < ${at}`

@@ -15,17 +15,10 @@ import {
 
 const exampleId = '3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50'
 const exampleRecord = {
-  id: exampleId,
-  name: 'certificates of example.com',
-  hint: 'x7Qa',
-  owner: 'admin',
-  role: null,
-  domains: ['example.com'],
-  folders: null,
-  writes: null,
+  ...{ id: exampleId, name: 'certificates of example.com', hint: 'x7Qa', owner: 'admin' },
+  ...{ role: null, domains: ['example.com'], folders: null, writes: null },
   records: [{ name: '_acme-challenge', types: ['TXT'] }],
-  networks: null,
-  replace: false,
+  ...{ networks: null, replace: false },
   created_at: '2027-01-15T09:30:00.000Z',
   expires_at: '2027-04-15T09:30:00.000Z',
   last_used_at: null,
@@ -50,12 +43,10 @@ const TokenRecord = z
   })
   .meta({ id: 'ApiToken', examples: [exampleRecord] })
 
+const exampleToken = 'ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy'
 const CreatedToken = TokenRecord.extend({
   token: z.string().describe('shown only now'),
-}).meta({
-  id: 'CreatedToken',
-  examples: [{ ...exampleRecord, token: 'ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy' }],
-})
+}).meta({ id: 'CreatedToken', examples: [{ ...exampleRecord, token: exampleToken }] })
 
 const createTokenSchema = {
   operationId: 'createToken',

@@ -30,6 +30,12 @@ const Account = z
   })
   .meta({ id: 'Account', examples: [account] })
 
+const exampleLogin = {
+  user: account,
+  access_token: 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl',
+  ...{ token_type: 'Bearer', expires_in: 3600 },
+}
+
 export const LoggedIn = z
   .object({
     user: Account,
@@ -37,17 +43,7 @@ export const LoggedIn = z
     token_type: z.literal('Bearer'),
     expires_in: z.int().describe('seconds'),
   })
-  .meta({
-    id: 'LoggedIn',
-    examples: [
-      {
-        user: account,
-        access_token: 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl',
-        token_type: 'Bearer',
-        expires_in: 3600,
-      },
-    ],
-  })
+  .meta({ id: 'LoggedIn', examples: [exampleLogin] })
 
 const Me = z
   .object({

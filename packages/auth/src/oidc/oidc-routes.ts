@@ -5,7 +5,7 @@ import {
   HttpError,
   tooManyFailures,
 } from '@domains-and-files/http'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { codeInvalid, loginFailed, notBegun, providerAway } from '../errors.ts'
 import { isLoopback } from '../issuer-url.ts'
@@ -34,6 +34,7 @@ const getMethodsSchema = {
   ...answers(200, 'Which ways there are', Methods),
 }
 
+const exampleChallenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 const returnTo = 'must be an origin of CORS_ORIGIN, or http://127.0.0.1:port/ or http://[::1]:port/'
 
 // The URL of the callback carries the provider's code, too: neither cache it nor send it as referrer.
@@ -61,10 +62,7 @@ const beginSchema = (origins: readonly string[]) => ({
     challenge: z
       .string()
       .regex(/^[\w-]{43}$/, 'must be the SHA-256 of your verifier in base64url')
-      .meta({
-        description: 'S256 of your verifier (RFC 7636, 4.2)',
-        examples: ['E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'],
-      }),
+      .meta({ description: 'S256 of your verifier (RFC 7636, 4.2)', examples: [exampleChallenge] }),
   }),
   errors: [notConfigured(), providerAway(), tooManyFailures(60)],
   ...redirects('To the provider'),
@@ -80,20 +78,16 @@ const finishSchema = {
   ...redirects('To `return_to`, with a `code`; for browsers also after a failure'),
 }
 
+const exampleRedemption = {
+  code: 'b3RrgVnRBQ0iJbk8mNjwYxcJ5uC4fhq0a9ZqJ2pXzWY',
+  verifier: 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk',
+}
 const Redemption = z
   .strictObject({
     code: z.string().min(1).max(100),
     verifier: z.string().min(43).max(128).describe('whose S256 was the `challenge`'),
   })
-  .meta({
-    id: 'SingleSignOnCode',
-    examples: [
-      {
-        code: 'b3RrgVnRBQ0iJbk8mNjwYxcJ5uC4fhq0a9ZqJ2pXzWY',
-        verifier: 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk',
-      },
-    ],
-  })
+  .meta({ id: 'SingleSignOnCode', examples: [exampleRedemption] })
 
 const redeemSchema = {
   operationId: 'redeemSingleSignOnCode',
@@ -133,16 +127,14 @@ export function registerOidcRoutes(app: App, context: Auth) {
     const signOn = await open(request)
     limit.add(request.ip)
     const returnTo = new URL(return_to).href
-    const { location, cookie } = await signOn.begin(returnTo, challenge, isBrowser(request))
-    return reply.header('set-cookie', cookie).headers(noStore).redirect(location, 302)
+    return send(reply, await signOn.begin(returnTo, challenge, isBrowser(request)))
   })
   app.get('/api/auth/oidc/callback', { config, schema: finishSchema }, async (request, reply) => {
     const { search } = new URL(request.url, 'http://localhost')
     const signOn = await open(request)
     limit.add(request.ip)
     const { cookie: cookies } = request.headers
-    const { location, cookie } = await signOn.finish(search, cookies, isBrowser(request))
-    return reply.header('set-cookie', cookie).headers(noStore).redirect(location, 302)
+    return send(reply, await signOn.finish(search, cookies, isBrowser(request)))
   })
   app.post('/api/auth/oidc/token', { config, schema: redeemSchema }, async (request, reply) => {
     const signOn = await open(request)
@@ -158,6 +150,9 @@ export function registerOidcRoutes(app: App, context: Auth) {
 }
 
 const isBrowser = ({ headers }: FastifyRequest) => headers.accept?.includes('text/html')
+
+const send = (reply: FastifyReply, { location, cookie }: { location: string; cookie: string }) =>
+  reply.header('set-cookie', cookie).headers(noStore).redirect(location, 302)
 
 /** Whether a browser may carry a code to this URL: an origin of CORS_ORIGIN, or loopback (RFC 8252, 7.3). */
 function mayReturnTo(text: string, origins: readonly string[]): boolean {

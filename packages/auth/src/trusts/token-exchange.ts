@@ -20,6 +20,11 @@ const formType = 'application/x-www-form-urlencoded'
 const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token' as const
 
 // The schema only documents. Faults need the OAuth error format (RFC 6749, 5.2), so the handler finds them.
+const exampleForm = {
+  grant_type: grantType,
+  subject_token: 'eyJhbGciOi…',
+  subject_token_type: jwtType,
+}
 const field = (description: string) => z.string().optional().meta({ description })
 const ExchangeForm = z
   .looseObject({
@@ -27,13 +32,12 @@ const ExchangeForm = z
     subject_token: field('the token of the workload'),
     subject_token_type: field(`\`${jwtType}\``),
   })
-  .meta({
-    id: 'TokenExchange',
-    examples: [
-      { grant_type: grantType, subject_token: 'eyJhbGciOi…', subject_token_type: jwtType },
-    ],
-  })
+  .meta({ id: 'TokenExchange', examples: [exampleForm] })
 
+const exampleToken = {
+  access_token: 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ0cnVzdDpzaXRlIn0.c2lnbmF0dXJl',
+  ...{ token_type: 'Bearer', issued_token_type: accessTokenType, expires_in: 900 },
+}
 const Exchanged = z
   .object({
     access_token: z.string(),
@@ -41,17 +45,7 @@ const Exchanged = z
     issued_token_type: z.literal(accessTokenType),
     expires_in: z.int().describe('seconds, at most 900'),
   })
-  .meta({
-    id: 'ExchangedToken',
-    examples: [
-      {
-        access_token: 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ0cnVzdDpzaXRlIn0.c2lnbmF0dXJl',
-        token_type: 'Bearer',
-        issued_token_type: accessTokenType,
-        expires_in: 900,
-      },
-    ],
-  })
+  .meta({ id: 'ExchangedToken', examples: [exampleToken] })
 
 const OAuthError = z
   .object({

@@ -1,7 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { StartRefusedError } from '@domains-and-files/http'
 import { hashPassword, minPasswordLength } from '../login/password.ts'
-import type { Role } from '../rights.ts'
 import type { Users } from './user.ts'
 
 interface FirstAdminOptions {
@@ -33,20 +32,16 @@ export async function ensureFirstAdmin(store: Users, options: FirstAdminOptions)
 
   const name = username ?? 'admin'
   const secret = password ?? randomBytes(15).toString('base64url')
-  const isCreated = await addFirst(store, { username: name, password: await hashPassword(secret) })
+  const admin = { username: name, password: await hashPassword(secret), role: 'admin' as const }
+  let isCreated = false
+  await store.update((users) => {
+    isCreated = users.length === 0
+    return isCreated ? [{ ...admin, id: randomUUID() }] : users
+  })
   if (!isCreated) return
   if (!password)
     print(`Created the user ${name} with the password ${secret} (it is not shown again).`)
   if (secret.length < minPasswordLength) {
     print(`ADMIN_PASSWORD is shorter than ${minPasswordLength} characters: choose a longer one.`)
   }
-}
-
-async function addFirst(store: Users, admin: { username: string; password: string }) {
-  let isCreated = false
-  await store.update((users) => {
-    isCreated = users.length === 0
-    return isCreated ? [{ ...admin, role: 'admin' satisfies Role, id: randomUUID() }] : users
-  })
-  return isCreated
 }
