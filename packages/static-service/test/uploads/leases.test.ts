@@ -1,6 +1,6 @@
 import { Postgres, SqliteSql } from '@domains-and-files/persistence'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import type { ResumableBlob } from '../../src/blobs/blob-store.ts'
+import type { OnSaved, ResumableBlob, SavedBlob } from '../../src/blobs/blob-store.ts'
 import { uploadMigrations } from '../../src/uploads/migrations.ts'
 import { Uploads, type UploadWriter } from '../../src/uploads/uploads.ts'
 import { serviceDatabase } from '../support/service-database.ts'
@@ -25,13 +25,18 @@ async function openReplicas(flush?: () => Promise<void>, lifetimeMs = hourMs) {
   onTestFinished(() => database.close())
   const discarded: string[] = []
   const failures = new Set<string>()
+  /** What the store calls while it receives bytes, of each writer. */
+  const callbacks: OnSaved[] = []
   const store = {
-    resume: (): ResumableBlob => ({
-      write: nothing,
-      save: async () => ({}),
-      stage: () => Promise.reject(new Error('it has no bytes')),
-      [Symbol.asyncDispose]: nothing,
-    }),
+    resume: (_id: string, _saved: SavedBlob, onSaved: OnSaved): ResumableBlob => {
+      callbacks.push(onSaved)
+      return {
+        write: nothing,
+        save: async () => ({}),
+        stage: () => Promise.reject(new Error('it has no bytes')),
+        [Symbol.asyncDispose]: nothing,
+      }
+    },
     discard: async (id: string) => {
       if (failures.has(id)) throw new Error(`${id} cannot be removed`)
       discarded.push(id)
@@ -46,7 +51,7 @@ async function openReplicas(flush?: () => Promise<void>, lifetimeMs = hourMs) {
     )
   const replicas: [Uploads, Uploads] = [open(), open()]
   const { id } = await replicas[0].create(upload)
-  return { clock, discarded, failures, replicas, id }
+  return { clock, discarded, failures, replicas, callbacks, id }
 }
 
 /** A writer until `end` is called. */
@@ -89,6 +94,22 @@ test('a second writer takes over once the first has been silent for ten seconds'
   const third = await beginWriting(one, id)
   expect(third.writer.upload).toMatchObject({ size: 5, epoch: 1 })
   await third.end()
+})
+
+test('bytes of a request with a checksum do not count while they arrive, and stop once another writer has the upload', async () => {
+  const { clock, replicas, callbacks, id } = await openReplicas()
+  const [one, other] = replicas
+  const first = await beginWriting(one, id)
+  first.writer.isTentative = true
+
+  await callbacks[0]?.(saved)
+  const arrived = await one.find(id, alice)
+  clock.now += 10_000
+  const second = await beginWriting(other, id)
+
+  expect(arrived.size).toBe(0)
+  await expect(callbacks[0]?.(saved)).rejects.toMatchObject(isLocked)
+  await second.end()
 })
 
 test('an upload expires after its last request, is known for a day, and is then forgotten', async () => {
