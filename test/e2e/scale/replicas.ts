@@ -131,7 +131,7 @@ async function restartOne() {
     ...s3.env,
     PORT: String(replica.port),
   })
-  await query('update static_service.uploads set writer_until = 0')
+  await query('update static_service.uploads set writer_until = 1 where writer_until > 0')
 }
 
 async function readAll(client: Client, path: string, times: number): Promise<number> {
