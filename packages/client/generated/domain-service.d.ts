@@ -895,7 +895,7 @@ export interface paths {
         };
         /**
          * The last 100 deliveries
-         * @description And those that are to be tried again.
+         * @description A `pending` one is tried again.
          */
         get: operations["listDeliveries"];
         put?: never;

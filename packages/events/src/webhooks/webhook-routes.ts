@@ -131,7 +131,7 @@ const DeliveryList = z
   .object({ deliveries: z.array(DeliveryRecord) })
   .meta({ id: 'DeliveryList', examples: [{ deliveries: [] }] })
 const testText = 'One try, of type `webhook.test`; also to a paused webhook.'
-const listText = 'And those that are to be tried again.'
+const listText = 'A `pending` one is tried again.'
 const retryText = 'With the same id, so that the receiver can tell that it repeats.'
 
 function serveDeliveries(app: App, parts: Dependencies) {
