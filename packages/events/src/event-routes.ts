@@ -10,9 +10,8 @@ import {
   pageQuery,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { eventIdPattern } from './event-id.ts'
 import { Event, type EventSource, toEvent } from './event-source.ts'
-import { type EventLog, eventsExpired } from './outbox.ts'
+import { type EventLog, eventIdPattern, eventsExpired } from './outbox.ts'
 
 const maxListeners = 100
 const commentMs = 15_000

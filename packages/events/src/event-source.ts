@@ -1,7 +1,6 @@
 import type { Rights } from '@domains-and-files/auth'
 import { z } from 'zod'
-import { timeOfId } from './event-id.ts'
-import type { StoredEvent } from './outbox.ts'
+import { type StoredEvent, timeOfId } from './outbox.ts'
 
 /** Who reads events: a caller or a webhook. */
 export type Reader = Rights & { username?: string }

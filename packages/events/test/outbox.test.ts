@@ -1,8 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import { describe, expect, it } from 'vitest'
-import { timeOfId } from '../src/event-id.ts'
-import { appendEvents, EventLog, type StoredEvent } from '../src/outbox.ts'
+import { appendEvents, EventLog, type StoredEvent, timeOfId } from '../src/outbox.ts'
 import { ofTypes } from '../src/tables.ts'
 import { forms, start } from './support/databases.ts'
 

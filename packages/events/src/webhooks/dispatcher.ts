@@ -1,8 +1,7 @@
 import { limitsOf } from '@domains-and-files/auth'
 import { type Clock, HttpError, type Logger } from '@domains-and-files/http'
-import { eventId, idsPerMs, timeOfId } from '../event-id.ts'
 import { type Event, type EventSource, toEvent } from '../event-source.ts'
-import type { EventLog, StoredEvent } from '../outbox.ts'
+import { type EventLog, eventId, idsPerMs, type StoredEvent, timeOfId } from '../outbox.ts'
 import { type Attempt, sendDelivery } from './send-delivery.ts'
 import {
   type Delivery,
