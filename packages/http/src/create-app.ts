@@ -172,5 +172,6 @@ const corsOptions = ({ corsOrigins, exposedHeaders = [] }: AppOptions) => ({
     ...exposedHeaders,
   ],
   strictPreflight: false,
+  preflightContinue: true,
   maxAge: 600,
 })

@@ -514,6 +514,19 @@ test('origins that are not named get no CORS headers', async () => {
   expect(nowhere.status).toBe(404)
 })
 
+test('with CORS too, OPTIONS that is no preflight is a method like others', async () => {
+  await using service = await start({ corsOrigins: ['https://app.example'] })
+  const ask = (path: string, headers = {}) =>
+    fetch(service.url + path, { method: 'OPTIONS', headers })
+
+  const known = await ask('/things')
+  const unknown = await ask('/nothing')
+  const preflight = await ask('/nothing', { 'access-control-request-method': 'GET' })
+
+  expect([known.status, known.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+  expect([unknown.status, preflight.status]).toEqual([404, 204])
+})
+
 test('a log line names the request, without its credentials and query', async () => {
   await using service = await start()
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import findMyWay from 'find-my-way'
 import { HttpError } from '../problem-details.ts'
+import { isPreflight } from './cross-origin.ts'
 import { requestIdOf } from './request-head.ts'
 
 /** Maximum length of one path parameter. */
@@ -34,8 +35,11 @@ export function refuseOtherMethods(app: FastifyInstance): void {
     allowed.set(url, known)
     if (config?.otherMethods) widerPaths.set(url, config.otherMethods)
   })
-  app.addHook('onRequest', ({ is404, method, params, raw, routeOptions }, _reply, done) => {
-    if (is404) return done(refusal(method, raw.url))
+  app.addHook('onRequest', ({ is404, method, params, raw, routeOptions }, reply, done) => {
+    // The CORS plugin has a route for OPTIONS of any path, and has set the headers of the response.
+    const isAnyPath = routeOptions.url === '*'
+    if (isAnyPath && isPreflight(raw)) return reply.code(204).send()
+    if (is404 || isAnyPath) return done(refusal(method, raw.url))
     // The router may have matched a wider path (such as a wildcard) that has this method, though the exact path does not.
     overlapping ??= findOverlapping([...allowed.keys()])
     const isDoubtful = overlapping.has(routeOptions.url ?? '') || hasEmptyParameter(params)

@@ -42,8 +42,7 @@ function addRoutes(app: App, dependencies: Dependencies) {
     'tus-checksum-algorithm': 'sha1,sha256',
   }
   const [url, ...urls] = ['/api/uploads/:id', '/api/uploads', '/api/uploads/'] as const
-  // With CORS_ORIGIN, what a preflight asks for is answered beside them.
-  const forAnyone = { schema: { hide: true }, config: { cors: { preflightContinue: true } } }
+  const forAnyone = { schema: { hide: true } }
   for (const each of [url, ...urls])
     app.options(each, forAnyone, (_request, reply) => reply.code(204).headers(abilities).send())
   for (const each of urls)
