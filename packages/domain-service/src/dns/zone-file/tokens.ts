@@ -152,38 +152,26 @@ export const decodeName = ({ text }: Token): string | undefined =>
  */
 export function decodeText(tokens: string[]): string | undefined {
   const octets = tokens.map(unescapeOctets)
-  const whole = octets.filter((each) => each !== undefined)
-  if (whole.length < octets.length) return undefined
+  if (octets.includes(undefined)) return undefined
   try {
-    return decoder.decode(Buffer.concat(whole))
+    return decoder.decode(Buffer.from(octets.join(''), 'latin1'))
   } catch {
     return undefined
   }
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-const backslash = 0x5c
 
-function unescapeOctets(token: string): Buffer | undefined {
-  const source = Buffer.from(token)
-  const octets = Buffer.alloc(source.length)
-  let length = 0
-  for (let at = 0; at < source.length; length += 1) {
-    const isEscape = source[at] === backslash
-    const isNumber = isEscape && isDigit(source[at + 1])
-    const octet = isNumber ? decimalAt(source, at + 1) : source[isEscape ? at + 1 : at]
-    if (octet === undefined) return undefined
-    octets[length] = octet
-    at += isNumber ? 4 : isEscape ? 2 : 1
-  }
-  return octets.subarray(0, length)
-}
-
-const isDigit = (octet = 0) => octet >= 0x30 && octet <= 0x39
-
-function decimalAt(source: Buffer, at: number): number | undefined {
-  const digits = source.toString('latin1', at, at + 3)
-  return /^[0-9]{3}$/.test(digits) && Number(digits) < 256 ? Number(digits) : undefined
+/** The octets of a token as latin1, its escapes decoded; undefined for a malformed escape. */
+function unescapeOctets(token: string): string | undefined {
+  let isMalformed = false
+  const octets = Buffer.from(token).toString('latin1')
+  const decoded = octets.replace(/\\(?:([0-9]{3})|([^0-9]))?/g, (_all, decimal, character) => {
+    if (character !== undefined) return character
+    isMalformed ||= !(Number(decimal) < 256)
+    return String.fromCharCode(Number(decimal))
+  })
+  return isMalformed ? undefined : decoded
 }
 
 /** A text as quoted strings of at most 255 octets each (RFC 1035, 3.3). Pure ASCII: other octets are `\DDD`. */
