@@ -125,14 +125,8 @@ function accountOf(settings: z.output<typeof Settings>, env: Record<string, stri
     REGISTRAR_CLIENT_IP: clientIp = sandbox.clientIp,
   } = settings
   const registrar = url === sandboxUrl ? 'sandbox' : new URL(url).host
-  const readKey = followSecret('REGISTRAR_API_KEY', env, apiKey)
-  return {
-    ...{ registrar, url, apiUser, userName, clientIp },
-    /** The present one: read it for each call. */
-    get apiKey() {
-      return readKey()
-    },
-  }
+  const readApiKey = followSecret('REGISTRAR_API_KEY', env, apiKey)
+  return { registrar, url, apiUser, readApiKey, userName, clientIp }
 }
 
 // Production, or any of these four set, requires all four.

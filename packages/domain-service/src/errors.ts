@@ -22,13 +22,10 @@ export const domainNotFound = (domain: string) =>
   new HttpError(404, 'domain_not_found', `There is no domain ${domain} in this account`)
 
 /** `errors` point at the ids of a batch that are not in the zone. */
-export const recordNotFound = (id: string, errors?: Fault[]) =>
-  new HttpError(
-    404,
-    'record_not_found',
-    `There is no record ${id} in this zone: read the zone again for its present ids`,
-    errors ? { errors } : {},
-  )
+export function recordNotFound(id: string, errors?: Fault[]) {
+  const detail = `There is no record ${id} in this zone: read the zone again for its present ids`
+  return new HttpError(404, 'record_not_found', detail, errors ? { errors } : {})
+}
 
 export const rrsetNotFound = (name: string, type: string) =>
   new HttpError(404, 'record_not_found', `There is no ${name} ${type} in this zone`)
@@ -36,12 +33,10 @@ export const rrsetNotFound = (name: string, type: string) =>
 export const changeNotFound = (id: number) =>
   new HttpError(404, 'change_not_found', `There is no change ${id}`)
 
-export const domainNotEditable = (domain: string) =>
-  new HttpError(
-    403,
-    'domain_not_editable',
-    `The registrar does not let this account change ${domain}`,
-  )
+export function domainNotEditable(domain: string) {
+  const detail = `The registrar does not let this account change ${domain}`
+  return new HttpError(403, 'domain_not_editable', detail)
+}
 
 export const emailTypeForbidden = () =>
   forbidden('A token that is limited to some records cannot change the email type')
@@ -56,30 +51,20 @@ export const rightsEnded = () =>
     'The author of this change may not make it any more: its user or API token was removed, or has fewer rights',
   )
 
-export const dnsNotManaged = (domain: string) =>
-  new HttpError(
-    409,
-    'dns_not_managed',
-    `${domain} uses other nameservers than the registrar's: its records are kept there`,
-  )
+export function dnsNotManaged(domain: string) {
+  const detail = `${domain} uses other nameservers than the registrar's: its records are kept there`
+  return new HttpError(409, 'dns_not_managed', detail)
+}
 
-export const recordExists = (record: NamedRecord) =>
-  new HttpError(
-    409,
-    'record_exists',
-    `${record.name} ${record.type} ${record.address} is there already, as record ${record.id}`,
-  )
+export function recordExists(record: NamedRecord) {
+  const detail = `${record.name} ${record.type} ${record.address} is there already, as record ${record.id}`
+  return new HttpError(409, 'record_exists', detail)
+}
 
-export const recordConflict = (
-  record: Omit<NamedRecord, 'id'>,
-  live: NamedRecord,
-  reason: string,
-) =>
-  new HttpError(
-    409,
-    'record_conflict',
-    `${record.name} ${record.type} cannot be beside record ${live.id} (${live.name} ${live.type} ${live.address}): ${reason}`,
-  )
+export function recordConflict(record: Omit<NamedRecord, 'id'>, live: NamedRecord, reason: string) {
+  const detail = `${record.name} ${record.type} cannot be beside record ${live.id} (${live.name} ${live.type} ${live.address}): ${reason}`
+  return new HttpError(409, 'record_conflict', detail)
+}
 
 export const revertConflict = (detail: string) =>
   new HttpError(409, 'revert_conflict', `Later changes touch the same records: ${detail}`)
@@ -87,12 +72,10 @@ export const revertConflict = (detail: string) =>
 export const emailTypeConflict = (detail: string) =>
   new HttpError(409, 'email_type_conflict', detail)
 
-export const unsupportedRecords = (records: NamedRecord[]) =>
-  new HttpError(
-    409,
-    'unsupported_records',
-    `The registrar cannot be sent ${records.map((each) => `${each.name} ${each.type}`).join(', ')}: this write would delete them. Use ?force=true if you mean it`,
-  )
+export function unsupportedRecords(records: NamedRecord[]) {
+  const detail = `The registrar cannot be sent ${records.map((each) => `${each.name} ${each.type}`).join(', ')}: this write would delete them. Use ?force=true if you mean it`
+  return new HttpError(409, 'unsupported_records', detail)
+}
 
 export const preconditionFailed = (
   etag: string,
@@ -111,12 +94,11 @@ export const registrarRejected = (words: string) =>
 export const writeNotConfirmed = (detail: string, cause?: unknown) =>
   new HttpError(502, 'write_not_confirmed', detail, { cause })
 
-export const registrarAuth = () =>
-  new HttpError(
-    502,
-    'registrar_auth',
-    "The registrar refused this service's own credentials or address: its operator finds in the log what to do",
-  )
+export function registrarAuth() {
+  const detail =
+    "The registrar refused this service's own credentials or address: its operator finds in the log what to do"
+  return new HttpError(502, 'registrar_auth', detail)
+}
 
 export const registrarError = (words: string) =>
   new HttpError(502, 'registrar_error', `The registrar failed: ${words}`)
@@ -132,32 +114,24 @@ export const registrarUnreachable = (cause: unknown) =>
 export const registrarTimeout = (milliseconds: number) =>
   new HttpError(504, 'registrar_timeout', `The registrar did not answer within ${milliseconds} ms`)
 
-export const registrarBusy = (seconds: number) =>
-  new HttpError(
-    503,
-    'registrar_busy',
-    `Registrar rate limit reached: try again in ${seconds} s`,
-    retryAfter(seconds),
-  )
+export function registrarBusy(seconds: number) {
+  const detail = `Registrar rate limit reached: try again in ${seconds} s`
+  return new HttpError(503, 'registrar_busy', detail, retryAfter(seconds))
+}
 
-export const domainListIncomplete = (
+export function domainListIncomplete(
   seconds: number,
   progress: { pagesRead: number; pages: number | undefined },
-) =>
-  new HttpError(
-    503,
-    'registrar_busy',
-    `Reading the account's list of domains for the first time, ${progress.pagesRead} of ${progress.pages ?? 'unknown'} pages done: try again in ${seconds} s`,
-    retryAfter(seconds),
-  )
+) {
+  const detail = `Reading the account's list of domains for the first time, ${progress.pagesRead} of ${progress.pages ?? 'unknown'} pages done: try again in ${seconds} s`
+  return new HttpError(503, 'registrar_busy', detail, retryAfter(seconds))
+}
 
-export const registrarUnavailable = (seconds: number) =>
-  new HttpError(
-    503,
-    'registrar_unavailable',
-    'The registrar has failed several times in a row and is given a pause: try again later',
-    retryAfter(seconds),
-  )
+export function registrarUnavailable(seconds: number) {
+  const detail =
+    'The registrar has failed several times in a row and is given a pause: try again later'
+  return new HttpError(503, 'registrar_unavailable', detail, retryAfter(seconds))
+}
 
 export const emailTypeUnknown = () =>
   emailTypeConflict(
@@ -184,64 +158,48 @@ export const changeSuperseded = (id: number | undefined) =>
 export const leaseLost = (name: string) =>
   unavailable(5, `This replica does not hold the lease of ${name} any more: try again later`)
 
-export const insufficientStorage = (cause: unknown) =>
-  new HttpError(
-    507,
-    'insufficient_storage',
-    'The disk is full, so nothing was sent: free disk space',
-    { cause },
-  )
+export function insufficientStorage(cause: unknown) {
+  const detail = 'The disk is full, so nothing was sent: free disk space'
+  return new HttpError(507, 'insufficient_storage', detail, { cause })
+}
 
-export const idempotencyKeyReused = () =>
-  new HttpError(
-    422,
-    'idempotency_key_reused',
-    'This Idempotency-Key was used for another request within 24 hours: use a new key',
-  )
+export function idempotencyKeyReused() {
+  const detail = 'This Idempotency-Key was used for another request within 24 hours: use a new key'
+  return new HttpError(422, 'idempotency_key_reused', detail)
+}
 
-export const changeNotQueued = (id: number, status: string) =>
-  new HttpError(
-    409,
-    'change_not_queued',
-    `Change ${id} is ${status}: only a queued change can be cancelled`,
-  )
+export function changeNotQueued(id: number, status: string) {
+  const detail = `Change ${id} is ${status}: only a queued change can be cancelled`
+  return new HttpError(409, 'change_not_queued', detail)
+}
 
-export const changeClosed = (id: number, status: string) =>
-  new HttpError(
-    409,
-    'change_closed',
-    `Change ${id} is ${status}: only a proposed change can be approved or rejected`,
-  )
+export function changeClosed(id: number, status: string) {
+  const detail = `Change ${id} is ${status}: only a proposed change can be approved or rejected`
+  return new HttpError(409, 'change_closed', detail)
+}
 
-export const ownChange = () =>
-  new HttpError(
-    403,
-    'own_change',
-    'Another person has to approve or reject this change: one who did not propose it, logged in without an API token',
-  )
+export function ownChange() {
+  const detail =
+    'Another person has to approve or reject this change: one who did not propose it, logged in without an API token'
+  return new HttpError(403, 'own_change', detail)
+}
 
 export const ownProposal = () =>
   forbidden('Only who proposed this change can cancel it: others can reject it')
 
 /** `diffs`: what was proposed, and what the change would do now. */
-export const changeOutdated = (
+export function changeOutdated(
   reason = 'it would add or remove other records now',
   diffs?: { proposed: unknown; changes: unknown },
-) =>
-  new HttpError(
-    409,
-    'change_outdated',
-    `The zone has changed since this was proposed: ${reason}. Look at it again`,
-    diffs ? { members: diffs } : {},
-  )
+) {
+  const detail = `The zone has changed since this was proposed: ${reason}. Look at it again`
+  return new HttpError(409, 'change_outdated', detail, diffs ? { members: diffs } : {})
+}
 
-export const tooManyChanges = (what: string) =>
-  new HttpError(
-    429,
-    'too_many_changes',
-    `${what}: try again when some of them have ended`,
-    retryAfter(60),
-  )
+export function tooManyChanges(what: string) {
+  const detail = `${what}: try again when some of them have ended`
+  return new HttpError(429, 'too_many_changes', detail, retryAfter(60))
+}
 
 export const tooManyWaiting = () =>
   unavailable(10, 'Too many writes wait for this domain: try again later')

@@ -1,3 +1,5 @@
+import { setImmediate as nextIteration } from 'node:timers/promises'
+
 /** A timer that has not fired yet. */
 export interface Timer {
   cancel(): void
@@ -25,6 +27,19 @@ export const systemClock: Clock = {
     const timer = setTimeout(callback, Math.min(milliseconds, longestTimer)).unref()
     return { cancel: () => clearTimeout(timer) }
   },
+}
+
+const sliceMs = 20
+
+/** Yields to the event loop now and then during long work: `await` the returned function between the steps. */
+export function slices(): () => Promise<void> | undefined {
+  let until = performance.now() + sliceMs
+  return () => {
+    if (performance.now() < until) return undefined
+    return nextIteration().then(() => {
+      until = performance.now() + sliceMs
+    })
+  }
 }
 
 /** Resolves after `milliseconds` of this clock. */

@@ -1,5 +1,5 @@
 export type { Histogram } from '@prometheus-io/client'
-export { type Clock, delay, steadyNow, systemClock, type Timer } from './clock.ts'
+export { type Clock, delay, slices, steadyNow, systemClock, type Timer } from './clock.ts'
 export { type App, type AppOptions, createApp } from './create-app.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
 export { hasBody } from './limits/connections.ts'

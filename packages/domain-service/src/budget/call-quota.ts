@@ -33,8 +33,6 @@ interface Options {
   clock?: Clock
 }
 
-type Request = Pick<WaitingCall, 'priority' | 'slots'> & { maxWaitMs: number }
-
 // Refusing the next call of a batch under way does harm, so it waits until a whole minute's window has become free.
 const followUpWaitMs = 61_000
 
@@ -75,7 +73,6 @@ export class CallQuota implements Slots {
   #retry: Timer | undefined
   /** What the turn under way takes: it becomes effective as a whole or not at all. */
   #taken = noChanges()
-  #granted: WaitingCall[] = []
 
   private constructor({ limits, budget, maxWaitMs = 10_000, clock = systemClock }: Options) {
     this.#limits = limits
@@ -104,10 +101,22 @@ export class CallQuota implements Slots {
     this.#serve()
   }
 
-  /** Resolves when one call may be made; the call is counted then. */
-  take(priority: Priority): Promise<void> {
-    const request = { priority, slots: 1, maxWaitMs: this.#waitOf(priority) }
-    return this.#wait(request, () => this.#count(priority))
+  /** Resolves when one call may be made, which is counted then: of this priority, or with a held slot if there is one. */
+  take(slot: Priority | Hold): Promise<void> {
+    const { promise, resolve, reject: refuse } = Promise.withResolvers<void>()
+    const priority = typeof slot === 'string' ? slot : 'follow-up'
+    const isHeld = typeof slot === 'object' && slot.slots > 0 && performance.now() < slot.expiresAt
+    this.#queue.add({
+      priority,
+      // A held slot waits only while the registrar wants no calls at all.
+      slots: isHeld ? 0 : 1,
+      deadline: this.now() + this.#waitOf(priority),
+      take: () => (isHeld ? this.#useHeld(slot) : this.#count(priority)),
+      resolve,
+      refuse,
+    })
+    this.#serve()
+    return promise
   }
 
   /**
@@ -169,13 +178,6 @@ export class CallQuota implements Slots {
 
   // For reservations: see `Slots`.
 
-  use(hold: Hold): Promise<void> {
-    if (hold.slots === 0 || performance.now() >= hold.expiresAt) return this.take('follow-up')
-    // A held slot waits only while the registrar wants no calls at all.
-    const request = { priority: 'follow-up', slots: 0, maxWaitMs: followUpWaitMs } as const
-    return this.#wait(request, () => this.#useHeld(hold))
-  }
-
   release({ id }: Hold) {
     this.#given.released.push(id)
     this.#serve()
@@ -194,13 +196,6 @@ export class CallQuota implements Slots {
   #waitOf(priority: Priority): number {
     if (['queued', 'background', 'sweep'].includes(priority)) return Number.POSITIVE_INFINITY
     return priority === 'follow-up' ? followUpWaitMs : this.#maxWaitMs
-  }
-
-  #wait({ maxWaitMs, ...request }: Request, take: () => void): Promise<void> {
-    const { promise, resolve, reject: refuse } = Promise.withResolvers<void>()
-    this.#queue.add({ ...request, deadline: this.now() + maxWaitMs, take, resolve, refuse })
-    this.#serve()
-    return promise
   }
 
   // These methods and `hold` run while a turn serves waiting calls: their changes count once the turn is stored.
@@ -244,16 +239,20 @@ export class CallQuota implements Slots {
 
   async #takeTurn() {
     this.#taken = noChanges()
-    this.#granted = []
     const given = this.#given
     this.#given = { released: [], pauseMs: 0 }
+    let granted: WaitingCall[] = []
     let wakeAt = Infinity
     try {
       this.#lastId = await this.#budget.turn(given, this.#since, (state) => {
-        wakeAt = this.#take(state)
+        this.#adopt(state)
+        const served = this.#queue.serve({ ...state, windows: this.#windows })
+        wakeAt = served.wakeAt
+        granted = served.granted
+        this.#taken.waiting = this.#queue.slots
         return this.#taken
       })
-      for (const call of this.#granted) call.resolve()
+      for (const call of granted) call.resolve()
     } catch (error) {
       // No call was made, even if the database has stored the turn.
       const cause = new DatabaseUnavailableError(error)
@@ -261,21 +260,12 @@ export class CallQuota implements Slots {
       // The windows may count calls that were not stored: the next turn reads all of them again.
       this.#windows = new CallWindows(this.#limits)
       this.#lastId = 0
-      for (const call of this.#granted) call.refuse(failure)
+      for (const call of granted) call.refuse(failure)
       this.#queue.clear(failure)
     }
     const waitMs = Math.min(wakeAt - this.now(), this.#budget.isShared ? retryMs : Infinity)
     if (this.#queue.size > 0 && waitMs < Infinity)
       this.#retry = this.clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
-  }
-
-  /** @returns when to try again. */
-  #take(state: BudgetState): number {
-    this.#adopt(state)
-    const { granted, wakeAt } = this.#queue.serve({ ...state, windows: this.#windows })
-    this.#granted = granted
-    this.#taken.waiting = this.#queue.slots
-    return wakeAt
   }
 
   get #since() {

@@ -1,5 +1,5 @@
 import type { Clock } from '@domains-and-files/http'
-import { join, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { join, name, type Sql, sql } from '@domains-and-files/persistence'
 import type { BudgetChanges, BudgetState, CallBudget, Hold, Since } from './call-budget.ts'
 import type { StoredCall } from './call-windows.ts'
 
@@ -95,25 +95,25 @@ export class LocalBudget implements CallBudget {
   }
 
   async #storeAll() {
+    const { account, onFailure } = this.#options
     try {
       while (this.#unstored.length > 0) {
         const some = new Set(this.#unstored)
-        await this.#sql.transaction((transaction) => this.#insert(transaction, some))
+        const rows = Array.from(some, ({ at, priority }) => sql`(${account}, ${at}, ${priority})`)
+        await this.#sql.transaction(async (transaction) => {
+          await transaction.run(
+            sql`delete from ${calls} where account = ${account} and at <= ${this.#outdated}`,
+          )
+          await transaction.run(
+            sql`insert into ${calls} (account, at, priority) values ${join(rows)}`,
+          )
+        })
         this.#unstored = this.#unstored.filter((call) => !some.has(call))
         this.#isFailing = false
       }
     } catch (error) {
-      if (!this.#isFailing) this.#options.onFailure(error)
+      if (!this.#isFailing) onFailure(error)
       this.#isFailing = true
     }
-  }
-
-  async #insert(transaction: SqlTransaction, some: Set<StoredCall>) {
-    const { account } = this.#options
-    await transaction.run(
-      sql`delete from ${calls} where account = ${account} and at <= ${this.#outdated}`,
-    )
-    const rows = Array.from(some, ({ at, priority }) => sql`(${account}, ${at}, ${priority})`)
-    await transaction.run(sql`insert into ${calls} (account, at, priority) values ${join(rows)}`)
   }
 }

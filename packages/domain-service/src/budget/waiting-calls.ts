@@ -55,19 +55,15 @@ export class WaitingCalls {
   }
 
   add(call: WaitingCall) {
-    const turn = this.#nextTurn(call.caller)
+    const { caller } = call
+    const last = caller === undefined ? -1 : (this.#turns.get(caller) ?? -1)
+    const turn = Math.max(this.#turn, last + 1)
+    if (caller !== undefined) this.#turns.set(caller, turn)
     const isBehind = (each: WaitingCall & { turn: number }) =>
       rank(each) > rank(call) || (rank(each) === rank(call) && each.turn > turn)
     const place = this.#waiting.findIndex(isBehind)
     // The same object: its owner changes the deadline.
     this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, Object.assign(call, { turn }))
-  }
-
-  #nextTurn(caller: string | undefined): number {
-    if (caller === undefined) return this.#turn
-    const turn = Math.max(this.#turn, (this.#turns.get(caller) ?? -1) + 1)
-    this.#turns.set(caller, turn)
-    return turn
   }
 
   #grant(call: WaitingCall & { turn: number }): WaitingCall {
@@ -151,7 +147,7 @@ export interface Slots {
   /** Takes the slots in the turn under way. */
   hold(hold: Hold): void
   /** Counts one held slot as a call made now; without any, takes one before everything else. */
-  use(hold: Hold): Promise<void>
+  take(hold: Hold): Promise<void>
   release(hold: Hold): void
 }
 
@@ -225,7 +221,7 @@ export class Reservation implements Hold, WaitingCall, Disposable {
    * @throws 503 `registrar_busy` where a call beyond them finds no slot.
    */
   use(): Promise<void> {
-    return this.#quota.use(this)
+    return this.#quota.take(this)
   }
 
   /** Gives the unused slots back. Releasing twice does nothing; later calls are follow-ups. */

@@ -3,7 +3,7 @@ import { toAscii } from './domain-name.ts'
 import { recordTypeOf, recordTypes } from './record-types.ts'
 
 /** Whether setHosts accepts the type. Rows of other types (SRV made in the panel) can be read, not written. */
-export const isWritable = (type: string) => recordTypes.includes(type)
+export const isWritable = ({ type }: { type: string }) => recordTypes.includes(type.toUpperCase())
 
 /** One row of a zone as the registrar returned it. Unchanged rows are sent back byte for byte. */
 export interface Row {
@@ -26,14 +26,6 @@ export interface HostRecord {
   mx_pref?: number
 }
 
-/** A zone as it was read, never mutated. `emailType` is undefined where the registrar's answer has none: unknown. */
-export interface Zone {
-  readonly domain: string
-  readonly usesRegistrarDns: boolean
-  readonly emailType: string | undefined
-  readonly rows: Row[]
-}
-
 export const defaultTtl = 1800
 export const defaultMxPref = 10
 
@@ -49,19 +41,6 @@ export function toRecord(row: Row, domain: string): HostRecord {
   }
   return { id: idOf(record), ...record }
 }
-
-/** The records of a zone by name (`@` first), type, address. Cached by zone object. */
-export function toRecords(zone: Zone): HostRecord[] {
-  const known = sortedRecords.get(zone)
-  if (known) return known
-  const records = zone.rows.map((row) => toRecord(row, zone.domain)).sort(compareRecords)
-  sortedRecords.set(zone, records)
-  return records
-}
-
-// Caches by object: zones and rows are never mutated, and a row belongs to one domain.
-const sortedRecords = new WeakMap<Zone, HostRecord[]>()
-const etags = new WeakMap<Zone, string>()
 
 /**
  * A row's identity, modulo the registrar's known normalisations: the case of names and targets, a target's trailing
@@ -84,47 +63,6 @@ export function contentOf(row: Row, domain: string): string {
 
 const contents = new WeakMap<Row, string>()
 
-/** The strong ETag of a zone, over all records and the email type. */
-export function etagOf(zone: Zone): string {
-  const known = etags.get(zone)
-  if (known) return known
-  const state = [zone.usesRegistrarDns, zone.emailType ?? null, toRecords(zone)]
-  const digest = hash('sha256', JSON.stringify(state), 'base64url')
-  const etag = `"${digest.slice(0, 32)}"`
-  etags.set(zone, etag)
-  return etag
-}
-
-/** Multiset difference by content: `rows` without one row for each equal row of `others`. */
-export function subtract(rows: Row[], others: Row[], domain: string): Row[] {
-  const counts = new Map<string, number>()
-  for (const row of others) {
-    const content = contentOf(row, domain)
-    counts.set(content, (counts.get(content) ?? 0) + 1)
-  }
-  return rows.filter((row) => {
-    const content = contentOf(row, domain)
-    const left = counts.get(content) ?? 0
-    counts.set(content, left - 1)
-    return left <= 0
-  })
-}
-
-/** Whether two lists have the same rows by content, in any order. */
-export const isSameRows = (rows: Row[], others: Row[], domain: string) =>
-  rows.length === others.length && subtract(rows, others, domain).length === 0
-
-/** Whether a row is one of those with which the registrar fills an empty zone. */
-export const isParking = (row: Row, domain: string) =>
-  (row.type === 'CNAME' &&
-    row.name === 'www' &&
-    /^parkingpage\.namecheap\.com\.?$/i.test(row.address)) ||
-  (row.type === 'URL' &&
-    row.name === '@' &&
-    [`http://www.${domain}/?from=@`, `http://www.${domain}?from=@`].includes(
-      row.address.toLowerCase(),
-    ))
-
 /** The name of a row in the API's form. The registrar names an MXE row after the domain itself. */
 export function nameOf(row: Row, domain: string): string {
   const name = row.name.toLowerCase()
@@ -136,110 +74,94 @@ function idOf(record: Omit<HostRecord, 'id' | 'ttl'>): string {
   return hash('sha256', JSON.stringify(identity), 'hex').slice(0, 12)
 }
 
-function compareRecords(a: HostRecord, b: HostRecord): number {
-  if (a.name !== b.name)
-    return a.name === '@' ? -1 : b.name === '@' ? 1 : compareText(a.name, b.name)
-  return (
-    compareText(a.type, b.type) ||
-    compareText(a.address, b.address) ||
-    (a.mx_pref ?? 0) - (b.mx_pref ?? 0) ||
-    a.ttl - b.ttl
-  )
-}
-
-const compareText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
-
 const toInteger = (text: string, fallback: number) =>
   /^[0-9]{1,9}$/.test(text) ? Number(text) : fallback
 
-/** The difference between two zones. */
-export interface Delta {
-  added: Row[]
-  removed: Row[]
-  /** The new email type, if it changes. */
-  emailType?: string | undefined
+/** A name as records have it: in A-labels and lower case. */
+export const ownerOf = (name: string) => toAscii(name) ?? name.toLowerCase()
+
+/** A record as a client wrote it. Without `ttl` or `mx_pref`, it takes those of the live record, else the defaults. */
+export interface RecordInput {
+  name: string
+  type: string
+  address: string
+  ttl?: number | undefined
+  mx_pref?: number | undefined
 }
 
-type ZoneContent = Pick<Zone, 'emailType' | 'rows'>
+/** Identifies a record of a zone without its id. */
+export type RecordKey = Pick<RecordInput, 'name' | 'type' | 'address'>
 
-/** The delta from `before` to `after`. A zone without email type says nothing about it. */
-export const differenceOf = (before: ZoneContent, after: ZoneContent, domain: string): Delta => ({
-  added: subtract(after.rows, before.rows, domain),
-  removed: subtract(before.rows, after.rows, domain),
-  emailType: after.emailType === before.emailType ? undefined : after.emailType,
-})
+/** A JSON merge patch (RFC 7396) of one record: null resets `ttl` and `mx_pref` to their defaults. */
+export interface RecordPatch {
+  name?: string | undefined
+  /** Accepted only if it is the type that the record has. */
+  type?: string | undefined
+  address?: string | undefined
+  ttl?: number | null | undefined
+  mx_pref?: number | null | undefined
+}
 
-/** The records of a delta. */
-export const recordsOf = (
-  { added, removed }: Pick<Delta, 'added' | 'removed'>,
-  domain: string,
-) => ({
-  added: added.map((row) => toRecord(row, domain)),
-  removed: removed.map((row) => toRecord(row, domain)),
-})
+export type Field = 'name' | 'type' | 'address' | 'ttl' | 'mx_pref'
 
-export const isEmptyDelta = ({ added, removed, emailType }: Delta) =>
-  added.length + removed.length === 0 && emailType === undefined
+export type FieldFault = [field: Field, message: string]
 
-export const isSameDelta = (one: Delta, other: Delta, domain: string) =>
-  isSameRows(one.added, other.added, domain) &&
-  isSameRows(one.removed, other.removed, domain) &&
-  one.emailType === other.emailType
-
-/** The part of a delta that concerns these rows; the email type stays. */
-export const filterDelta = (
-  { added, removed, emailType }: Delta,
-  isIn: (row: Row) => boolean,
-): Delta => ({ added: added.filter(isIn), removed: removed.filter(isIn), emailType })
-
-/** The registrar keeps one row of each key, so an added row takes the place of one that differs in its TTL. */
-export function withDelta(zone: ZoneContent, delta: Delta, domain: string): ZoneContent {
-  const keys = new Set(delta.added.map((row) => keyOf(row, domain)))
-  const kept = subtract(zone.rows, delta.removed, domain)
+/** The row to send for a record, and all faults of its fields; with a fault, the row must not be sent. */
+export function toRow(input: RecordInput, domain: string): { row: Row; faults: FieldFault[] } {
+  const type = input.type.toUpperCase()
+  const name = toAscii(input.name) ?? input.name.toLowerCase()
+  const rules = recordTypeOf(type)
+  const row = {
+    name: name === '' ? '@' : name,
+    type,
+    address: rules.normalize(input.address),
+    ttl: String(input.ttl ?? defaultTtl),
+    // Ignored beside other types: every other row carries the registrar's default.
+    mxPref: String((type === 'MX' ? input.mx_pref : undefined) ?? defaultMxPref),
+    dynamic: false,
+  }
+  const checks = [
+    ['name', validateName(name, domain)],
+    ['type', isWritable(row) ? undefined : `must be one of ${recordTypes.join(', ')}`],
+    ['address', validateAddress(row, domain)],
+    ['ttl', isBetween(input.ttl, 60, 60_000) ? undefined : 'must be between 60 and 60000'],
+    ['mx_pref', type === 'MX' ? validateMxPref(input.mx_pref) : undefined],
+    ['name', rules.validateName?.(name)],
+  ] as const
   return {
-    emailType: delta.emailType ?? zone.emailType,
-    rows: [...kept.filter((row) => !keys.has(keyOf(row, domain))), ...delta.added],
+    row,
+    faults: checks.flatMap(([field, message]) => (message ? [[field, message]] : [])),
   }
 }
 
-/** All records of one name and type. `ttl` is the lowest of theirs. */
-export interface Rrset {
-  name: string
-  type: string
-  ttl: number
-  values: string[]
-  mixed_ttl?: true
+/** The fault of a record's name, if there is one. */
+export function validateName(name: string, domain: string): string | undefined {
+  if (name === '@') return undefined
+  if (name === '') return 'is required: write @ for the domain itself'
+  const bare = name.replace(/\.$/, '')
+  if (bare === domain) return `is the domain itself: write @`
+  if (bare.endsWith(`.${domain}`))
+    return `must not end in the domain: write ${bare.slice(0, -domain.length - 1)}`
+  const labels = name.split('.')
+  if (!labels.every((label, index) => isLabel(label) || (label === '*' && index === 0))) {
+    return 'must be labels of a-z, 0-9, _ and - (1 to 63 each, no - at an end), * only as the whole first one'
+  }
+  if (name.length > 60) return 'must have at most 60 characters'
+  return name.length + 1 + domain.length > 253
+    ? 'must have at most 253 characters with the domain'
+    : undefined
 }
 
-/** The RRsets of a zone, in the order of its records. */
-export function toRrsets(zone: Zone): Rrset[] {
-  const groups = Map.groupBy(toRecords(zone), ({ name, type }) => JSON.stringify([name, type]))
-  return [...groups.values()].flatMap(toRrset)
+function validateAddress(row: Row, domain: string): string | undefined {
+  const { name, type, address } = row
+  if (isWritable(row) && (address === '' || address === '.')) return 'is required'
+  return recordTypeOf(type).validate(address, name === '@' ? domain : `${name}.${domain}`)
 }
 
-/** The RRset of that name and type, if the zone has one. */
-export function findRrset(zone: Zone, name: string, type: string): Rrset | undefined {
-  const key = { name: ownerOf(name), type: type.toUpperCase() }
-  return toRrsets(zone).find((each) => each.name === key.name && each.type === key.type)
-}
+const validateMxPref = (pref: number | undefined) =>
+  isBetween(pref, 0, 65_535) ? undefined : 'must be between 0 and 65535'
 
-function toRrset(records: HostRecord[]): Rrset[] {
-  const [first] = records
-  if (!first) return []
-  const ttls = new Set(records.map(({ ttl }) => ttl))
-  return [
-    {
-      name: first.name,
-      type: first.type,
-      ttl: Math.min(...ttls),
-      values: records.map(textOf),
-      ...(ttls.size > 1 ? { mixed_ttl: true } : {}),
-    },
-  ]
-}
+const isLabel = (label: string) => /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/.test(label)
 
-const textOf = ({ address, mx_pref }: HostRecord) =>
-  mx_pref === undefined ? address : `${mx_pref} ${address}`
-
-/** A name as records have it: in A-labels and lower case. */
-export const ownerOf = (name: string) => toAscii(name) ?? name.toLowerCase()
+const isBetween = (value: number | undefined, min: number, max: number) =>
+  value === undefined || (value >= min && value <= max)

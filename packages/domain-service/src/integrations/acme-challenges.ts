@@ -1,8 +1,7 @@
 import { requireRrsetWrites } from '@domains-and-files/auth'
 import type { Clock, Logger, Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
-import type { HostRecord } from '../dns/record.ts'
-import type { RecordKey } from '../dns/record-validation.ts'
+import type { HostRecord, RecordKey } from '../dns/record.ts'
 import type { ChallengeStore, StoredChallenge } from '../ledger/challenge-store.ts'
 import type { Ledger, StoredChange } from '../ledger/ledger.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
@@ -132,7 +131,7 @@ export class AcmeChallenges {
     do {
       const page = await this.#options.ledger.list(filter, { page: 1, page_size: 100, after })
       const isAdding = (change: StoredChange) =>
-        change.requestId === requestId &&
+        change.request_id === requestId &&
         change.status === 'confirmed' &&
         change.summary?.added.some((record) => isRecordOf(challenge, record))
       if (page.changes.some(isAdding)) return true
@@ -154,8 +153,9 @@ export class AcmeChallenges {
     if (own.length < expired.length && !(await zones.hasPending(domain)))
       await this.#forget(expired.filter((each) => !own.includes(each)))
     if (own.length === 0) return
-    zones
+    zones.queue
       .write(domain, {
+        domain: domain.name,
         edit: { kind: 'ensure', present: [], absent: own.map(toKey) },
         force: false,
         by: 'domain-service',

@@ -2,7 +2,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { type ApiTokens, type Caller, callerOf, hasRole, Network } from '@domains-and-files/auth'
 import { type App, type Clock, HttpError, validationFailed } from '@domains-and-files/http'
 import { readDomain } from '../dns/domain-name.ts'
-import { validateName } from '../dns/record-validation.ts'
+import { validateName } from '../dns/record.ts'
 import type { AcmeChallenges } from './acme-challenges.ts'
 import { type DomainFinder, type HostName, locateHostName } from './host-name.ts'
 import {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Rrset } from '../dns/record.ts'
+import type { RecordInput } from '../dns/record.ts'
 import { recordTypeOf, recordTypes } from '../dns/record-types.ts'
-import type { RecordInput } from '../dns/record-validation.ts'
+import type { Rrset } from '../dns/zone.ts'
 
 /** An endpoint of external-dns with all its fields, known here or not. */
 export type Endpoint = z.infer<typeof Endpoint>

@@ -11,7 +11,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import type { Domain } from '../dns/domain-name.ts'
 import type { EnsureEdit } from '../dns/edits/zone-edit.ts'
-import { toRrsets } from '../dns/record.ts'
+import { toRrsets } from '../dns/zone.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import {

@@ -4,11 +4,11 @@ import type { FastifyRequest } from 'fastify'
 import type { Domain } from '../dns/domain-name.ts'
 import { applyEdit } from '../dns/edits/apply-edit.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
-import { etagOf, type HostRecord, type Zone } from '../dns/record.ts'
+import type { HostRecord } from '../dns/record.ts'
+import { etagOf, type Zone } from '../dns/zone.ts'
 import { registrarBusy } from '../errors.ts'
-import type { Ledger } from '../ledger/ledger.ts'
+import { type ChangeRequest, fromStoredProblem, type Ledger, requestOf } from '../ledger/ledger.ts'
 import { visibleError } from '../routes/zone/zone-schema.ts'
-import { authorOf, fromStoredProblem, type ZoneWrite } from '../zones/zone-write.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 
 /** The author of a write, for the ledger, and its time limit. */
@@ -50,7 +50,7 @@ const maxOfDomain = 100
 export class RetryingWriter {
   readonly #options: Options
   /** Queued changes by domain, newest first, so that repeats do not queue them again. */
-  readonly #queued = new Map<string, { id: number; write: ZoneWrite }[]>()
+  readonly #queued = new Map<string, { id: number; write: ChangeRequest }[]>()
 
   constructor(options: Options) {
     this.#options = options
@@ -60,8 +60,8 @@ export class RetryingWriter {
    * @returns what it changed.
    * @throws {HttpError} 503 registrar_busy with Retry-After while the write goes on.
    */
-  write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
-    const write = writeOf(edit, context)
+  async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
+    const write = writeOf(domain, edit, context)
     return this.#inTime(context, (isLate) => this.#carryOut(domain, write, isLate))
   }
 
@@ -69,9 +69,9 @@ export class RetryingWriter {
    * As `write`, but without a call where a cached zone shows that nothing would change, so that repeats are free. Not
    * while a change is pending, which could undo it.
    */
-  writeUnlessDone(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
+  async writeUnlessDone(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
     const { zones } = this.#options
-    const write = writeOf(edit, context)
+    const write = writeOf(domain, edit, context)
     return this.#inTime(context, async (isLate) => {
       const isChanging = await zones.hasPending(domain)
       const found = await zones.read(domain, false).catch(() => undefined) // The write reports the error.
@@ -97,18 +97,18 @@ export class RetryingWriter {
     throw registrarBusy(retryAfterSeconds)
   }
 
-  async #carryOut(domain: Domain, write: ZoneWrite, isLate: () => boolean): Promise<Effect> {
+  async #carryOut(domain: Domain, write: ChangeRequest, isLate: () => boolean): Promise<Effect> {
     const queued = await this.#findQueued(domain, write)
     if (queued !== undefined) return this.#awaitQueued(queued, isLate)
     try {
-      return await this.#options.zones.write(domain, write)
+      return await this.#options.zones.queue.write(domain, write)
     } catch (error) {
       if (!isUnsent(error)) throw error
       return this.#awaitQueued(await this.#queue(domain, write), isLate)
     }
   }
 
-  async #findQueued(domain: Domain, write: ZoneWrite): Promise<number | undefined> {
+  async #findQueued(domain: Domain, write: ChangeRequest): Promise<number | undefined> {
     const known = this.#queued.get(domain.name) ?? []
     // A repeat has to take effect after writes queued meanwhile to the same records: then it is queued again.
     const latest = known.find((each) => isSame(each.write, write) || isTouching(each.write, write))
@@ -117,7 +117,7 @@ export class RetryingWriter {
     return change?.status === 'queued' ? latest.id : undefined
   }
 
-  async #queue(domain: Domain, write: ZoneWrite): Promise<number> {
+  async #queue(domain: Domain, write: ChangeRequest): Promise<number> {
     const known = await this.#findQueued(domain, write)
     if (known !== undefined) return known
     const { id } = await this.#options.zones.queue.add(domain, write)
@@ -150,18 +150,14 @@ function isDone(zone: Zone, edit: ZoneEdit): boolean {
 }
 
 // These clients know no preconditions and no dry run.
-const writeOf = (edit: ZoneEdit, { caller, requestId }: WriteContext): ZoneWrite => ({
-  ...authorOf(caller),
-  edit,
-  force: false,
-  requestId,
-})
+const writeOf = ({ name: domain }: Domain, edit: ZoneEdit, { caller, requestId }: WriteContext) =>
+  requestOf(caller, { domain, edit, force: false, requestId }, 'sync')
 
-const isSame = (one: ZoneWrite, other: ZoneWrite) =>
+const isSame = (one: ChangeRequest, other: ChangeRequest) =>
   one.callerId === other.callerId && JSON.stringify(one.edit) === JSON.stringify(other.edit)
 
 // Whether the outcome depends on the order of two writes.
-const isTouching = (one: ZoneWrite, other: ZoneWrite) => {
+const isTouching = (one: ChangeRequest, other: ChangeRequest) => {
   const others = targetsOf(other.edit)
   return targetsOf(one.edit).some((target) =>
     others.some(

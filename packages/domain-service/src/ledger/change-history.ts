@@ -1,6 +1,6 @@
+import { slices } from '@domains-and-files/http'
 import { list, name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
-import { slices } from '../clock.ts'
-import { type Delta, differenceOf } from '../dns/record.ts'
+import { type Delta, differenceOf, type Zone } from '../dns/zone.ts'
 import type {
   ChangeFilter,
   ChangeRequest,
@@ -8,7 +8,6 @@ import type {
   LateSend,
   QueuedChange,
   RecentSend,
-  Snapshot,
 } from './change.ts'
 import { leaseNow } from './replicas/leases.ts'
 import { hasEither, isGivenUp, isOpen, recentMs } from './sends.ts'
@@ -36,10 +35,10 @@ export interface OpenSend {
   /** `open`: its outcome was never recorded, since the process ended or the disk failed. */
   state: 'open' | 'unverified' | 'unknown'
   startedAt: Date
-  base: Snapshot
-  zone: Snapshot
+  base: Zone
+  zone: Zone
   /** The zone as it was read before the next send that has settled, if there is one. */
-  nextBase?: Snapshot | undefined
+  nextBase?: Zone | undefined
   changes: StoredChange[]
 }
 
@@ -116,15 +115,13 @@ export class ChangeHistory {
           and next.state = 'settled' order by next.id limit 1) as next_base
       from ${sendsTable} where domain = ${domain} and ${isOpen} order by id`)
     if (rows.length === 0) return []
-    const zoneOf = await getZones(
-      this.sql,
-      rows.flatMap(({ base, zone, next_base }) => [base, zone, next_base]),
-    )
+    const digests = rows.flatMap(({ base, zone, next_base }) => [base, zone, next_base])
+    const zoneOf = await getZones(this.sql, domain, digests)
     const carried = await this.sql.all<ChangeRow & { send_id: number }>(sql`
       select ${listedColumns}, send_id from ${changes} where send_id in (${list(rows.map(({ id }) => id))}) order by id`)
     return rows.map((row) => ({
       id: row.id,
-      domain: row.domain,
+      domain,
       // The query selects these states only.
       state: row.state as OpenSend['state'],
       startedAt: new Date(row.started_at),
@@ -158,10 +155,8 @@ export class ChangeHistory {
       if (!isOutdated && send.state !== 'refused') return []
       return [{ send, confirmed: isOutdated ? (last.found ?? last.zone) : send.base }]
     })
-    const zoneOf = await getZones(
-      this.sql,
-      late.flatMap(({ send, confirmed }) => [send.zone, confirmed]),
-    )
+    const digests = late.flatMap(({ send, confirmed }) => [send.zone, confirmed])
+    const zoneOf = await getZones(this.sql, domain, digests)
     return late.map(({ send, confirmed }) => ({
       id: send.id,
       zone: zoneOf(send.zone),
@@ -181,10 +176,8 @@ export class ChangeHistory {
       select state, base, case when state = 'unknown' then zone else coalesce(found, zone) end as zone from ${sendsTable}
       where ${isRecent} and state not in ('refused', 'unsent') and (state <> 'closed' or found is not null)
       order by id desc limit 5`)
-    const zoneOf = await getZones(
-      this.sql,
-      rows.flatMap(({ base, zone }) => [base, zone]),
-    )
+    const digests = rows.flatMap(({ base, zone }) => [base, zone])
+    const zoneOf = await getZones(this.sql, domain, digests)
     // Decoded lazily: callers mostly need the newest zone only.
     return rows.map(({ base, zone, state }) => ({
       get base() {
@@ -211,24 +204,18 @@ export class ChangeHistory {
     return rows.map(({ id }) => id)
   }
 
-  async zonesOf(id: number): Promise<ChangeZones | undefined> {
-    const row = await this.sql.get<ZonesRow>(sql`select domain, before, after, delta from ${changes}
-      where id = ${id} and before is not null`)
+  /** The zones of a change; `found`: the zone as it was found after its send, if there was one. */
+  async zonesOf(id: number): Promise<(ChangeZones & { found?: Zone }) | undefined> {
+    const row = await this.sql.get<ZonesRow>(sql`select domain, before, after, delta,
+      (select found from ${sendsTable} where id = send_id) as found
+      from ${changes} where id = ${id} and before is not null`)
     if (!row) return undefined
-    const zoneOf = await getZones(this.sql, [row.before, row.after])
+    const zoneOf = await getZones(this.sql, row.domain, [row.before, row.after, row.found])
     const [before, after] = [zoneOf(row.before), zoneOf(row.after)]
-    const { added, removed } = row.delta
+    const delta = row.delta
       ? (JSON.parse(decompress(row.delta)) as Delta) // `endChanges` wrote it.
-      : differenceOf(before, after, row.domain)
-    return { before, after, added, removed }
-  }
-
-  /** The zone as it was found after the send of a change; undefined where there was none. */
-  async foundAfter(id: number): Promise<Snapshot | undefined> {
-    const row = await this.sql.get<{ found: string | null }>(sql`select found from ${sendsTable}
-      where id = (select send_id from ${changes} where id = ${id})`)
-    if (!row?.found) return undefined
-    return (await getZones(this.sql, [row.found]))(row.found)
+      : differenceOf(before, after)
+    return { before, after, ...delta, ...(row.found && { found: zoneOf(row.found) }) }
   }
 
   /** Changes, newest first: a page, or those that follow `after`. `next`: the id to continue after, if there are more. */
@@ -260,13 +247,13 @@ interface ZonesRow {
   domain: string
   before: string
   after: string
+  found: string | null
   delta: Buffer | null
 }
 
 /** A row of `sends`; zones are digests, times are milliseconds since 1970. */
 interface SendRow {
   id: number
-  domain: string
   state: string
   base: string
   zone: string

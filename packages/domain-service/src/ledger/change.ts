@@ -1,6 +1,10 @@
-import type { RecordLimit } from '@domains-and-files/auth'
+import { hash } from 'node:crypto'
+import { type Caller, onlyProposes, type RecordLimit } from '@domains-and-files/auth'
+import { databaseProblem, HttpError } from '@domains-and-files/http'
+import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { NamedRrset, ZoneEdit } from '../dns/edits/zone-edit.ts'
-import type { Delta, HostRecord, Row, Zone } from '../dns/record.ts'
+import type { HostRecord } from '../dns/record.ts'
+import { type Delta, differenceOf, type Zone } from '../dns/zone.ts'
 
 /**
  * `proposed`: awaits another person's approval. `rejected`: not approved. `queued`: accepted, waits. `sending`: about to
@@ -20,12 +24,6 @@ export const changeStatuses = [
 
 export type ChangeStatus = (typeof changeStatuses)[number]
 
-/** A zone as stored: rows as the registrar gave them, so that a restore sends the same bytes. */
-export interface Snapshot {
-  emailType: string | undefined
-  rows: Row[]
-}
-
 /** A failure as stored with its change. */
 export interface StoredProblem {
   status: number
@@ -34,6 +32,23 @@ export interface StoredProblem {
   errors?: { path: string; message: string }[] | undefined
   /** Of the response, such as ETag and Retry-After. */
   headers?: Record<string, string> | undefined
+}
+
+/** A failure as it is stored. Errors other than HttpErrors and database failures are internal faults. */
+export function toStoredProblem(error: unknown): StoredProblem {
+  const failure = error instanceof HttpError ? error : databaseProblem(error)
+  if (!failure) return { status: 500, code: 'internal_error', detail: 'Internal error' }
+  const { status, code, message, errors, headers } = failure
+  return { status, code, detail: message, ...(errors && { errors }), headers }
+}
+
+export const fromStoredProblem = ({ status, code, detail, errors, headers }: StoredProblem) =>
+  new HttpError(status, code, detail, { ...(errors && { errors }), ...(headers && { headers }) })
+
+/** Whether an error, or the problem made of it, means that the database of the replicas cannot be used now. */
+export function isDatabaseAway(error: unknown): boolean {
+  if (error instanceof DatabaseUnavailableError || error instanceof OutcomeUnknownError) return true
+  return error instanceof HttpError && isDatabaseAway(error.cause)
 }
 
 /** What one change added and removed, bounded: `omitted` counts the records left out. */
@@ -66,29 +81,66 @@ export interface ChangeRequest {
   approved?: Delta | undefined
 }
 
+type RequestedChange = Pick<
+  ChangeRequest,
+  'domain' | 'edit' | 'ifMatch' | 'ifNoneMatch' | 'force' | 'requestId'
+> & {
+  /** The same caller, key and change within 24 hours get the same result and no second change. */
+  idempotencyKey?: string | undefined
+}
+
+/**
+ * A change as this caller requests it. `mode` is part of what an idempotency key stands for.
+ * @throws 403 for a caller who may only propose, in a mode that writes.
+ */
+export function requestOf(
+  { id, username, token, records, writes }: Caller,
+  requested: RequestedChange,
+  mode: 'sync' | 'async' | 'propose' | 'dry run',
+): ChangeRequest {
+  if (writes === 'propose' && (mode === 'sync' || mode === 'async')) throw onlyProposes()
+  const { domain, edit, ifMatch, ifNoneMatch, force, requestId, idempotencyKey: key } = requested
+  const content = { domain, edit, ifMatch, ifNoneMatch, force }
+  const fingerprint = () => hash('sha256', JSON.stringify([content, mode]), 'base64url')
+  const author = { by: username, token: token?.name, callerId: id, recordLimits: records }
+  const idempotency = key === undefined ? undefined : { key, fingerprint: fingerprint() }
+  return { ...content, ...author, requestId, idempotency }
+}
+
 /** A warning about a change; with `rrset`, only for callers that may read that RRset. */
 export type Warning = string | { rrset: NamedRrset; text: string }
 
-/** The effect of a change, evaluated against the zone that was read. */
-export interface ChangeEffect {
+/** The zones of a change. `added` and `removed` are the change's own rows. */
+export interface ChangeZones extends Delta {
   before: Zone
   after: Zone
+}
+
+/** The effect of a change, evaluated against the zone that was read. */
+export interface ChangeEffect extends ChangeZones {
   warnings: Warning[]
 }
 
-/** A change that is about to be sent. */
-export interface Intent extends ChangeEffect {
-  /** 0 or undefined until the ledger has it. */
-  id: number | undefined
-  request: ChangeRequest
+/** The effect of a change between these zones. */
+export const effectOf = (before: Zone, after = before, warnings: Warning[] = []): ChangeEffect => ({
+  before,
+  after,
+  ...differenceOf(before, after),
+  warnings,
+})
+
+/** A queued change with its effect, before anything is sent. */
+export interface EvaluatedWrite extends ChangeEffect {
+  write: QueuedChange
+  /** The write's own failure; `after` is then `before`, as for every write that changes nothing. */
+  error?: unknown
 }
 
 /** One setHosts: what the zone was, what was sent, and the changes that it carries. */
 export interface SendIntent {
-  domain: string
   base: Zone
   zone: Zone
-  intents: Intent[]
+  intents: EvaluatedWrite[]
   /** Late writes that this send repairs; each is repaired at most once for each unanswered transmission. */
   repairs: number[]
 }
@@ -112,7 +164,7 @@ export interface ChangeOutcome {
   /** The effect of the change, where no send has carried it. */
   effect?: ChangeEffect
   /** Replaces the zones of the intent, where the zone that was read differs from them. */
-  zones?: { before: Zone; after: Zone } | undefined
+  zones?: Pick<ChangeZones, 'before' | 'after'> | undefined
   /** Forgets the idempotency key, so that a repeated request is carried out. */
   releaseKey?: boolean
 }
@@ -139,30 +191,23 @@ export interface SendOutcome {
 /** A send that the registrar may still carry out, and the confirmed zone that it would overwrite. */
 export interface LateSend {
   id: number
-  zone: Snapshot
-  confirmed: Snapshot
+  zone: Zone
+  confirmed: Zone
 }
 
 /** A send that may have reached the registrar: the zone that it replaced, and the zone that it left. */
 export interface RecentSend {
-  base: Snapshot
-  zone: Snapshot
+  base: Zone
+  zone: Zone
   /** The registrar reported success, or the zone was read afterwards. */
   isDone: boolean
 }
 
-/** The zones of a change. `added` and `removed` are the change's own rows. */
-export interface ChangeZones {
-  before: Snapshot
-  after: Snapshot
-  added: Row[]
-  removed: Row[]
-}
-
-/** A change that waits for a batch. */
+/** A change that waits for a batch, or is in one. */
 export interface QueuedChange {
+  /** 0 until the ledger has a change of the service itself. */
   id: number
-  /** No client waits for it. */
+  /** No client waits for it. It stays queued through the registrar's outages. */
   isAsync: boolean
   request: ChangeRequest
 }

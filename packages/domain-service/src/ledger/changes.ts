@@ -1,3 +1,4 @@
+import { slices } from '@domains-and-files/http'
 import {
   join,
   name,
@@ -6,22 +7,24 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import { slices } from '../clock.ts'
-import { differenceOf, type HostRecord, recordsOf } from '../dns/record.ts'
+import type { HostRecord } from '../dns/record.ts'
+import { differenceOf, recordsOf, type Zone } from '../dns/zone.ts'
 import { idempotencyKeyReused, tooManyChanges } from '../errors.ts'
-import type {
-  ChangeEffect,
-  ChangeOutcome,
-  ChangeRequest,
-  ChangeSummary,
-  Snapshot,
+import {
+  type ChangeEffect,
+  type ChangeOutcome,
+  type ChangeRequest,
+  type ChangeSummary,
+  effectOf,
+  outsideReason,
 } from './change.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
-import { leaseNow, notify } from './replicas/leases.ts'
+import { leaseNow } from './replicas/leases.ts'
 import {
   appendChangeEvents,
   callerIdOf,
   isUnsent as isUnsentChange,
+  notify,
   statusesOf,
 } from './stored-change.ts'
 import { compress, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
@@ -54,8 +57,11 @@ export async function insertChange(
     await transaction.run(sql`update ${changes} set idempotency_key = null
       where ${isOfKey(request)} and created_at <= ${now} - ${keyMs}`)
   const inserted = await transaction.get<{ id: number }>(sql`
-    insert into ${changes} (${requestColumns}, status, is_async, verified, created_at, awaited_until, warnings)
-    values (${requestValues(request)}, ${effect ? 'proposed' : 'queued'}, ${isAsync}, 0, ${now}, ${isAwaited ? sql`${leaseNow} + ${awaitedMs}` : 0}, '[]')
+    insert into ${changes} (domain, by, token, caller, request_id, reason, idempotency_key, fingerprint, request,
+      status, is_async, verified, created_at, awaited_until, warnings)
+    values (${request.domain}, ${request.by}, ${request.token}, ${caller}, ${request.requestId}, ${request.reason},
+      ${request.idempotency?.key}, ${request.idempotency?.fingerprint}, ${JSON.stringify(request)},
+      ${effect ? 'proposed' : 'queued'}, ${isAsync}, 0, ${now}, ${isAwaited ? sql`${leaseNow} + ${awaitedMs}` : 0}, '[]')
     on conflict (caller, idempotency_key) where idempotency_key is not null do nothing returning id`)
   if (inserted) {
     const { id } = inserted
@@ -71,6 +77,22 @@ export async function insertChange(
   // Its key was released between the two statements.
   if (id === undefined) return insertChange(transaction, request, options)
   return { id, isNew: false }
+}
+
+/** Records what reads have shown as changed outside; `first`, `since`: when they showed it first, and last did not. */
+export async function insertOutsideChange(
+  transaction: SqlTransaction,
+  { before, after, first, since }: { before: Zone; after: Zone; first: number; since: number },
+): Promise<number> {
+  const row = await transaction.get<{ id: number }>(sql`
+    insert into ${changes} (domain, by, caller, request_id, reason, status, is_async, verified, created_at, sent_at,
+      ended_at, seen_since, warnings)
+    values (${before.domain}, '', '', ${outsideReason}, ${outsideReason}, 'confirmed', 0, 1, ${first}, ${first},
+      ${now}, ${since}, '[]') returning id`)
+  if (!row) throw new Error('change was not inserted')
+  await storeEffects(transaction, [{ id: row.id, ...effectOf(before, after) }])
+  await appendChangeEvents(transaction, [row.id])
+  return row.id
 }
 
 const isOfKey = (request: ChangeRequest) =>
@@ -104,26 +126,11 @@ async function checkQueue(transaction: SqlTransaction, caller: string): Promise<
     throw tooManyChanges('All callers together have too many queued changes')
 }
 
-const requestColumns = sql`domain, by, token, caller, request_id, reason, idempotency_key, fingerprint, request`
-
-const requestValues = (request: ChangeRequest) =>
-  join([
-    request.domain,
-    request.by,
-    request.token,
-    callerIdOf(request),
-    request.requestId,
-    request.reason,
-    request.idempotency?.key,
-    request.idempotency?.fingerprint,
-    JSON.stringify(request),
-  ])
-
 /** Stores the effects of changes, and their zones; also stores `zones`, and sets the columns of `set` in each row. */
 export async function storeEffects(
   transaction: SqlTransaction,
   effects: (ChangeEffect & { id: number })[],
-  { zones = [], set = sql`` }: { zones?: Snapshot[]; set?: Statement } = {},
+  { zones = [], set = sql`` }: { zones?: Zone[]; set?: Statement } = {},
 ) {
   await putZones(transaction, [
     ...zones,
@@ -132,10 +139,9 @@ export async function storeEffects(
   if (effects.length === 0) return
   const rows: Statement[] = []
   const nextSlice = slices()
-  for (const { id, before, after, warnings } of effects) {
+  for (const { id, before, after, warnings, ...delta } of effects) {
     await nextSlice()
-    const { domain } = before
-    const { added, removed } = recordsOf(differenceOf(before, after, domain), domain)
+    const { added, removed } = recordsOf(delta, before.domain)
     const summary = summarize(added, removed, after.rows.length - added.length)
     const values = [
       ...[zoneDigest(before), zoneDigest(after), before.emailType, after.emailType],
@@ -212,8 +218,8 @@ async function replaceZones(
     sql`select before, after from ${changes} where id = ${id} and before is not null`,
   )
   if (!intended) return
-  const zoneOf = await getZones(transaction, [intended.before, intended.after])
-  const delta = differenceOf(zoneOf(intended.before), zoneOf(intended.after), before.domain)
+  const zoneOf = await getZones(transaction, before.domain, [intended.before, intended.after])
+  const delta = differenceOf(zoneOf(intended.before), zoneOf(intended.after))
   await putZones(transaction, [before, after])
   await transaction.run(sql`update ${changes} set before = ${zoneDigest(before)}, after = ${zoneDigest(after)},
     email_type_before = ${before.emailType}, email_type_after = ${after.emailType},

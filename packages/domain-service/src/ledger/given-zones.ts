@@ -1,3 +1,4 @@
+import { slices } from '@domains-and-files/http'
 import {
   forUpdate,
   join,
@@ -7,8 +8,7 @@ import {
   type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
-import { slices } from '../clock.ts'
-import type { RecordInput } from '../dns/record-validation.ts'
+import type { RecordInput } from '../dns/record.ts'
 
 /** A zone as a client knows it: only the records that its token may write. */
 export interface KnownZone {

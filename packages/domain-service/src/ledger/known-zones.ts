@@ -8,24 +8,21 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
+import { contentOf, keyOf, type Row } from '../dns/record.ts'
 import {
-  contentOf,
   type Delta,
   differenceOf,
   filterDelta,
   isEmptyDelta,
   isParking,
-  keyOf,
-  type Row,
   subtract,
   withDelta,
   type Zone,
-} from '../dns/record.ts'
-import { lateMs, outsideReason, type SendOutcome, type Snapshot } from './change.ts'
-import { storeEffects } from './changes.ts'
+} from '../dns/zone.ts'
+import { lateMs, type SendOutcome } from './change.ts'
+import { insertOutsideChange } from './changes.ts'
 import { possibleZones, recentMs, type SentZone } from './sends.ts'
-import { appendChangeEvents } from './stored-change.ts'
-import { getZones, putZones, zoneDigest } from './zone-snapshots.ts'
+import { decodeZone, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
 // The known zone of each domain: the first read, and all changes since, our own and those made outside. What a read shows
 // beyond it was changed outside.
@@ -64,18 +61,14 @@ export class KnownZones {
   /** The zone as it was seen last, with our own changes since. */
   async find(domain: string): Promise<Zone | undefined> {
     const row = await findKnown(this.#sql, domain, sql``)
-    if (!row) return undefined
-    return { domain, usesRegistrarDns: true, ...(await getZones(this.#sql, [row.zone]))(row.zone) }
+    return row && (await getZones(this.#sql, domain, [row.zone]))(row.zone)
   }
 
-  /** When each domain was last seen, and whether a difference waits for a second read. */
-  async sightings(): Promise<ReadonlyMap<string, { readAt: number; isPending: boolean }>> {
-    const rows = await this.#sql.all<{ domain: string; readAt: number; pending: string }>(
-      sql`select domain, read_at as "readAt", substr(pending, 1, 3) as pending from ${knownZones}`,
-    )
-    return new Map(
-      rows.map(({ domain, readAt, pending }) => [domain, { readAt, isPending: pending !== '{}' }]),
-    )
+  /** When each domain was last seen, and whether a difference waits for a second read (1). */
+  async sightings() {
+    const rows = await this.#sql.all<{ domain: string; readAt: number; isPending: number }>(sql`
+      select domain, read_at as "readAt", case when pending = '{}' then 0 else 1 end as "isPending" from ${knownZones}`)
+    return new Map(rows.map((row) => [row.domain, row]))
   }
 
   /** Zones, and when they were last read; few at once: there may be 10,000 of 400 KB. */
@@ -83,14 +76,12 @@ export class KnownZones {
     isWanted: (domain: string) => boolean,
   ): AsyncGenerator<{ zone: Zone; readAt: number }> {
     for (let last: string | undefined = ''; last !== undefined; ) {
-      const rows: Pick<KnownRow, 'domain' | 'zone' | 'read_at'>[] = await this.#sql.all(
-        sql`select domain, zone, read_at from ${knownZones} where domain > ${last} order by domain limit 50`,
+      const rows: { domain: string; readAt: number; snapshot: Buffer }[] = await this.#sql.all(
+        sql`select domain, read_at as "readAt", snapshot from ${knownZones} join ${name('zones')} on digest = zone
+          where domain > ${last} order by domain limit 50`,
       )
-      const wanted = rows.filter(({ domain }) => isWanted(domain))
-      const digests = wanted.map(({ zone }) => zone)
-      const zoneOf = await getZones(this.#sql, digests)
-      for (const { domain, zone, read_at: readAt } of wanted)
-        yield { zone: { domain, usesRegistrarDns: true, ...zoneOf(zone) }, readAt }
+      for (const { domain, readAt, snapshot } of rows)
+        if (isWanted(domain)) yield { zone: decodeZone(snapshot, domain), readAt }
       last = rows.at(-1)?.domain
     }
   }
@@ -121,9 +112,9 @@ export class KnownZones {
       }
       const readAt = row.now - ageMs
       if (readAt <= row.read_at) return undefined
-      const snapshot = (await getZones(transaction, [row.zone]))(row.zone)
-      const known = { ...zone, ...snapshot, emailType: snapshot.emailType ?? zone.emailType }
-      const found = differenceOf(known, zone, domain)
+      const stored = (await getZones(transaction, domain, [row.zone]))(row.zone)
+      const known = { ...stored, emailType: stored.emailType ?? zone.emailType }
+      const found = differenceOf(known, zone)
       if (isEmptyDelta(found)) {
         await update(transaction, domain, sql`read_at = ${readAt}, pending = '{}'`)
         return undefined
@@ -132,20 +123,20 @@ export class KnownZones {
       if (!(await isCurrent(transaction, relevant, row))) return undefined
       const { pending, ...settled } = settle(relevant, row, readAt)
       const ignored = filterDelta({ ...found, emailType: undefined }, isIgnored)
-      const changed = withDelta(withDelta(known, ignored, domain), settled.outside, domain)
+      const changed = withDelta(withDelta(known, ignored), settled.outside)
       await putZones(transaction, [changed])
       const set = sql`zone = ${zoneDigest(changed)}, read_at = ${readAt}, pending = ${JSON.stringify(pending)},
         touched = ${touch(row, settled.outside)}`
       await update(transaction, domain, set)
       if (isEmptyDelta(settled.outside)) return undefined
-      const after = { ...known, ...withDelta(known, settled.outside, domain) }
-      return insertEntry(transaction, { before: known, after, ...settled })
+      const after = withDelta(known, settled.outside)
+      return insertOutsideChange(transaction, { before: known, after, ...settled })
     })
   }
 }
 
 /** Locks the row, unless `lock` is empty. */
-export const findKnown = (database: SqlTransaction, domain: string, lock: unknown = forUpdate) =>
+export const findKnown = (database: SqlTransaction, domain: string, lock: Statement = forUpdate) =>
   database.get<KnownRow>(sql`select domain, zone, read_at, pending, touched, ${now} as now from ${knownZones}
     where domain = ${domain} ${lock}`)
 
@@ -169,7 +160,7 @@ export async function recordOwnSend(
   if (!latest || (state !== 'settled' && state !== 'closed')) return
   const { domain } = latest
   if (!row) return insertKnown(transaction, latest, 0)
-  const setZone = async (zone: Snapshot, set = sql``) => {
+  const setZone = async (zone: Zone, set = sql``) => {
     await putZones(transaction, [zone])
     await update(transaction, domain, sql`zone = ${zoneDigest(zone)}${set}`)
   }
@@ -177,8 +168,8 @@ export async function recordOwnSend(
   const lateSince = send.late_since ?? (later ? send.started_at : undefined)
   const isAlone = row.zone === send.base && send.zone === zoneDigest(latest)
   if (isAlone && lateSince === undefined) return setZone(latest)
-  const zoneOf = await getZones(transaction, [send.base, send.zone, row.zone])
-  const sent = differenceOf(zoneOf(send.base), zoneOf(send.zone), domain)
+  const zoneOf = await getZones(transaction, domain, [send.base, send.zone, row.zone])
+  const sent = differenceOf(zoneOf(send.base), zoneOf(send.zone))
   const emptied = zoneOf(send.zone).rows.length === 0
   const done: Delta = {
     added: [
@@ -188,17 +179,17 @@ export async function recordOwnSend(
     removed: subtract(sent.removed, latest.rows, domain),
     emailType: sent.emailType === latest.emailType ? sent.emailType : undefined,
   }
-  const own = { ...latest, ...withDelta(zoneOf(row.zone), done, domain) }
+  const own = withDelta(zoneOf(row.zone), done)
   if (lateSince === undefined) {
     // In the registrar's spelling, so that the next read has the same digest.
-    const isAll = latest.emailType !== undefined && isEmptyDelta(differenceOf(own, latest, domain))
+    const isAll = latest.emailType !== undefined && isEmptyDelta(differenceOf(own, latest))
     return setZone(isAll ? latest : own)
   }
   const touched = await touchedSince(transaction, row, { since: lateSince, except: send.id })
   const isTouched = (each: Row) => touched.has(touchedKey(each, domain))
-  const undone = filterDelta(differenceOf(own, latest, domain), isTouched)
+  const undone = filterDelta(differenceOf(own, latest), isTouched)
   const late = JSON.stringify({ ...JSON.parse(row.touched), [lateWriteKey]: row.now })
-  const after = withDelta(own, { ...undone, emailType: undefined }, domain)
+  const after = withDelta(own, { ...undone, emailType: undefined })
   await setZone(after, sql`, touched = ${late}`)
 }
 
@@ -274,26 +265,11 @@ async function touchedSince(
     select base, zone from ${name('sends')} where domain = ${domain} and ended_at >= ${since} and id <> ${except}
       and state in ('settled', 'closed') and found is not null`)
   const digests = own.flatMap(({ base, zone }) => [base, zone])
-  const zoneOf = await getZones(transaction, digests)
-  const deltas = own.map(({ base, zone }) => differenceOf(zoneOf(base), zoneOf(zone), domain))
+  const zoneOf = await getZones(transaction, domain, digests)
+  const deltas = own.map(({ base, zone }) => differenceOf(zoneOf(base), zoneOf(zone)))
   const outside = Object.entries<number>(JSON.parse(touched))
   return new Set([
     ...deltas.flatMap((each) => keysOf(each, domain)),
     ...outside.filter(([, at]) => at >= since).map(([key]) => key),
   ])
-}
-
-async function insertEntry(
-  transaction: SqlTransaction,
-  { before, after, first, since }: { before: Zone; after: Zone; first: number; since: number },
-): Promise<number> {
-  const row = await transaction.get<{ id: number }>(sql`
-    insert into ${name('changes')} (domain, by, caller, request_id, reason, status, is_async, verified, created_at, sent_at,
-      ended_at, seen_since, warnings)
-    values (${before.domain}, '', '', ${outsideReason}, ${outsideReason}, 'confirmed', 0, 1, ${first}, ${first},
-      ${now}, ${since}, '[]') returning id`)
-  if (!row) throw new Error('change was not inserted')
-  await storeEffects(transaction, [{ id: row.id, before, after, warnings: [] }])
-  await appendChangeEvents(transaction, [row.id])
-  return row.id
 }

@@ -23,12 +23,27 @@ import { endChanges, insertChange } from './changes.ts'
 import { findKnown, KnownZones, recordOwnSend } from './known-zones.ts'
 import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
-import { type Leases, leaseNow, notify } from './replicas/leases.ts'
+import { type Leases, leaseNow } from './replicas/leases.ts'
 import * as sends from './sends.ts'
-import { isPending, isUnsent, isVisible, readChange, type StoredChange } from './stored-change.ts'
+import {
+  isPending,
+  isUnsent,
+  isVisible,
+  notify,
+  readChange,
+  type StoredChange,
+} from './stored-change.ts'
 
 export type * from './change.ts'
-export { changeStatuses, lateMs } from './change.ts'
+export {
+  changeStatuses,
+  effectOf,
+  fromStoredProblem,
+  isDatabaseAway,
+  lateMs,
+  requestOf,
+  toStoredProblem,
+} from './change.ts'
 export { maxReady, type OpenSend } from './change-history.ts'
 export type { StoredChange } from './stored-change.ts'
 
@@ -90,8 +105,10 @@ export class Ledger extends ChangeHistory {
 
   /** As `accept`, for a waiting client: not among `queued`, and cancelled when its process ends before it is sent. */
   async acceptAwaited(request: ChangeRequest): Promise<number> {
-    const insert = (each: SqlTransaction) => insertChange(each, request, { isAsync: false })
-    return (await this.#unsynced.transaction(insert)).id
+    const accepted = await this.#unsynced.transaction((transaction) =>
+      insertChange(transaction, request, { isAsync: false }),
+    )
+    return accepted.id
   }
 
   /** Claims queued changes of a domain for a batch: `sending`, though nothing is sent yet. Returns the claimed ids. */
@@ -139,8 +156,8 @@ export class Ledger extends ChangeHistory {
   startSend(send: SendIntent): Promise<{ id: number; changeIds: number[] }> {
     return beforeSending(() =>
       this.sql.transaction(async (transaction) => {
-        await this.#lock(transaction, send.domain)
-        await this.#increaseVersion(transaction, send.domain)
+        await this.#lock(transaction, send.base.domain)
+        await this.#increaseVersion(transaction, send.base.domain)
         return sends.startSend(transaction, send)
       }),
     )

@@ -1,8 +1,7 @@
 import { name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 import type { ChangeEffect, ChangeRequest } from './change.ts'
 import { findByKey, storeEffects } from './changes.ts'
-import { notify } from './replicas/leases.ts'
-import { readChange, type StoredChange } from './stored-change.ts'
+import { notify, readChange, type StoredChange } from './stored-change.ts'
 
 const changes = name('changes')
 

@@ -6,7 +6,8 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import { lateMs, type SendIntent, type SendOutcome, type Snapshot } from './change.ts'
+import type { Zone } from '../dns/zone.ts'
+import { type ChangeEffect, lateMs, type SendIntent, type SendOutcome } from './change.ts'
 import { endChanges, insertChange, keyMs, storeEffects } from './changes.ts'
 import { getZones, putZones, unusedMs, zoneDigest } from './zone-snapshots.ts'
 
@@ -31,24 +32,26 @@ export const hasEither = (domain: string, one: Statement, other: Statement) =>
 
 /** Records the intent of a send and of its changes. */
 export async function startSend(transaction: SqlTransaction, send: SendIntent) {
+  const { base, zone, intents, repairs } = send
   const row = await transaction.get<{ id: number }>(sql`
     insert into ${sends} (domain, state, base, zone, started_at)
-    values (${send.domain}, 'open', ${zoneDigest(send.base)}, ${zoneDigest(send.zone)}, ${now}) returning id`)
+    values (${base.domain}, 'open', ${zoneDigest(base)}, ${zoneDigest(zone)}, ${now}) returning id`)
   if (!row) throw new Error('send was not inserted')
   const { id } = row
-  if (send.repairs.length > 0)
+  if (repairs.length > 0)
     await transaction.run(sql`update ${sends} set unanswered = unanswered - 1, repaired_by = ${id}
-      where id in (${list(send.repairs)})`)
-  const changeIds: number[] = []
+      where id in (${list(repairs)})`)
   const own = { isAsync: false, isAwaited: false }
-  for (const { id: known, request } of send.intents)
-    changeIds.push(known || (await insertChange(transaction, request, own)).id)
-  const effects = send.intents.map((intent, at) => ({ ...intent, id: changeIds[at] ?? 0 }))
+  const effects: (ChangeEffect & { id: number })[] = []
+  for (const { write, ...effect } of intents) {
+    const known = write.id || (await insertChange(transaction, write.request, own)).id
+    effects.push({ ...effect, id: known })
+  }
   await storeEffects(transaction, effects, {
-    zones: [send.base, send.zone],
+    zones: [base, zone],
     set: sql`status = 'sending', sent_at = coalesce(sent_at, ${now}), send_id = ${id},`,
   })
-  return { id, changeIds }
+  return { id, changeIds: effects.map((effect) => effect.id) }
 }
 
 /** A send as it is stored; zones are digests. */
@@ -84,11 +87,11 @@ export async function endSend(transaction: SqlTransaction, id: number, outcome: 
 }
 
 /** The zones of sends that the registrar may have carried out, or may still carry out. */
-export async function possibleZones(database: SqlTransaction, domain: string): Promise<Snapshot[]> {
+export async function possibleZones(database: SqlTransaction, domain: string): Promise<Zone[]> {
   const rows = await database.all<{ zone: string }>(sql`select distinct zone from ${sends}
     where ${hasEither(domain, isOpen, isGivenUp)}`)
   const zones = rows.map(({ zone }) => zone)
-  return zones.map(await getZones(database, zones))
+  return zones.map(await getZones(database, domain, zones))
 }
 
 /** Deletes sends of pruned changes, and zones that nothing refers to. */

@@ -31,18 +31,23 @@ export const isUnsent = sql`${isPending} and status = 'sending' and (send_id is 
 export const listedColumns = sql`id, domain, status, by, token, caller, request_id, reason, approved_by, seen_since, is_async, is_held,
   verified, created_at, sent_at, ended_at, email_type_before, email_type_after, warnings, problem, summary`
 
+/** A row of `changes`, as lists and events have it; times are milliseconds since 1970. */
 export interface ChangeRow {
   id: number
   domain: string
   status: ChangeStatus
+  /** Empty: the change was made outside this service. */
   by: string
   token: string | null
+  /** Id of the user or of the token. */
   caller: string
   request_id: string
   reason: string | null
   approved_by: string | null
+  /** When the zone was last seen without a change that was made outside. */
   seen_since: number | null
   is_async: number
+  /** Queued in a backup that was restored: it waits for an admin. */
   is_held: number
   verified: number
   created_at: number
@@ -55,39 +60,15 @@ export interface ChangeRow {
   summary: string | null
 }
 
+/** The row with its JSON parsed: texts that this ledger wrote. */
 export type StoredChange = ReturnType<typeof toStoredChange>
 
-// The texts are JSON that this ledger wrote, so their shapes are known.
-export const toStoredChange = (row: ChangeRow) => ({
-  id: row.id,
-  domain: row.domain,
-  status: row.status,
-  /** null: the change was made outside this service. */
-  by: row.by || null,
-  token: row.token ?? undefined,
-  /** Id of the user or of the token. */
-  callerId: row.caller,
-  requestId: row.request_id,
-  reason: row.reason ?? undefined,
-  approvedBy: row.approved_by ?? undefined,
-  /** When the zone was last seen without a change that was made outside. */
-  seenSince: dateOf(row.seen_since),
-  createdAt: new Date(row.created_at),
-  sentAt: dateOf(row.sent_at),
-  endedAt: dateOf(row.ended_at),
-  isAsync: row.is_async === 1,
-  /** Queued in a backup that was restored: it waits for an admin. */
-  isHeld: row.is_held === 1,
-  verified: row.verified === 1,
-  summary: row.summary === null ? undefined : (JSON.parse(row.summary) as ChangeSummary),
-  emailTypeBefore: row.email_type_before ?? undefined,
-  emailTypeAfter: row.email_type_after ?? undefined,
-  warnings: JSON.parse(row.warnings) as Warning[],
-  problem: row.problem === null ? undefined : (JSON.parse(row.problem) as StoredProblem),
+export const toStoredChange = ({ warnings, problem, summary, ...row }: ChangeRow) => ({
+  ...row,
+  warnings: JSON.parse(warnings) as Warning[],
+  problem: problem === null ? undefined : (JSON.parse(problem) as StoredProblem),
+  summary: summary === null ? undefined : (JSON.parse(summary) as ChangeSummary),
 })
-
-const dateOf = (milliseconds: number | null) =>
-  milliseconds === null ? undefined : new Date(milliseconds)
 
 /** @throws 404 `change_not_found` */
 export async function readChange(reader: SqlTransaction, id: number): Promise<StoredChange> {
@@ -96,6 +77,15 @@ export async function readChange(reader: SqlTransaction, id: number): Promise<St
   )
   if (!row) throw changeNotFound(id)
   return toStoredChange(row)
+}
+
+/** A change of a domain was queued or has ended, or its lease was released; the payload is the domain. */
+export const changesChannel = 'domain_service_changes'
+
+/** Notifies all replicas at the end of the transaction. The embedded form has only one process. */
+export async function notify(transaction: SqlTransaction, domain: string): Promise<void> {
+  if (transaction.dialect === 'postgres')
+    await transaction.get(sql`select pg_notify(${changesChannel}, ${domain})`)
 }
 
 /** Identifies the author of a change, for its idempotency key and for the limit of queued changes. */

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib'
+import { slices } from '@domains-and-files/http'
 import {
   join,
   list,
@@ -10,9 +11,8 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import { slices } from '../clock.ts'
 import type { Row } from '../dns/record.ts'
-import type { Snapshot } from './change.ts'
+import type { Zone } from '../dns/zone.ts'
 
 /** A zone that nothing refers to is deleted only after this time, in which every transaction that puts it has ended. */
 export const unusedMs = 3_600_000
@@ -20,15 +20,12 @@ export const unusedMs = 3_600_000
 const zones = name('zones')
 
 /** Stores each distinct zone once, compressed, by its digest. */
-export async function putZones(
-  transaction: SqlTransaction,
-  snapshots: Iterable<Snapshot>,
-): Promise<void> {
-  const wanted = new Map<string, Snapshot>()
+export async function putZones(transaction: SqlTransaction, added: Iterable<Zone>): Promise<void> {
+  const wanted = new Map<string, Zone>()
   const nextSlice = slices()
-  for (const snapshot of snapshots) {
+  for (const zone of added) {
     await nextSlice()
-    wanted.set(zoneDigest(snapshot), snapshot)
+    wanted.set(zoneDigest(zone), zone)
   }
   const known = await transaction.all<{ digest: string }>(
     sql`select digest from ${zones} where digest in (${list([...wanted.keys()])})
@@ -40,8 +37,8 @@ export async function putZones(
   if (missing.length > 0) {
     // On another thread: a batch may have hundreds of zones of 400 KB.
     const rows: Statement[] = []
-    for (const [digest, snapshot] of missing)
-      rows.push(sql`(${digest}, ${await compressAside(encodeSnapshot(snapshot))}, ${now})`)
+    for (const [digest, zone] of missing)
+      rows.push(sql`(${digest}, ${await compressAside(encodeZone(zone))}, ${now})`)
     await transaction.run(
       sql`insert into ${zones} (digest, snapshot, used_at) values ${join(rows)}
         on conflict (digest) do update set used_at = excluded.used_at`,
@@ -50,22 +47,23 @@ export async function putZones(
 }
 
 /** The digest under which `putZones` stores a zone: the SHA-256 of its text. */
-export function zoneDigest(snapshot: Snapshot): string {
-  const known = digests.get(snapshot)
+export function zoneDigest(zone: Zone): string {
+  const known = digests.get(zone)
   if (known) return known
-  const digest = hash('sha256', encodeSnapshot(snapshot), 'base64url')
-  digests.set(snapshot, digest)
+  const digest = hash('sha256', encodeZone(zone), 'base64url')
+  digests.set(zone, digest)
   return digest
 }
 
 // A zone is immutable.
-const digests = new WeakMap<Snapshot, string>()
+const digests = new WeakMap<Zone, string>()
 
-/** The snapshots of these digests, each decoded when it is asked for; null and undefined are skipped. */
+/** The zones of a domain with these digests, each decoded when it is asked for; null and undefined are skipped. */
 export async function getZones(
   database: SqlTransaction,
+  domain: string,
   wanted: (string | null | undefined)[],
-): Promise<(digest: string) => Snapshot> {
+): Promise<(digest: string) => Zone> {
   const digests = [...new Set(wanted.filter((digest) => typeof digest === 'string'))]
   const rows =
     digests.length === 0
@@ -74,13 +72,13 @@ export async function getZones(
           sql`select digest, snapshot from ${zones} where digest in (${list(digests)})`,
         )
   const packed = new Map(rows.map(({ digest, snapshot }) => [digest, snapshot]))
-  const decoded = new Map<string, Snapshot>()
+  const decoded = new Map<string, Zone>()
   return (digest) => {
     const bytes = packed.get(digest)
     if (!bytes) throw new Error(`zone snapshot ${digest} is missing`)
-    const snapshot = decoded.get(digest) ?? decodeSnapshot(bytes)
-    decoded.set(digest, snapshot)
-    return snapshot
+    const zone = decoded.get(digest) ?? decodeZone(bytes, domain)
+    decoded.set(digest, zone)
+    return zone
   }
 }
 
@@ -92,29 +90,23 @@ const deflateRawAside = promisify<string, { level: number }, Buffer>(deflateRaw)
 export const decompress = (packed: Buffer): string => String(inflateRawSync(packed))
 
 // Rows are sorted, since the registrar gives them in any order: equal zones give equal texts.
-function encodeSnapshot({ emailType, rows }: Snapshot): string {
+function encodeZone({ emailType, rows }: Zone): string {
   const sorted = rows
-    .map((row) => JSON.stringify(orderedRow(row)))
+    // Explicit, so that a further field of Row or another order of its keys does not change digests.
+    .map(({ name, type, address, mxPref, ttl, dynamic }) =>
+      JSON.stringify({ name, type, address, mxPref, ttl, dynamic }),
+    )
     .sort()
     .join(',')
   return `{"emailType":${JSON.stringify(emailType ?? null)},"rows":[${sorted}]}`
 }
 
-export function decodeSnapshot(packed: Buffer): Snapshot {
-  // Only `encodeSnapshot` writes this text.
+/** Rows as the registrar gave them, so that a restore sends the same bytes. */
+export function decodeZone(packed: Buffer, domain: string): Zone {
+  // Only `encodeZone` writes this text.
   const { emailType, rows } = JSON.parse(decompress(packed)) as {
     emailType: string | null
     rows: Row[]
   }
-  return { emailType: emailType ?? undefined, rows }
+  return { domain, usesRegistrarDns: true, emailType: emailType ?? undefined, rows }
 }
-
-// Explicit, so that a further field of Row or another order of its keys does not change digests.
-const orderedRow = ({ name, type, address, mxPref, ttl, dynamic }: Row) => ({
-  name,
-  type,
-  address,
-  mxPref,
-  ttl,
-  dynamic,
-})

@@ -5,7 +5,7 @@ import type { Reservation } from '../budget/waiting-calls.ts'
 import { domainNotFound, registrarUnavailable } from '../errors.ts'
 import { CallFailed } from './call-failed.ts'
 import type { Element } from './responses.ts'
-import type { Account, RegistrarTransport } from './transport.ts'
+import type { Account, Call, RegistrarTransport } from './transport.ts'
 
 /** Where a call gets its slot: the reservation of its batch, or the queue of all calls. */
 export type CallSlot = Priority | Pick<Reservation, 'use'>
@@ -23,12 +23,7 @@ export interface CallerOptions {
   onFailing?: ((isFailing: boolean) => void) | undefined
 }
 
-export interface Command<Value> {
-  name: string
-  params: Record<string, string>
-  result: string
-  /** Empty for a command about the whole account. */
-  domain: string
+export interface Command<Value> extends Call {
   /** Converts the answer; throws {CallFailed} where it cannot. */
   read: (result: Element, domain: string, response: Element) => Value
   slot: CallSlot
@@ -59,7 +54,7 @@ export class RegistrarCaller {
    */
   async read<Value>(command: Command<Value>): Promise<Value> {
     const { clock, timeoutMs, log } = this.#options
-    const { name, domain } = command
+    const { command: name, domain } = command
     if (this.#unknown.has(name, domain)) throw domainNotFound(domain)
     const startedAt = clock.now()
     for (let tries = 1; ; tries++) {
@@ -80,16 +75,15 @@ export class RegistrarCaller {
   /** Makes a call once. @throws {CallFailed}, or the HttpError of quota, breaker and `onSend`, which sent nothing. */
   async send<Value>(command: Command<Value>): Promise<Value> {
     const { quota, calls } = this.#options
-    const { name, slot, params, result: resultName, domain, onSend = ignore } = command
+    const { slot, onSend = ignore } = command
     this.breaker.admit()
     let observe: ReturnType<NonNullable<typeof calls>['startTimer']> | undefined
     try {
       const transport = await this.#openTransport()
       await (typeof slot === 'string' ? quota.take(slot) : slot.use())
-      observe = calls?.startTimer({ command: name })
-      const expected = { command: name, result: resultName, domain }
-      const { response, result } = await transport.call(params, expected, onSend)
-      const value = command.read(result, domain, response)
+      observe = calls?.startTimer({ command: command.command })
+      const { response, result } = await transport.call(command, onSend)
+      const value = command.read(result, command.domain, response)
       this.breaker.succeeded()
       this.#lastSuccess = new Date()
       this.#lastFailure = undefined
@@ -129,7 +123,7 @@ export class RegistrarCaller {
     return this.#transport
   }
 
-  #recordFailure(failure: CallFailed, { name, domain }: Command<unknown>) {
+  #recordFailure(failure: CallFailed, { command: name, domain }: Command<unknown>) {
     const { quota, log, account } = this.#options
     const { kind, number } = failure
     if (kind === 'auth') log.error({ command: name, number }, remedyOf(account))

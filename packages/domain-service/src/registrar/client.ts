@@ -1,7 +1,7 @@
 import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
 import type { CallQuota } from '../budget/call-quota.ts'
 import type { Domain } from '../dns/domain-name.ts'
-import type { Zone } from '../dns/record.ts'
+import type { Zone } from '../dns/zone.ts'
 import { emailTypeConflict } from '../errors.ts'
 import { type CallerOptions, type CallSlot, isNotFound, RegistrarCaller } from './caller.ts'
 import type { CacheOptions } from './response-cache.ts'
@@ -35,7 +35,7 @@ export class RegistrarClient {
   /** One page of the account's domains, and the number of all that match. */
   listDomains(query: ListQuery, slot: CallSlot = 'read') {
     return this.#caller.read({
-      name: 'namecheap.domains.getList',
+      command: 'namecheap.domains.getList',
       params: {
         ListType: query.listType,
         ...(query.searchTerm === undefined ? {} : { SearchTerm: query.searchTerm }),
@@ -53,7 +53,7 @@ export class RegistrarClient {
   /** The suffixes that the registrar sells, as it describes them. */
   tlds(): Promise<Element> {
     return this.#caller.read({
-      name: 'namecheap.domains.getTldList',
+      command: 'namecheap.domains.getTldList',
       params: {},
       result: 'Tlds',
       domain: '',
@@ -64,7 +64,7 @@ export class RegistrarClient {
 
   info(domain: Domain, slot: CallSlot = 'read'): Promise<DomainInfo> {
     return this.#caller.read({
-      name: 'namecheap.domains.getInfo',
+      command: 'namecheap.domains.getInfo',
       params: { DomainName: domain.name },
       result: 'DomainGetInfoResult',
       domain: domain.name,
@@ -82,7 +82,7 @@ export class RegistrarClient {
   async nameservers(domain: Domain): Promise<Nameservers> {
     try {
       return await this.#caller.read({
-        name: 'namecheap.domains.dns.getList',
+        command: 'namecheap.domains.dns.getList',
         params: { SLD: domain.sld, TLD: domain.tld },
         result: 'DomainDNSGetListResult',
         domain: domain.name,
@@ -105,7 +105,7 @@ export class RegistrarClient {
     const { clock } = this.#options
     let readAt = clock.now()
     const zone = await this.#caller.read({
-      name: 'namecheap.domains.dns.getHosts',
+      command: 'namecheap.domains.dns.getHosts',
       params: { SLD: domain.sld, TLD: domain.tld },
       result: 'DomainDNSGetHostsResult',
       domain: domain.name,
@@ -132,7 +132,7 @@ export class RegistrarClient {
     onSend?: () => void,
   ): Promise<void> {
     return this.#caller.send({
-      name: 'namecheap.domains.dns.setHosts',
+      command: 'namecheap.domains.dns.setHosts',
       params: { SLD: domain.sld, TLD: domain.tld, ...hostParams(zone) },
       result: 'DomainDNSSetHostsResult',
       domain: domain.name,

@@ -1,5 +1,5 @@
-import { emailTypes } from '../dns/email-type.ts'
-import type { Row, Zone } from '../dns/record.ts'
+import type { Row } from '../dns/record.ts'
+import { emailTypes, type Zone } from '../dns/zone.ts'
 import { badAnswer, badResult } from './call-failed.ts'
 
 /** An XML element. Every value stays text: a TXT record `1e3` is no number. */

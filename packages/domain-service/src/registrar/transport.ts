@@ -8,22 +8,20 @@ import { parseResponse } from './xml.ts'
 export interface Account {
   url: string
   apiUser: string
-  apiKey: string
+  /** The present API key: read for each call. */
+  readApiKey: () => string
   userName: string
   clientIp: string
 }
 
-export interface Expected {
+/** One command, as it is sent, and what its answer must be. */
+export interface Call {
   command: string
+  params: Record<string, string>
   /** The name of the result element. */
   result: string
   /** The domain in question; empty for a command about the whole account. */
   domain: string
-}
-
-export interface Envelope {
-  response: Element
-  result: Element
 }
 
 const maxBytes = 10 * 1024 * 1024
@@ -49,14 +47,12 @@ export class RegistrarTransport {
    * first byte goes out; where it throws, nothing is sent, and the call fails with that error.
    * @throws {CallFailed}
    */
-  async call(
-    params: Record<string, string>,
-    expected: Expected,
-    onSend: () => void,
-  ): Promise<Envelope> {
-    const { url, apiUser, apiKey, userName, clientIp } = this.#account
-    const credentials = { ApiUser: apiUser, ApiKey: apiKey, UserName: userName, ClientIp: clientIp }
-    const body = new URLSearchParams({ ...credentials, Command: expected.command, ...params })
+  async call(call: Call, onSend: () => void): Promise<{ response: Element; result: Element }> {
+    const { url, apiUser, readApiKey, userName, clientIp } = this.#account
+    const credentials = {
+      ...{ ApiUser: apiUser, ApiKey: readApiKey(), UserName: userName, ClientIp: clientIp },
+    }
+    const body = new URLSearchParams({ ...credentials, Command: call.command, ...call.params })
     try {
       const response = await request(url, {
         // Reads are POST too: that keeps the API key out of URLs, and so out of the logs of proxies.
@@ -71,7 +67,7 @@ export class RegistrarTransport {
       })
       const answer = await response.body.arrayBuffer()
       requireOk(response.statusCode)
-      return readEnvelope(new TextDecoder('utf-8', { fatal: true }).decode(answer), expected)
+      return readEnvelope(new TextDecoder('utf-8', { fatal: true }).decode(answer), call)
     } catch (error) {
       if (error instanceof HttpError) throw error
       throw toCallFailed(error, this.#timeoutMs)
@@ -118,8 +114,8 @@ function toCallFailed(error: unknown, timeoutMs: number): CallFailed {
  */
 export function readEnvelope(
   text: string,
-  { command, result: resultName, domain }: Expected,
-): Envelope {
+  { command, result: resultName, domain }: Omit<Call, 'params'>,
+) {
   const root = parse(text)
   const errors = childrenOf(childOf(root, 'Errors'), 'Error').map((error) => ({
     number: error.attributes.Number?.trim() ?? '',

@@ -2,9 +2,13 @@ import type { Rights } from '@domains-and-files/auth'
 import { Problem, problemOf } from '@domains-and-files/http'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { etagOf, recordsOf } from '../dns/record.ts'
-import { type ChangeZones, changeStatuses, type StoredChange } from '../ledger/ledger.ts'
-import { fromStoredProblem } from '../zones/zone-write.ts'
+import { etagOf, recordsOf } from '../dns/zone.ts'
+import {
+  type ChangeZones,
+  changeStatuses,
+  fromStoredProblem,
+  type StoredChange,
+} from '../ledger/ledger.ts'
 import { historyEntry, storedChange } from './openapi-examples.ts'
 import { HostRecord, visibleDetail, visibleRecords, visibleWarnings } from './zone/zone-schema.ts'
 
@@ -79,39 +83,42 @@ interface Reader {
   zones?: ChangeZones | undefined
 }
 
+const instantOf = (milliseconds: number | null) =>
+  milliseconds === null ? undefined : new Date(milliseconds).toISOString()
+
 // What is undefined is not in the JSON.
 const describeCommon = (change: StoredChange, { caller }: Reader) => {
   const warnings = visibleWarnings(change.warnings, caller)
   return {
     id: change.id,
-    created_at: change.createdAt.toISOString(),
-    by: change.by,
-    token: change.token,
-    approved_by: change.approvedBy,
-    seen_since: change.seenSince?.toISOString(),
-    request_id: change.requestId,
+    created_at: new Date(change.created_at).toISOString(),
+    by: change.by || null,
+    token: change.token ?? undefined,
+    approved_by: change.approved_by ?? undefined,
+    seen_since: instantOf(change.seen_since),
+    request_id: change.request_id,
     status: change.status,
-    reason: change.reason,
-    held: change.isHeld && change.status === 'queued' ? (true as const) : undefined,
+    reason: change.reason ?? undefined,
+    held: change.is_held && change.status === 'queued' ? (true as const) : undefined,
     verified: change.status === 'confirmed' && !change.verified ? (false as const) : undefined,
     warnings: warnings.length > 0 ? warnings : undefined,
     problem: change.problem && describeProblem(change, caller),
   }
 }
 
-function describeProblem({ problem, requestId }: StoredChange, caller: Rights) {
+function describeProblem({ problem, request_id }: StoredChange, caller: Rights) {
   const { status = 500, code = 'internal_error', detail = '', errors } = problem ?? {}
   const visible = { status, code, detail: visibleDetail(code, detail, caller), errors }
-  return problemOf(fromStoredProblem(visible), requestId)
+  return problemOf(fromStoredProblem(visible), request_id)
 }
 
 /** A change of one domain's history. */
 export const describeEntry = (change: StoredChange, reader: Reader) => ({
   ...describeCommon(change, reader),
-  at: (change.sentAt ?? change.createdAt).toISOString(),
+  at: new Date(change.sent_at ?? change.created_at).toISOString(),
   changes: describeRecords(change, reader) ?? { added: [], removed: [], kept: 0 },
-  email_type_before: change.emailTypeBefore ?? null,
-  email_type_after: change.emailTypeAfter ?? null,
+  email_type_before: change.email_type_before,
+  email_type_after: change.email_type_after,
 })
 
 /** A change of any domain, with its times. */
@@ -122,15 +129,12 @@ export function describeChange(change: StoredChange, reader: Reader) {
     ...common,
     domain: change.domain,
     at: common.created_at,
-    sent_at: change.sentAt?.toISOString() ?? null,
-    ended_at: change.endedAt?.toISOString() ?? null,
+    sent_at: instantOf(change.sent_at) ?? null,
+    ended_at: instantOf(change.ended_at) ?? null,
     changes: describeRecords(change, reader),
-    etag: status === 'proposed' && reader.zones ? etagBefore(change, reader.zones) : undefined,
+    etag: status === 'proposed' && reader.zones ? etagOf(reader.zones.before) : undefined,
   }
 }
-
-const etagBefore = ({ domain }: StoredChange, { before }: ChangeZones) =>
-  etagOf({ domain, usesRegistrarDns: true, ...before })
 
 function describeRecords({ summary, domain }: StoredChange, { zones, caller }: Reader) {
   if (!summary) return null

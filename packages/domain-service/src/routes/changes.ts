@@ -227,8 +227,8 @@ async function findVisible(ledger: Ledger, id: number, caller: Caller): Promise<
 }
 
 // A token limited to records sees its own changes only: others hold other records. Compares ids, as names can be reused.
-function requireOwn({ id, callerId }: StoredChange, caller: Caller) {
-  if (caller.records && callerId !== caller.id) throw changeNotFound(id)
+function requireOwn({ id, caller: author }: StoredChange, caller: Caller) {
+  if (caller.records && author !== caller.id) throw changeNotFound(id)
 }
 
 /** The events of this service, for GET /api/events and webhooks. */

@@ -10,9 +10,9 @@ import {
   validationFailed,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { toRecords } from '../dns/record.ts'
+import { toRecords, type Zone } from '../dns/zone.ts'
 import { changeNotFound, domainNotFound, revertConflict } from '../errors.ts'
-import type { ChangeZones, Ledger, Snapshot, StoredChange } from '../ledger/ledger.ts'
+import type { ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { describeEntry, HistoryEntry } from './change-schema.ts'
 import {
@@ -127,9 +127,9 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
   app.get(`${path}/:id`, { config: read, schema: getSchema }, async (request) => {
     const { name } = domainOf(request)
     const { change, zones } = await findEntry(ledger, name, request.params.id)
-    const describe = (zone: Snapshot) => ({
+    const describe = (zone: Zone) => ({
       email_type: zone.emailType ?? null,
-      hosts: toRecords({ ...zone, domain: name, usesRegistrarDns: true }),
+      hosts: toRecords(zone),
     })
     return {
       ...describeEntry(change, { caller: callerOf(request), zones }),
@@ -140,7 +140,8 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
   app.post(`${path}/:id/restore`, { config, schema: restoreSchema }, async (request, reply) => {
     requireNoFields(request.body)
     const past = await findEntry(ledger, domainOf(request).name, request.params.id)
-    const edit = { kind: 'restore', ...past.zones[request.query.to] } as const
+    const { emailType, rows } = past.zones[request.query.to]
+    const edit = { kind: 'restore', emailType, rows } as const
     return writeZone(request, reply, { zones, edit }, describeWrite)
   })
   app.post(`${path}/:id/revert`, { config, schema: revertSchema }, async (request, reply) => {
@@ -166,6 +167,6 @@ async function findEntry(
 ): Promise<{ change: StoredChange; zones: ChangeZones }> {
   const change = await ledger.find(id)
   const zones = await ledger.zonesOf(id)
-  if (change?.domain !== domain || !change.sentAt || !zones) throw changeNotFound(id)
+  if (change?.domain !== domain || !change.sent_at || !zones) throw changeNotFound(id)
   return { change, zones }
 }

@@ -1,9 +1,8 @@
 import type { Domain } from '../dns/domain-name.ts'
-import { type Delta, differenceOf, isSameDelta, recordsOf, type Zone } from '../dns/record.ts'
+import { type Delta, isSameDelta, recordsOf, type Zone } from '../dns/zone.ts'
 import { changeClosed, changeNotFound, changeOutdated } from '../errors.ts'
-import type { ChangeEffect, ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
-import { evaluateProposal, evaluateWrite, toDelta } from './batch/evaluate-write.ts'
-import { toChangeRequest, type ZoneWrite } from './zone-write.ts'
+import type { ChangeRequest, ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
+import { evaluateProposal, evaluateWrite } from './batch/evaluate-write.ts'
 
 interface Options {
   ledger: Ledger
@@ -27,17 +26,17 @@ export class Approvals {
     this.#options = options
   }
 
-  /** Evaluates a write and stores it as a proposal; sends nothing. */
-  async propose(domain: Domain, write: ZoneWrite): Promise<KnownChange> {
+  /** Evaluates a change and stores it as a proposal; sends nothing. */
+  async propose(domain: Domain, request: ChangeRequest): Promise<KnownChange> {
     const { ledger, readCurrent } = this.#options
-    const request = toChangeRequest(domain, write, 'propose')
     const known = await ledger.proposals.find(request)
     if (known !== undefined) return this.#find(known)
     const effect = evaluateWrite(request, await readCurrent(domain))
     // Preconditions are checked now: what else changes in the zone until the approval does not matter.
     const stored = { ...request, ifMatch: undefined, ifNoneMatch: undefined }
     const { change, isNew } = await ledger.accept(stored, effect)
-    return isNew ? { change, zones: zonesOf(effect) } : this.#find(change.id)
+    // Not read from the ledger: the change is stored, so a failing database must not turn it into an error.
+    return isNew ? { change, zones: effect } : this.#find(change.id)
   }
 
   /**
@@ -51,13 +50,12 @@ export class Approvals {
     const zones = await ledger.zonesOf(id)
     if (!request || !zones) return this.#refuseClosed(id)
     const { effect, reason } = evaluateProposal(request, await readCurrent(domain))
-    const { before, after } = zones
-    const proposed = differenceOf(before, after, domain.name)
-    const approved = toDelta(effect)
-    if (reason !== undefined || !isSameDelta(approved, proposed, domain.name)) {
+    const { added, removed, emailType } = effect
+    const approved = { added, removed, emailType }
+    if (reason !== undefined || !isSameDelta(approved, zones, domain.name)) {
       if (!(await ledger.proposals.update(id, effect))) return this.#refuseClosed(id)
       const diffs = {
-        proposed: describeDelta(proposed, { ...effect.before, ...after }),
+        proposed: describeDelta(zones, zones.after),
         changes: describeDelta(approved, effect.after),
       }
       throw changeOutdated(reason, diffs)
@@ -66,7 +64,7 @@ export class Approvals {
     const change = await ledger.proposals.approve(id, approval)
     if (!change) return this.#refuseClosed(id)
     onQueued()
-    return { change, zones: zonesOf(effect) }
+    return { change, zones: effect }
   }
 
   /** @throws 409 `change_closed` where it is not proposed any more. */
@@ -88,9 +86,6 @@ export class Approvals {
     return { change, zones: await ledger.zonesOf(id) }
   }
 }
-
-// Not read from the ledger: the change is stored, so a failing database must not turn it into an error.
-const zonesOf = (effect: ChangeEffect): ChangeZones => ({ ...effect, ...toDelta(effect) })
 
 const describeDelta = (delta: Delta, { domain, rows }: Zone) => ({
   ...recordsOf(delta, domain),

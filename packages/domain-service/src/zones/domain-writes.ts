@@ -1,20 +1,21 @@
 import { databaseProblem } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
 import { leaseLost, ledgerUnavailable, serviceStopping } from '../errors.ts'
-import { type ChangeRequest, maxReady } from '../ledger/ledger.ts'
+import { type ChangeRequest, maxReady, type QueuedChange } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
 import type { Leases } from '../ledger/replicas/leases.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { failedOutcome } from './batch/batch-recorder.ts'
+import type { WriteResult } from './batch/evaluate-write.ts'
 import { runBatch } from './batch/run-batch.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
 import { WaitingClients } from './waiting-clients.ts'
-import type { BatchEnd, QueuedWrite, WriteResult } from './zone-write.ts'
+import type { ZoneChecks } from './zone-watch.ts'
 
 export interface DomainWritesOptions {
   registrar: RegistrarClient
   batch: BatchDependencies
-  onBatch: (domain: Domain, end: BatchEnd) => void
+  checks: ZoneChecks
   /** Where several processes write zones. */
   replicas?: {
     leases: Leases
@@ -112,11 +113,14 @@ export class DomainWrites {
   }
 
   async #run() {
+    const { leases } = this.#options.replicas ?? {}
     this.#isRunning = true
     while (this.#isNeeded) {
       let hasWorked = false
       try {
-        hasWorked = await this.#tryHold()
+        const lease = await leases?.tryAcquire(this.#domain.name)
+        if (lease) hasWorked = await this.#hold().finally(() => leases?.release(lease))
+        else if (!leases) hasWorked = await this.#hold()
         await this.#clients.answerEnded()
       } catch (error) {
         this.#endOutage(error)
@@ -141,18 +145,6 @@ export class DomainWrites {
     this.#ended.resolve()
   }
 
-  async #tryHold(): Promise<boolean> {
-    const { replicas } = this.#options
-    if (!replicas) return this.#hold()
-    const lease = await replicas.leases.tryAcquire(this.#domain.name)
-    if (!lease) return false
-    try {
-      return await this.#hold()
-    } finally {
-      await replicas.leases.release(lease)
-    }
-  }
-
   /** Carries out the queued writes and checks. @returns whether there were any. */
   async #hold(): Promise<boolean> {
     const { ledger } = this.#options.batch
@@ -162,7 +154,7 @@ export class DomainWrites {
     for (let batches = 0; ; batches++) {
       const waiting = [...this.#clients.ends.keys()]
       const drains = [...this.#drains]
-      const writes: QueuedWrite[] = []
+      const writes: QueuedChange[] = []
       await this.pull(writes)
       hasWorked ||= writes.length > 0
       // A batch resolves open sends, so a check starts one.
@@ -190,15 +182,16 @@ export class DomainWrites {
   }
 
   /** @returns false where it failed. */
-  async #runBatch(writes: QueuedWrite[]): Promise<boolean> {
-    const { registrar, batch, replicas, onBatch } = this.#options
+  async #runBatch(writes: QueuedChange[]): Promise<boolean> {
+    const { registrar, batch, replicas } = this.#options
     const checks = this.#checks.splice(0)
     try {
       const ended = await runBatch(this.#domain, writes, {
-        ...{ registrar, batch, isShared: replicas !== undefined, queue: this },
+        ...{ registrar, batch, isShared: replicas !== undefined },
+        ...{ queue: this, clients: this.#clients },
       })
       this.#clients.endBatch()
-      if (ended) onBatch(this.#domain, ended)
+      if (ended) this.#options.checks.afterBatch(this.#domain, ended)
       if (ended) for (const check of checks) check.resolve()
       else this.#checks.push(...checks)
       this.#answeredAt = performance.now()
@@ -213,7 +206,7 @@ export class DomainWrites {
   }
 
   /** Adds the writes that all processes have queued. @returns the id up to which none is missing. */
-  async pull(writes: QueuedWrite[]): Promise<number> {
+  async pull(writes: QueuedChange[]): Promise<number> {
     if (this.#isStopped) return Infinity
     const isAccepting = this.#accepting > 0
     const { ledger } = this.#options.batch
@@ -225,10 +218,7 @@ export class DomainWrites {
         // No client waits: it got an error while the ledger could not be written.
         const end = failedOutcome(change, ledgerUnavailable(undefined))
         if (!isAccepting) await ledger.endChanges(this.#domain.name, [end]).catch(() => undefined)
-      } else {
-        const write = this.#clients.pull(change)
-        if (write) writes.push(write)
-      }
+      } else if (this.#clients.pull(change)) writes.push(change)
     }
     writes.sort((one, other) => one.id - other.id)
     return ready.length >= maxReady ? (ready.at(-1)?.id ?? Infinity) : Infinity

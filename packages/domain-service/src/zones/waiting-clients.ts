@@ -1,8 +1,15 @@
 import { databaseProblem } from '@domains-and-files/http'
 import { OutcomeUnknownError } from '@domains-and-files/persistence'
-import type { Ledger, QueuedChange } from '../ledger/ledger.ts'
+import { changeCancelled, writeNotConfirmed } from '../errors.ts'
+import {
+  fromStoredProblem,
+  isDatabaseAway,
+  type Ledger,
+  type QueuedChange,
+} from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
-import { isDatabaseAway, type QueuedWrite, readEnd, type WriteResult } from './zone-write.ts'
+import type { BatchClients } from './batch/batch-recorder.ts'
+import { resultOf, type WriteResult } from './batch/evaluate-write.ts'
 
 /** After this many failures here, a change that has not ended is left to other replicas. */
 const maxFailures = 3
@@ -10,7 +17,7 @@ const maxFailures = 3
 const outcomeUnknown = (cause: unknown) => databaseProblem(new OutcomeUnknownError(cause)) ?? cause
 
 /** The clients of this process that wait for changes of one domain to end, whichever process carries them out. */
-export class WaitingClients {
+export class WaitingClients implements BatchClients {
   readonly #ledger: Ledger
   readonly #awaited: AwaitedChanges | undefined
   /** Clients by the id of their change. Several may wait for one change, with the same idempotency key. */
@@ -36,21 +43,20 @@ export class WaitingClients {
     return end.promise
   }
 
-  /** A change for the batch of this process; undefined where batches of it have failed too often. */
-  pull(change: QueuedChange): QueuedWrite | undefined {
-    const { id, isAsync } = change
-    if ((this.#failures.get(id) ?? 0) >= maxFailures) return undefined
+  /** Adds a change to the batch of this process. @returns false where batches of it have failed too often. */
+  pull({ id }: QueuedChange): boolean {
+    if ((this.#failures.get(id) ?? 0) >= maxFailures) return false
     this.pulled.add(id)
-    return {
-      ...change,
-      resolve: (result) => {
-        for (const end of this.#take(id)) end.resolve(result)
-      },
-      reject: (error) => {
-        if (!this.#awaited) this.#reject(id, error)
-        else if (!isAsync) this.#countFailure(id, error, this.#awaited)
-      },
-    }
+    return true
+  }
+
+  resolve({ id }: QueuedChange, result: WriteResult) {
+    for (const end of this.#take(id)) end.resolve(result)
+  }
+
+  reject({ id, isAsync }: QueuedChange, error: unknown) {
+    if (!this.#awaited) this.#reject(id, error)
+    else if (!isAsync) this.#countFailure(id, error, this.#awaited)
   }
 
   // Another replica may have taken over a change that failed here, so the ledger decides how it ends. Without the limit, a
@@ -116,4 +122,16 @@ export class WaitingClients {
   #reject(id: number, error: unknown) {
     for (const end of this.#take(id)) end.reject(error)
   }
+}
+
+/** The result of a change that has ended, as the ledger has it. @throws {HttpError} where it is not confirmed. */
+async function readEnd(ledger: Ledger, id: number): Promise<WriteResult> {
+  const change = await ledger.find(id)
+  if (change?.problem && change.status !== 'confirmed') throw fromStoredProblem(change.problem)
+  if (change?.status === 'cancelled') throw changeCancelled(id)
+  if (change?.status !== 'confirmed')
+    throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
+  const zones = await ledger.zonesOf(id)
+  if (!zones) throw new Error(`change ${id} has no zones`)
+  return resultOf({ ...zones, warnings: change.warnings }, zones.found, change.verified === 1)
 }

@@ -2,11 +2,11 @@ import { HttpError, type Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import { applyEdit } from '../dns/edits/apply-edit.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
-import type { Zone } from '../dns/record.ts'
+import type { Zone } from '../dns/zone.ts'
 import { changeNotFound, changeNotQueued, serviceStopping, tooManyWaiting } from '../errors.ts'
 import type { ChangeRequest, StoredChange } from '../ledger/ledger.ts'
+import type { WriteResult } from './batch/evaluate-write.ts'
 import { DomainWrites, type DomainWritesOptions } from './domain-writes.ts'
-import { toChangeRequest, type WriteResult, type ZoneWrite } from './zone-write.ts'
 
 export interface WriteQueueOptions extends DomainWritesOptions {
   /** The zone as a write would find it now. */
@@ -69,9 +69,8 @@ export class WriteQueue {
    * Accepts an asynchronous change; resolves once it is stored.
    * @throws {HttpError} validation_failed for a faulty list or RRset, unless the faulty records are already in the zone.
    */
-  async add(domain: Domain, write: ZoneWrite): Promise<StoredChange> {
+  async add(domain: Domain, request: ChangeRequest): Promise<StoredChange> {
     const { clock, ledger } = this.#options.batch
-    const request = toChangeRequest(domain, write, 'async')
     await this.#demandValid(domain, request)
     const { change } = await ledger.accept(request)
     this.#debounce ??= clock.setTimer(() => {

@@ -3,7 +3,7 @@ import type { Clock, Logger, Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
-import type { BatchEnd } from './zone-write.ts'
+import type { WriteBatch } from './batch/write-batch.ts'
 
 interface CheckOptions {
   ledger: Ledger
@@ -41,7 +41,7 @@ export class ZoneChecks {
     }
   }
 
-  afterBatch(domain: Domain, { isOpen, hasWritten }: BatchEnd) {
+  afterBatch(domain: Domain, { isOpen, hasWritten }: WriteBatch) {
     if (isOpen) this.#watch(domain)
     // A late write could overwrite this batch, too.
     else if (hasWritten && this.#isWatched(domain)) this.#schedule(domain)

@@ -1,16 +1,16 @@
 import { HttpError } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
-import { nameOf, type Row, type Zone } from '../dns/record.ts'
+import { nameOf, type Row } from '../dns/record.ts'
+import type { Zone } from '../dns/zone.ts'
 import type { ChangeRequest } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { type Cached, ResponseCache } from '../registrar/response-cache.ts'
 import { Approvals } from './approvals.ts'
 import { readCurrent } from './batch/current-zone.ts'
-import { evaluateWrite, resultOf } from './batch/evaluate-write.ts'
+import { evaluateWrite, resultOf, type WriteResult } from './batch/evaluate-write.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
 import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
 import { type RecordPattern, ZoneChecks } from './zone-watch.ts'
-import { toChangeRequest, type WriteResult, type ZoneWrite } from './zone-write.ts'
 
 interface Options extends Omit<BatchDependencies, 'cache' | 'onLateWrite'> {
   registrar: RegistrarClient
@@ -28,6 +28,7 @@ interface Options extends Omit<BatchDependencies, 'cache' | 'onLateWrite'> {
 export class ZoneWriter {
   readonly #options: Options
   readonly #cache: ResponseCache<Zone>
+  /** Changes zones safely. */
   readonly queue: WriteQueue
   readonly #checks: ZoneChecks
   /** The changes that another person has to approve. */
@@ -48,15 +49,14 @@ export class ZoneWriter {
     }
     const versionOf = (domain: string) => ledger.zoneVersion(domain)
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versionOf })
+    const check = (domain: Domain) => this.queue.check(domain)
+    this.#checks = new ZoneChecks({ ledger, clock, timeoutMs, log, check })
     const onLateWrite = () => this.lateWrites++
     const readCurrent = (domain: Domain) => this.#readCurrent(domain)
     this.queue = options.openQueue({
-      ...{ registrar, readCurrent, isActive },
+      ...{ registrar, readCurrent, isActive, checks: this.#checks },
       batch: { ...options, cache: this.#cache, onLateWrite },
-      onBatch: (domain, end) => this.#checks.afterBatch(domain, end),
     })
-    const check = (domain: Domain) => this.queue.check(domain)
-    this.#checks = new ZoneChecks({ ledger, clock, timeoutMs, log, check })
     this.approvals = new Approvals({
       ledger,
       readCurrent,
@@ -123,13 +123,8 @@ export class ZoneWriter {
     }
   }
 
-  /** Changes a zone safely; resolves when the change is done, or evaluated as a dry run, which only reads. */
-  write(domain: Domain, write: ZoneWrite): Promise<WriteResult> {
-    const request = toChangeRequest(domain, write)
-    return write.dryRun ? this.#preview(domain, request) : this.queue.write(domain, request)
-  }
-
-  async #preview(domain: Domain, request: ChangeRequest): Promise<WriteResult> {
+  /** What a change would do; only reads. */
+  async preview(domain: Domain, request: ChangeRequest): Promise<WriteResult> {
     return resultOf(evaluateWrite(request, await this.#readCurrent(domain)))
   }
 

@@ -1,7 +1,7 @@
 import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type RecordInput, toRow } from '../../src/dns/record-validation.ts'
+import { type RecordInput, toRow } from '../../src/dns/record.ts'
 
 const check = (draft: Partial<RecordInput>) =>
   toRow({ name: 'www', type: 'A', address: '192.0.2.1', ...draft }, 'example.com')

@@ -1,7 +1,8 @@
 import { writableTypes } from '@domains-and-files/auth'
 import { expect, test } from 'vitest'
-import { etagOf, toRecord, toRecords } from '../../src/dns/record.ts'
+import { toRecord } from '../../src/dns/record.ts'
 import { recordTypes } from '../../src/dns/record-types.ts'
+import { etagOf, toRecords } from '../../src/dns/zone.ts'
 import { row, www, zone } from '../support/zones.ts'
 
 test('records are listed by name, type and address, with an MX preference on MX only', () => {

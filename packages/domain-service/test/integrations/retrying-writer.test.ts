@@ -10,7 +10,7 @@ import {
   writeNotConfirmed,
 } from '../../src/errors.ts'
 import { RetryingWriter } from '../../src/integrations/retrying-writer.ts'
-import type { ZoneWrite } from '../../src/zones/zone-write.ts'
+import type { ChangeRequest } from '../../src/ledger/ledger.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const domain: Domain = { name: 'example.com', sld: 'example', tld: 'com' }
@@ -23,12 +23,12 @@ const context = { caller: { id: '1', username: 'admin', role: 'admin' as const }
 
 function setUp(outcome: () => Promise<unknown>) {
   const clock = new FakeClock()
-  const queued: ZoneWrite[] = []
+  const queued: ChangeRequest[] = []
   const statuses = new Map<number, { status: string; problem?: object }>()
   const zones = {
-    write: outcome,
     queue: {
-      add: async (_domain: Domain, each: ZoneWrite) => {
+      write: outcome,
+      add: async (_domain: Domain, each: ChangeRequest) => {
         queued.push(each)
         statuses.set(queued.length, { status: 'queued' })
         return { id: queued.length }

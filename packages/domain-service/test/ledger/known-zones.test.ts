@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import type { Row, Zone } from '../../src/dns/record.ts'
-import { Ledger, type SendOutcome } from '../../src/ledger/ledger.ts'
+import type { Row } from '../../src/dns/record.ts'
+import type { Zone } from '../../src/dns/zone.ts'
+import { effectOf, Ledger, type SendOutcome } from '../../src/ledger/ledger.ts'
 import { openEmbedded, requestBy, row } from '../support/ledger.ts'
 
 // Random histories: our sends, changes made outside, and a registrar that shows outdated zones, gives no answer and carries
@@ -147,14 +148,8 @@ class History {
   async #send(before: Row[], after: Row[], repairs: number[]) {
     const [base, zone] = [this.#zone(before), this.#zone(after)]
     const request = { ...requestBy('admin'), domain: this.#domain }
-    const intents = [{ id: undefined, request, before: base, after: zone, warnings: [] }]
-    const started = await this.#ledger.startSend({
-      domain: this.#domain,
-      base,
-      zone,
-      intents,
-      repairs,
-    })
+    const intents = [{ write: { id: 0, isAsync: false, request }, ...effectOf(base, zone) }]
+    const started = await this.#ledger.startSend({ base, zone, intents, repairs })
     const [changeId = 0] = started.changeIds
     const { id } = started
     const chance = repairs.length > 0 ? 1 : this.#random()

@@ -1,5 +1,6 @@
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import { describe, expect, test } from 'vitest'
+import { effectOf } from '../../src/ledger/ledger.ts'
 import { confirm, domain, enqueue, openLedger, requestBy, row, zoneOf } from '../support/ledger.ts'
 import { countZones, ledgers } from '../support/ledgers.ts'
 
@@ -24,9 +25,9 @@ describe.each(ledgers)('%s', (_name, open) => {
     const { ledger } = await open()
     const id = await confirm(ledger, zoneOf(a), zoneOf(a, b))
 
-    expect(await ledger.zonesOf(id)).toEqual({
-      before: { emailType: 'NONE', rows: [a] },
-      after: { emailType: 'NONE', rows: [a, b] },
+    expect(await ledger.zonesOf(id)).toMatchObject({
+      before: zoneOf(a),
+      after: zoneOf(a, b),
       added: [b],
       removed: [],
     })
@@ -69,20 +70,11 @@ describe.each(ledgers)('%s', (_name, open) => {
     const { ledger, endProcess } = await open()
     const queued = await enqueue(ledger, requestBy('admin'))
     await ledger.claim(domain, [queued])
-    const intents = [
-      {
-        id: undefined,
-        request: requestBy('admin'),
-        before: zoneOf(a),
-        after: zoneOf(b),
-        warnings: [],
-      },
-    ]
+    const write = { id: 0, isAsync: false, request: requestBy('admin') }
     const send = await ledger.startSend({
-      domain,
       base: zoneOf(a),
       zone: zoneOf(b),
-      intents,
+      intents: [{ write, ...effectOf(zoneOf(a), zoneOf(b)) }],
       repairs: [],
     })
     await ledger.endSend(send.id, { state: 'refused', unanswered: 0, changes: [] })
@@ -97,7 +89,7 @@ describe.each(ledgers)('%s', (_name, open) => {
   test('a late write whose repair was never sent is to be repaired again', async () => {
     const { ledger } = await open()
     const send = (zone = zoneOf(b), repairs: number[] = []) =>
-      ledger.startSend({ domain, base: zoneOf(a), zone, intents: [], repairs })
+      ledger.startSend({ base: zoneOf(a), zone, intents: [], repairs })
     const late = await send()
     await ledger.endSend(late.id, {
       state: 'settled',

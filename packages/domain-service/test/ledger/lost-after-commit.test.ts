@@ -5,14 +5,13 @@ import { readDomain } from '../../src/dns/domain-name.ts'
 import { Ledger } from '../../src/ledger/ledger.ts'
 import { Approvals } from '../../src/zones/approvals.ts'
 import { WriteQueue } from '../../src/zones/write-queue.ts'
-import type { ZoneWrite } from '../../src/zones/zone-write.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { domain as name, openEmbedded, requestBy, row, zoneOf } from '../support/ledger.ts'
 
 const domain = readDomain(name)
 if (typeof domain === 'string') throw new Error(domain)
 
-const write: ZoneWrite = { ...requestBy('author'), ifMatch: undefined, dryRun: false }
+const write = requestBy('author')
 
 test('what is stored is answered as stored, though the database is lost right after the commit', async () => {
   const { sql, losing } = lossyDatabase(openEmbedded())

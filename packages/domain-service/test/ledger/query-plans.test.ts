@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Ledger } from '../../src/ledger/ledger.ts'
+import { effectOf, Ledger } from '../../src/ledger/ledger.ts'
 import { openEmbedded, requestBy, row } from '../support/ledger.ts'
 
 it('what a write and the queue read does not grow with the history', async () => {
@@ -17,9 +17,9 @@ it('what a write and the queue read does not grow with the history', async () =>
   const base = { domain: 'example.com', usesRegistrarDns: true, emailType: 'NONE', rows: [] }
   const zone = { ...base, rows: [row('a')] }
   const request = requestBy('admin')
-  const intent = { id: undefined, request, before: base, after: zone, warnings: [] }
+  const intent = { write: { id: 0, isAsync: false, request }, ...effectOf(base, zone) }
 
-  const send = { domain: base.domain, base, zone, intents: [intent], repairs: [] }
+  const send = { base, zone, intents: [intent], repairs: [] }
   const { id } = await ledger.startSend(send)
   await ledger.endSend(id, { state: 'settled', unanswered: 0, found: zone, changes: [] })
   await ledger.recentSends(base.domain)

@@ -8,9 +8,11 @@ import { RegistrarTransport } from '../../src/registrar/transport.ts'
 import { getHosts } from '../support/expected.ts'
 import { zoneAnswer } from '../support/responses.ts'
 
+const call = { ...getHosts, params: {} }
+
 const openTransport = (url: string) =>
   new RegistrarTransport(
-    { url, apiUser: 'tester', apiKey: 'key', userName: 'tester', clientIp: '127.0.0.1' },
+    { url, apiUser: 'tester', readApiKey: () => 'key', userName: 'tester', clientIp: '127.0.0.1' },
     60_000,
   )
 
@@ -36,7 +38,7 @@ test('a call is sent, and counts as sent, when a connection is free', async () =
   const transport = openTransport(registrar.url)
   const onSend = vi.fn()
 
-  const calls = Array.from({ length: 17 }, () => transport.call({}, getHosts, onSend))
+  const calls = Array.from({ length: 17 }, () => transport.call(call, onSend))
   await expect.poll(() => registrar.waiting.length).toBe(16)
   expect(onSend).toHaveBeenCalledTimes(16)
   registrar.answer()
@@ -55,10 +57,10 @@ test('a call that is withdrawn at that moment is not sent, and its connection se
     throw leaseLost('example.com')
   }
 
-  await expect(transport.call({}, getHosts, withdraw)).rejects.toMatchObject({
+  await expect(transport.call(call, withdraw)).rejects.toMatchObject({
     code: 'unavailable',
   })
-  const next = transport.call({}, getHosts, () => undefined)
+  const next = transport.call(call, () => undefined)
   await expect.poll(() => registrar.waiting.length).toBe(1)
   registrar.answer()
 
@@ -76,7 +78,7 @@ test('a call does not count as sent before the TLS handshake is done', async () 
   const transport = openTransport(`https://127.0.0.1:${port}/`)
   const onSend = vi.fn()
 
-  await expect(transport.call({}, getHosts, onSend)).rejects.toMatchObject({ kind: 'unknown' })
+  await expect(transport.call(call, onSend)).rejects.toMatchObject({ kind: 'unknown' })
 
   expect(onSend).not.toHaveBeenCalled()
   await transport.close()
@@ -91,7 +93,7 @@ test.each([
   const transport = openTransport(registrar.url)
 
   const called = transport
-    .call({}, getHosts, () => undefined)
+    .call(call, () => undefined)
     .then(
       () => 'read',
       (error: unknown) => error instanceof CallFailed && error.code,

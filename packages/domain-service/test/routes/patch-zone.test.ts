@@ -68,3 +68,17 @@ test.each([
   expect(patched.body.errors?.map(({ path }) => path)).toEqual(paths)
   expect(service.live()).toEqual(['www A 192.0.2.1 1800 10'])
 })
+
+test('a queued batch whose own records conflict is refused at once', async () => {
+  await using service = await start()
+  const record = { name: 'twice', type: 'A', address: '192.0.2.1' }
+
+  const patched = await service.call('PATCH', hosts, {
+    body: { add: [record, record] },
+    headers: { prefer: 'respond-async' },
+  })
+
+  expect([patched.status, patched.body.code]).toEqual([400, 'validation_failed'])
+  expect(patched.headers.get('preference-applied')).toBe(null)
+  expect(service.commands()).toEqual([])
+})

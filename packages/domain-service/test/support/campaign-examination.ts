@@ -1,6 +1,6 @@
 import type { Sandbox } from '@domains-and-files/registrar-sandbox'
 import type { Ledger } from '../../src/ledger/ledger.ts'
-import { decodeSnapshot } from '../../src/ledger/zone-snapshots.ts'
+import { decodeZone } from '../../src/ledger/zone-snapshots.ts'
 import type { CampaignRegistrar, Suspension } from './campaign-registrar.ts'
 import type { CampaignWriter } from './campaign-writer.ts'
 
@@ -28,7 +28,7 @@ export async function examine(
   const removed = await findRemoved(ledger)
   const intents = sends.map(({ domain, snapshot, startedAt }) => ({
     domain,
-    names: namesOfSnapshot(snapshot),
+    names: namesOfSnapshot(snapshot, domain),
     startedAt,
   }))
   const liveIn = (domain: string) => new Set(sandbox.zone(domain).hosts.map(({ name }) => name))
@@ -67,8 +67,8 @@ const addCounts = (a: Record<string, number>, b: Record<string, number>) => {
   return sum
 }
 
-const namesOfSnapshot = (packed: Buffer) =>
-  decodeSnapshot(packed)
+const namesOfSnapshot = (packed: Buffer, domain: string) =>
+  decodeZone(packed, domain)
     .rows.map(({ name }) => name)
     .sort()
     .join(' ')

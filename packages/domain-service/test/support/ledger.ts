@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SqliteSql } from '@domains-and-files/persistence'
 import { onTestFinished } from 'vitest'
-import type { Row, Zone } from '../../src/dns/record.ts'
-import { type ChangeRequest, Ledger } from '../../src/ledger/ledger.ts'
+import type { Row } from '../../src/dns/record.ts'
+import type { Zone } from '../../src/dns/zone.ts'
+import { type ChangeRequest, effectOf, Ledger } from '../../src/ledger/ledger.ts'
 import { databaseName, migrations } from '../../src/ledger/schema.ts'
 
 export const domain = 'example.com'
@@ -63,10 +64,9 @@ export async function confirm(
   request = requestBy('admin'),
 ) {
   const send = await ledger.startSend({
-    domain: request.domain,
     base: before,
     zone: after,
-    intents: [{ id: undefined, request, before, after, warnings: [] }],
+    intents: [{ write: { id: 0, isAsync: false, request }, ...effectOf(before, after) }],
     repairs: [],
   })
   const [id = 0] = send.changeIds

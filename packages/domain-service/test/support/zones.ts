@@ -1,7 +1,8 @@
 import { HttpError } from '@domains-and-files/http'
 import fc from 'fast-check'
-import type { Row, Zone } from '../../src/dns/record.ts'
+import type { Row } from '../../src/dns/record.ts'
 import { recordTypes } from '../../src/dns/record-types.ts'
+import type { Zone } from '../../src/dns/zone.ts'
 
 /** A row as the registrar gives it. */
 export const row = (name: string, type: string, address: string, rest: Partial<Row> = {}): Row => ({

@@ -1,18 +1,18 @@
 import { validationFailed } from '@domains-and-files/http'
 import { emailTypeConflict, recordNotFound, revertConflict, tooManyRecords } from '../../errors.ts'
-import { resolveEmailType } from '../email-type.ts'
 import {
   contentOf,
-  differenceOf,
   keyOf,
   nameOf,
   ownerOf,
+  type RecordInput,
+  type RecordKey,
   type Row,
-  subtract,
   toRecord,
-  type Zone,
+  toRow,
+  validateName,
 } from '../record.ts'
-import { type RecordInput, type RecordKey, toRow, validateName } from '../record-validation.ts'
+import { differenceOf, resolveEmailType, subtract, type Zone } from '../zone.ts'
 import {
   type Candidate,
   composeZone,
@@ -219,7 +219,7 @@ function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
 /** A former zone. The registrar accepted it once, so its records are not validated. */
 export function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
   const { emailType } = edit
-  const { added, removed } = differenceOf(zone, { ...edit, emailType }, zone.domain)
+  const { added, removed } = differenceOf(zone, { ...zone, rows: edit.rows })
   const gone = new Set(removed)
   // A row that is still there stays as it was read, so that it does not count as changed.
   const rows = [...zone.rows.filter((row) => !gone.has(row)), ...added]

@@ -1,26 +1,22 @@
 import { type Fault, type HttpError, validationFailed } from '@domains-and-files/http'
 import { emailTypeConflict, recordConflict, recordExists, tooManyRecords } from '../../errors.ts'
-import { resolveEmailType } from '../email-type.ts'
 import {
   contentOf,
   defaultMxPref,
   defaultTtl,
+  type Field,
+  type FieldFault,
   type HostRecord,
-  isSameRows,
   isWritable,
   keyOf,
   nameOf,
-  type Row,
-  toRecord,
-  type Zone,
-} from '../record.ts'
-import {
-  type Field,
-  type FieldFault,
   type RecordInput,
   type RecordPatch,
+  type Row,
+  toRecord,
   toRow,
-} from '../record-validation.ts'
+} from '../record.ts'
+import { isSameRows, resolveEmailType, type Zone } from '../zone.ts'
 
 /** The JSON pointer of a record's field in the request. */
 export type Pointer = (field: Field) => string
@@ -90,7 +86,7 @@ export function patchCandidate(
   const isNew = contentOf(next, domain) !== contentOf(row, domain)
   const old = toRow(before, domain).faults.map(String)
   const faults = [
-    ...validateType(before.type, patch.type),
+    ...validateType(before, patch.type),
     ...wanted.faults.filter((fault) => isChanged(fault[0]) || !old.includes(String(fault))),
   ]
   return { row: isNew ? next : row, isNew, pointer, faults: toFaults(faults, pointer) }
@@ -108,8 +104,9 @@ function mergePatch(record: HostRecord, patch: RecordPatch): HostRecord {
   }
 }
 
-function validateType(type: string, requested: string | undefined): FieldFault[] {
-  if (!isWritable(type)) return [['type', `is ${type}: such records can be read, not written`]]
+function validateType(record: HostRecord, requested: string | undefined): FieldFault[] {
+  const { type } = record
+  if (!isWritable(record)) return [['type', `is ${type}: such records can be read, not written`]]
   return requested === undefined || requested.toUpperCase() === type
     ? []
     : [['type', `is ${type}, and cannot be changed: remove the record and add another`]]

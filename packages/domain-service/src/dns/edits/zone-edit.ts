@@ -1,11 +1,14 @@
-import { ownerOf, type Row, toRecord, type Zone } from '../record.ts'
 import {
+  ownerOf,
   type RecordInput,
   type RecordKey,
   type RecordPatch,
+  type Row,
+  toRecord,
   toRow,
   validateName,
-} from '../record-validation.ts'
+} from '../record.ts'
+import type { Zone } from '../zone.ts'
 
 /** A change of a zone as JSON data, so that the ledger can store it and another process can apply it. */
 export type ZoneEdit =

@@ -1,7 +1,7 @@
 import { type Fault, HttpError, validationFailed } from '@domains-and-files/http'
-import { defaultTtl, type HostRecord, toRecords, type Zone } from '../record.ts'
+import { defaultTtl, type HostRecord, type RecordInput, toRow } from '../record.ts'
 import { recordTypeOf } from '../record-types.ts'
-import { type RecordInput, toRow } from '../record-validation.ts'
+import { toRecords, type Zone } from '../zone.ts'
 import { decodeName, decodeText, type Entry, quoteText, readEntries, type Token } from './tokens.ts'
 
 /** What a zone file says: records with their line numbers, and what was skipped or adapted. */

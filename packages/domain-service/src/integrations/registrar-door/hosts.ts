@@ -17,15 +17,8 @@ import {
 } from '@domains-and-files/registrar-sandbox/protocol'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
-import {
-  defaultMxPref,
-  defaultTtl,
-  keyOf,
-  type Row,
-  toRecord,
-  type Zone,
-} from '../../dns/record.ts'
-import { toRow } from '../../dns/record-validation.ts'
+import { defaultMxPref, defaultTtl, keyOf, type Row, toRecord, toRow } from '../../dns/record.ts'
+import type { Zone } from '../../dns/zone.ts'
 import { domainNotFound } from '../../errors.ts'
 import type { GivenZone, GivenZones, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'

@@ -1,6 +1,5 @@
 import type { EnsureEdit } from '../../dns/edits/zone-edit.ts'
-import { keyOf } from '../../dns/record.ts'
-import { toRow } from '../../dns/record-validation.ts'
+import { keyOf, toRow } from '../../dns/record.ts'
 import type { GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
 
 /**

@@ -9,15 +9,7 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import { leaseLost } from '../../errors.ts'
-
-/** A change of a domain was queued or has ended, or its lease was released; the payload is the domain. */
-export const changesChannel = 'domain_service_changes'
-
-/** Notifies all replicas at the end of the transaction. The embedded form has only one process. */
-export async function notify(transaction: SqlTransaction, domain: string): Promise<void> {
-  if (transaction.dialect === 'postgres')
-    await transaction.get(sql`select pg_notify(${changesChannel}, ${domain})`)
-}
+import { changesChannel } from '../stored-change.ts'
 
 /** Mutual exclusion among all replicas, until it expires or is released. */
 export interface Lease {

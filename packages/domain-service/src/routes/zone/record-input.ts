@@ -2,10 +2,10 @@ import type { Fault } from '@domains-and-files/http'
 import { z } from 'zod'
 import { readDomain } from '../../dns/domain-name.ts'
 import { findConflicts, type Pointer } from '../../dns/edits/compose-zone.ts'
-import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
-import { emailTypes } from '../../dns/email-type.ts'
+import type { SetRrsetEdit, ZoneEdit } from '../../dns/edits/zone-edit.ts'
+import { type Field, type RecordInput, toRow } from '../../dns/record.ts'
 import { recordTypes } from '../../dns/record-types.ts'
-import { type RecordInput, type RecordPatch, toRow } from '../../dns/record-validation.ts'
+import { emailTypes } from '../../dns/zone.ts'
 
 // Names, addresses and bounds are validated against the live zone: what is already there unchanged is never refused.
 export const text = z.string('must be a string')
@@ -56,104 +56,72 @@ export const patchFields = {
   mx_pref: integer.nullable().optional().meta({ description: 'used for MX only; null: 10' }),
 }
 
-/** The faults of an edit that no live record excuses, so that they can be found before the zone is read. */
+/**
+ * The faults of an edit that no live record excuses, so that they can be found before the zone is read. Values that the
+ * schemas have rejected are undefined, and not checked.
+ */
 export function editFaults(edit: ZoneEdit, domain: string): Fault[] {
-  if (edit.kind !== 'batch') return []
-  const { update = [], add = [], isSingle } = edit
-  const pointer = (list: string, index: number) =>
-    isSingle ? singlePointer : listedPointer(list, index)
+  if (edit.kind === 'setRrset') return rrsetFaults(edit, domain)
+  if (edit.kind !== 'batch' && edit.kind !== 'replace') return []
+  const isBatch = edit.kind === 'batch'
+  const { records = [], update = [] } = isBatch
+    ? { ...edit, records: edit.add }
+    : { ...edit, update: [] }
+  const isSingle = isBatch && edit.isSingle
+  const pointerTo = (list: string, index: number) =>
+    isSingle ? singlePointer : (field: Field) => `/${list}/${index}/${field}`
+  const list = isBatch ? 'add' : 'hosts'
+  const added = records.map((given: Given = {}, at) => ({ given, pointer: pointerTo(list, at) }))
   return [
-    ...update.flatMap(({ patch }, index) => patchFaults(patch, domain, pointer('update', index))),
-    ...add.flatMap((record, index) => recordFaults(record, domain, pointer('add', index))),
+    // Checks neither type nor address: the live record has the type, and the type decides which addresses are valid.
+    ...update.flatMap(({ patch: { name, ttl } }, index) =>
+      recordFaults({ name, ttl: ttl ?? undefined }, domain, pointerTo('update', index)),
+    ),
+    ...added.flatMap(({ given, pointer }) => recordFaults(given, domain, pointer)),
+    ...(isSingle ? [] : conflictsBetween(added, domain)),
   ]
 }
 
-// Checks neither type nor address: the live record has the type, and the type decides which addresses are valid.
-const patchFaults = ({ name, ttl }: RecordPatch, domain: string, pointer: Pointer) =>
-  recordFaults({ name, ttl: ttl ?? undefined }, domain, pointer)
-
-// The following check requests that failed their schemas, so that one response names every fault. Fields that the schemas
-// reject are undefined; all others have the types of the schemas.
-
-type Given = { [Name in keyof RecordInput]?: RecordInput[Name] | undefined }
-
-interface Left {
-  params: { domain?: string; record?: string; name?: string; type?: string }
-  body?: Given & {
-    hosts?: (Given | undefined)[]
-    add?: (Given | undefined)[]
-    update?: (Given | undefined)[]
-    values?: (string | undefined)[]
-  }
+function conflictsBetween(added: { given: Given; pointer: Pointer }[], domain: string): Fault[] {
+  const candidates = added.flatMap(({ given: { name, type, address }, pointer }) => {
+    if (name === undefined || type === undefined || address === undefined) return []
+    const { row } = toRow({ name, type, address }, domain)
+    return { row, isNew: true, pointer, faults: [] }
+  })
+  return findConflicts(candidates, domain).faults
 }
 
-interface Rejected {
-  params: unknown
-  body: unknown
-}
-
-/** The faults of a request to add a record, in its path and its body. */
-export function addedRecordFaults(rejected: Rejected): Fault[] {
-  const { params, body } = rejected as Left
-  return recordFaults({ ...body, type: params.record }, domainOf(params), singlePointer)
-}
-
-/** The faults of a patch of a record. */
-export function patchedRecordFaults(rejected: Rejected): Fault[] {
-  const { params, body = {} } = rejected as Left
-  return patchFaults(body, domainOf(params), singlePointer)
-}
-
-/** The faults of a request whose body lists records in this field; with `add`, those of its updates, too. */
-export const listedRecordFaults =
-  (list: 'hosts' | 'add') =>
-  (rejected: Rejected): Fault[] => {
-    const { params, body } = rejected as Left
-    const domain = domainOf(params)
-    const updates = (list === 'add' && body?.update) || []
-    const records = (body?.[list] ?? []).map((record = {}, index) => ({
-      record,
-      pointer: listedPointer(list, index),
-    }))
-    const candidates = records.flatMap(({ record: { name, type, address }, pointer }) => {
-      if (name === undefined || type === undefined || address === undefined) return []
-      const { row } = toRow({ name, type, address }, domain)
-      return { row, isNew: true, pointer, faults: [] }
-    })
-    return [
-      ...updates.flatMap((patch = {}, index) =>
-        patchFaults(patch, domain, listedPointer('update', index)),
-      ),
-      ...records.flatMap(({ record, pointer }) => recordFaults(record, domain, pointer)),
-      ...findConflicts(candidates, domain).faults,
-    ]
-  }
-
-/** The faults of a request to set an RRset, in its path, its TTL and its values; those of MX are left out. */
-export function rrsetFaults(rejected: Rejected): Fault[] {
-  const { params, body } = rejected as Left
-  const { name, type = '' } = params
-  const addresses = type.toUpperCase() === 'MX' ? [] : (body?.values ?? [])
+/** The faults of an RRset in its name, its TTL and its values; those of MX are left out. */
+function rrsetFaults({ name, type, ttl, values = [] }: Partial<SetRrsetEdit>, domain: string) {
+  const addresses = type?.toUpperCase() === 'MX' ? [] : values
   return [undefined, ...addresses].flatMap((address, index) =>
-    recordFaults({ name, type, ttl: body?.ttl, address }, domainOf(params), (field) => {
+    recordFaults({ name, type, ttl, address }, domain, (field) => {
       if (field === 'address') return `/values/${index - 1}`
       return field === 'ttl' ? '/ttl' : `/path/${field}`
     }),
   )
 }
 
+/** A request by the schemas of its route. */
+export interface RequestOf<Schema extends { params: z.ZodType; body: z.ZodType }> {
+  params: z.output<Schema['params']>
+  body: z.output<Schema['body']>
+}
+
+/** `moreFaults` of a route, by the edit that its handler makes of a request. */
+export const faultsOf =
+  <Request>(editOf: (request: Request) => ZoneEdit) =>
+  ({ params, body }: { params: unknown; body: unknown }): Fault[] => {
+    const found = readDomain((params as { domain?: string }).domain ?? '') // Of the route's URL.
+    // All values that the schemas have not rejected have their types.
+    const edit = editOf({ params, body: body ?? {} } as Request)
+    return editFaults(edit, typeof found === 'string' ? '' : found.name)
+  }
+
+type Given = { [Name in keyof RecordInput]?: RecordInput[Name] | undefined }
+
 // The type of an added record is in the path; that of a changed one is left out.
 const singlePointer: Pointer = (field) => (field === 'type' ? '/path/type' : `/${field}`)
-
-const listedPointer =
-  (list: string, index: number): Pointer =>
-  (field) =>
-    `/${list}/${index}/${field}`
-
-function domainOf({ domain = '' }: Left['params']): string {
-  const found = readDomain(domain)
-  return typeof found === 'string' ? '' : found.name
-}
 
 // Checks only the fields that are present.
 function recordFaults(given: Given, domain: string, pointer: Pointer): Fault[] {

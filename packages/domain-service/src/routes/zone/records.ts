@@ -2,8 +2,8 @@ import { callerOf, requireRrsetRead } from '@domains-and-files/auth'
 import { type App, eachAnswer } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
-import { toRecords } from '../../dns/record.ts'
 import { describeAddresses, recordTypes } from '../../dns/record-types.ts'
+import { toRecords } from '../../dns/zone.ts'
 import { recordExists, recordNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import {
@@ -14,13 +14,7 @@ import {
   zone,
   zoneTag,
 } from '../openapi-examples.ts'
-import {
-  addedRecordFaults,
-  EmailType,
-  patchedRecordFaults,
-  patchFields,
-  recordFields,
-} from './record-input.ts'
+import { EmailType, faultsOf, patchFields, type RequestOf, recordFields } from './record-input.ts'
 import {
   AtDomain,
   accepted,
@@ -117,15 +111,23 @@ const removeSchema = {
   errors: [...writeFailures, recordNotFound(record.id)],
 }
 
+function additionOf({ params, body }: RequestOf<typeof addSchema>): ZoneEdit {
+  const { email_type: emailType, ...fields } = body
+  const add = [{ ...fields, type: params.record.toUpperCase() }]
+  return { kind: 'batch', add, emailType, isSingle: true }
+}
+
+function patchOf({ params, body }: RequestOf<typeof patchSchema>): ZoneEdit {
+  const { email_type: emailType, id: _, ...patch } = body
+  return { kind: 'batch', update: [{ id: params.record, patch }], emailType, isSingle: true }
+}
+
 /** The routes of /api/domains/{domain}/dns/hosts/{type} and …/{id}. */
 export function registerRecordRoutes(app: App, zones: ZoneWriter) {
   const config = { access: 'editor', enforcesRecordLimits: true } as const
-  const adding = { ...config, moreFaults: addedRecordFaults }
+  const adding = { ...config, moreFaults: faultsOf(additionOf) }
   app.post(path, { config: adding, schema: addSchema, bodyLimit }, async (request, reply) => {
-    const { email_type: emailType, ...fields } = request.body
-    const given = { ...fields, type: request.params.record.toUpperCase() }
-    const edit: ZoneEdit = { kind: 'batch', add: [given], emailType, isSingle: true }
-    return writeZone(request, reply, { zones, edit }, (result, answering) => {
+    return writeZone(request, reply, { zones, edit: additionOf(request) }, (result, answering) => {
       const [record] = result.added
       if (!record) throw new Error('the added record is missing from the result')
       reply.code(201).header('location', pathOf(request.params.domain, record.id))
@@ -140,12 +142,10 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
     requireRrsetRead(callerOf(request), found)
     return isCurrent ? reply.code(304).send(undefined) : reply.send(found)
   })
-  const patching = { ...config, moreFaults: patchedRecordFaults }
+  const patching = { ...config, moreFaults: faultsOf(patchOf) }
   app.patch(path, { config: patching, schema: patchSchema, bodyLimit }, async (request, reply) => {
-    const { email_type: emailType, id: _, ...patch } = request.body
     const { domain, record: id } = request.params
-    const edit: ZoneEdit = { kind: 'batch', update: [{ id, patch }], emailType, isSingle: true }
-    return writeZone(request, reply, { zones, edit }, (result, answering) => {
+    return writeZone(request, reply, { zones, edit: patchOf(request) }, (result, answering) => {
       // A patch that changes nothing adds nothing. A later write of the batch may have removed the record.
       const patched = result.added[0] ?? toRecords(result.after).find((each) => each.id === id)
       if (!patched) throw new Error('the patched record is missing from the result')

@@ -1,7 +1,9 @@
 import { callerOf, mayReadRrset, requireRrsetRead } from '@domains-and-files/auth'
 import { type App, eachAnswer, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
-import { findRrset, ownerOf, toRrsets } from '../../dns/record.ts'
+import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
+import { ownerOf } from '../../dns/record.ts'
+import { findRrset, toRrsets } from '../../dns/zone.ts'
 import { recordConflict, rrsetNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import {
@@ -13,7 +15,14 @@ import {
   writeHeaders,
   zoneTag,
 } from '../openapi-examples.ts'
-import { EmailType, RecordType, recordFields, rrsetFaults, text } from './record-input.ts'
+import {
+  EmailType,
+  faultsOf,
+  RecordType,
+  type RequestOf,
+  recordFields,
+  text,
+} from './record-input.ts'
 import {
   AtDomain,
   accepted,
@@ -113,6 +122,13 @@ const setSchema = {
   body: NewRrset,
 }
 
+function rrsetOf({ params, body }: RequestOf<typeof setSchema>): ZoneEdit {
+  const { name, type } = params
+  const { values, mixed_ttl, email_type: emailType } = body
+  const ttl = mixed_ttl ? undefined : body.ttl
+  return { kind: 'setRrset', name, type, ttl, values, emailType }
+}
+
 // A body that was read elsewhere and sent to the wrong path would overwrite another RRset.
 function requireSameRrset(
   body: { name?: string | undefined; type?: string | undefined },
@@ -162,14 +178,11 @@ export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
     if (!rrset) throw rrsetNotFound(name, type)
     return isCurrent ? reply.code(304).send(undefined) : reply.send(rrset)
   })
-  const set = { config: { ...config, moreFaults: rrsetFaults }, bodyLimit: zoneBodyLimit }
+  const set = { config: { ...config, moreFaults: faultsOf(rrsetOf) }, bodyLimit: zoneBodyLimit }
   app.put(path, { ...set, schema: setSchema }, async (request, reply) => {
     const { name, type } = request.params
     requireSameRrset(request.body, { name, type })
-    const { values, mixed_ttl, email_type: emailType } = request.body
-    const ttl = mixed_ttl ? undefined : request.body.ttl
-    const edit = { kind: 'setRrset', name, type, ttl, values, emailType } as const
-    return writeZone(request, reply, { zones, edit }, (result, answering) => {
+    return writeZone(request, reply, { zones, edit: rrsetOf(request) }, (result, answering) => {
       const rrset = findRrset(result.zone, name, type) ?? findRrset(result.after, name, type)
       if (!rrset) throw new Error('the RRset is missing from the result')
       if (!findRrset(result.before, name, type)) reply.code(201)

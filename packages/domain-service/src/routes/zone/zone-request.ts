@@ -10,9 +10,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
 import { namedRrsets, type ZoneEdit } from '../../dns/edits/zone-edit.ts'
-import { etagOf } from '../../dns/record.ts'
+import { etagOf } from '../../dns/zone.ts'
 import { domainNotFound } from '../../errors.ts'
-import { authorOf, type WriteResult } from '../../zones/zone-write.ts'
+import { requestOf } from '../../ledger/ledger.ts'
+import type { WriteResult } from '../../zones/batch/evaluate-write.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import { Change, describeChange, setRetryAfter } from '../change-schema.ts'
 import {
@@ -182,30 +183,47 @@ export async function writeZone<Answer>(
   { zones, edit }: { zones: ZoneWriter; edit: ZoneEdit },
   describe: (result: WriteResult, context: Answering) => Answer,
 ) {
+  const { headers, query, id: requestId } = request
   const domain = domainOf(request)
   const caller = callerOf(request)
-  const write = writeOf(request, edit, caller)
-  const { dryRun } = write
-  const isProposal = !dryRun && (request.query.propose || caller.writes !== undefined)
-  const isAsync = !dryRun && (isProposal || prefersAsync(request.headers.prefer))
+  const mode = modeOf(request, caller)
+  const given = {
+    ...{ domain: domain.name, edit, force: query.force, requestId },
+    ifMatch: headers['if-match'],
+    ifNoneMatch: createsOnly.has(edit.kind) ? headers['if-none-match'] : undefined,
+    idempotencyKey: idempotencyKeyOf(headers['idempotency-key']),
+  }
+  const change = requestOf(caller, given, mode)
+  const isAsync = mode === 'async' || mode === 'propose'
   checkEdit(edit, { domain: domain.name, caller, isAsync })
   try {
     if (isAsync) {
-      const known = isProposal
-        ? await zones.approvals.propose(domain, write)
-        : { change: await zones.queue.add(domain, write), zones: undefined }
-      const { change } = known
-      setRetryAfter(reply, change)
-      reply.code(202).header('location', `/api/changes/${change.id}`)
-      if (!isProposal) reply.header('preference-applied', 'respond-async')
-      return describeChange(change, { caller, zones: known.zones })
+      const { change: stored, zones: known } =
+        mode === 'propose'
+          ? await zones.approvals.propose(domain, change)
+          : { change: await zones.queue.add(domain, change), zones: undefined }
+      setRetryAfter(reply, stored)
+      reply.code(202).header('location', `/api/changes/${stored.id}`)
+      if (mode === 'async') reply.header('preference-applied', 'respond-async')
+      return describeChange(stored, { caller, zones: known })
     }
-    const result = await zones.write(domain, write)
+    const dryRun = mode === 'dry run'
+    const result = await (dryRun
+      ? zones.preview(domain, change)
+      : zones.queue.write(domain, change))
     reply.header('etag', etagOf(result.zone))
     return describe(result, { caller, dryRun })
   } catch (error) {
     throw visibleError(error, caller)
   }
+}
+
+function modeOf({ query, headers }: WriteRequest, caller: Caller) {
+  if (query.dry_run) return 'dry run'
+  if (query.propose || caller.writes !== undefined) return 'propose'
+  // RFC 7240: preferences are listed by commas, over one or more fields; their names are case-insensitive.
+  const prefer = [headers.prefer ?? []].flat().join(',')
+  return /(?:^|,)\s*respond-async\s*(?:[;=,]|$)/i.test(prefer) ? 'async' : 'sync'
 }
 
 // Rights first: another fault would reveal records that the token may not read. They are checked again on the live zone.
@@ -217,25 +235,10 @@ function checkEdit(
   const limits = caller.records
   if (limits) requireWithinRecords(limits, namedRrsets(zone, edit))
   // Against the live zone a batch reports more faults at once, but a queued change waits too long for that.
-  const isAddition = edit.kind === 'batch' && edit.isSingle && edit.add
-  const faults = isAddition || isAsync ? editFaults(edit, domain) : []
+  const isEarly = edit.kind === 'batch' && (isAsync || (edit.isSingle && edit.add))
+  const faults = isEarly ? editFaults(edit, domain) : []
   if (faults.length > 0) throw validationFailed(faults)
 }
-
-const writeOf = (
-  { headers, query, id: requestId }: WriteRequest,
-  edit: ZoneEdit,
-  caller: Caller,
-) => ({
-  ...authorOf(caller),
-  edit,
-  ifMatch: headers['if-match'],
-  ifNoneMatch: createsOnly.has(edit.kind) ? headers['if-none-match'] : undefined,
-  idempotencyKey: idempotencyKeyOf(headers['idempotency-key']),
-  dryRun: query.dry_run,
-  force: query.force,
-  requestId,
-})
 
 // Edits of a whole zone or RRset, for which `If-None-Match: *` means that there is none.
 const createsOnly = new Set<ZoneEdit['kind']>(['replace', 'setRrset'])
@@ -246,11 +249,3 @@ function idempotencyKeyOf(key: string | string[] | undefined): string | undefine
   const message = 'must be 1 to 128 printable ASCII characters'
   throw validationFailed([{ path: '/header/idempotency-key', message }])
 }
-
-// RFC 7240: preferences are listed by commas, over one or more fields; their names are case-insensitive.
-const prefersAsync = (prefer: string | string[] | undefined) =>
-  [prefer ?? []]
-    .flat()
-    .join(',')
-    .split(',')
-    .some((preference) => preference.split(/[;=]/)[0]?.trim().toLowerCase() === 'respond-async')

@@ -1,11 +1,10 @@
 import { type Caller, mayReadRrset, type Rights } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
-import { emailTypes } from '../../dns/email-type.ts'
-import { toRecords, type Zone } from '../../dns/record.ts'
 import { recordTypes } from '../../dns/record-types.ts'
+import { emailTypes, toRecords, type Zone } from '../../dns/zone.ts'
 import type { Warning } from '../../ledger/ledger.ts'
-import type { WriteResult } from '../../zones/zone-write.ts'
+import type { WriteResult } from '../../zones/batch/evaluate-write.ts'
 import { changes, zone as exampleZone, record } from '../openapi-examples.ts'
 
 // A zone and the outcome of a write, as JSON.

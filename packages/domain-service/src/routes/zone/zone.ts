@@ -2,10 +2,11 @@ import { isUtf8 } from 'node:buffer'
 import { type App, malformedBody, receiveBody } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { parseZoneFile, printZoneFile } from '../../dns/zone-file/zone-file.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import { patchFailures, record } from '../openapi-examples.ts'
-import { EmailType, listedRecordFaults, patchFields, Records, text } from './record-input.ts'
+import { EmailType, faultsOf, patchFields, Records, type RequestOf, text } from './record-input.ts'
 import {
   AtDomain,
   readAnswers,
@@ -89,6 +90,17 @@ const patchSchema = {
   body: ZonePatch,
 }
 
+const replacementOf = ({ body }: RequestOf<typeof replaceSchema>): ZoneEdit => ({
+  ...{ kind: 'replace', records: body.hosts, emailType: body.email_type },
+})
+
+function patchOf({ body }: RequestOf<typeof patchSchema>): ZoneEdit {
+  const { remove, update, add, email_type: emailType } = body
+  // A change that the schema has rejected is undefined.
+  const patches = update?.map(({ id, ...patch } = { id: '' }) => ({ id, patch }))
+  return { kind: 'batch', remove, update: patches, add, emailType }
+}
+
 /** The routes of /api/domains/{domain}/dns/hosts that concern the whole zone. */
 export function registerZoneRoutes(app: App, zones: ZoneWriter) {
   const bodyLimit = zoneBodyLimit
@@ -98,18 +110,13 @@ export function registerZoneRoutes(app: App, zones: ZoneWriter) {
     const { zone, isCurrent } = await readZone(request, reply, zones)
     return isCurrent ? reply.code(304).send(undefined) : reply.send(describeZone(zone))
   })
-  const replaced = { config: { ...config, moreFaults: listedRecordFaults('hosts') }, bodyLimit }
+  const replaced = { config: { ...config, moreFaults: faultsOf(replacementOf) }, bodyLimit }
   app.put(path, { ...replaced, schema: replaceSchema }, async (request, reply) => {
-    const { hosts: records, email_type: emailType } = request.body
-    const edit = { kind: 'replace', records, emailType } as const
-    return writeZone(request, reply, { zones, edit }, describeWrite)
+    return writeZone(request, reply, { zones, edit: replacementOf(request) }, describeWrite)
   })
-  const limited = { ...config, enforcesRecordLimits: true, moreFaults: listedRecordFaults('add') }
+  const limited = { ...config, enforcesRecordLimits: true, moreFaults: faultsOf(patchOf) }
   app.patch(path, { config: limited, bodyLimit, schema: patchSchema }, async (request, reply) => {
-    const { remove, update, add, email_type: emailType } = request.body
-    const patches = update?.map(({ id, ...patch }) => ({ id, patch }))
-    const edit = { kind: 'batch', remove, update: patches, add, emailType } as const
-    return writeZone(request, reply, { zones, edit }, describeWrite)
+    return writeZone(request, reply, { zones, edit: patchOf(request) }, describeWrite)
   })
 }
 

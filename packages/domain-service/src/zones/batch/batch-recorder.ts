@@ -1,27 +1,30 @@
-import type { HttpError, Logger } from '@domains-and-files/http'
-import { slices } from '../../clock.ts'
-import type { Zone } from '../../dns/record.ts'
+import { type HttpError, type Logger, slices } from '@domains-and-files/http'
+import type { Zone } from '../../dns/zone.ts'
 import { changeSuperseded, zoneKeepsChanging } from '../../errors.ts'
-import type { ChangeOutcome, Ledger, QueuedChange, SendOutcome } from '../../ledger/ledger.ts'
 import {
+  type ChangeOutcome,
+  type EvaluatedWrite,
   isDatabaseAway,
-  type QueuedWrite,
+  type Ledger,
+  type QueuedChange,
+  type SendOutcome,
   toStoredProblem,
-  type WriteResult,
-} from '../zone-write.ts'
-import { type EvaluatedWrite, isChange, resultOf } from './evaluate-write.ts'
+} from '../../ledger/ledger.ts'
+import { isChange, resultOf, type WriteResult } from './evaluate-write.ts'
 import type { WriteOutcome } from './verified-write.ts'
 
-interface Options {
-  ledger: Ledger
-  log: Logger
+/** The clients of the changes of a batch. */
+export interface BatchClients {
+  resolve(write: QueuedChange, result: WriteResult): void
+  reject(write: QueuedChange, error: unknown): void
 }
 
-/** How a write ends: what the ledger records, and what its client gets. */
+/** How a write ends: what the ledger records, and what its client gets: an error or a result. */
 export interface WriteEnd {
-  write: QueuedWrite
+  write: QueuedChange
   outcome: ChangeOutcome
-  answer: { error: unknown } | { result: (warnings: string[]) => WriteResult }
+  error?: unknown
+  result?: (warnings: string[]) => WriteResult
 }
 
 /** One setHosts that has ended: what it was based on, and the writes of its batch. */
@@ -49,13 +52,15 @@ const awayMs = 1_000
 export class BatchRecorder {
   readonly #ledger: Ledger
   readonly #log: Logger
+  readonly #clients: BatchClients
   #awayAt = Number.NEGATIVE_INFINITY
   /** Writes of which nothing was done. */
-  readonly undone = new Set<QueuedWrite>()
+  readonly undone = new Set<QueuedChange>()
 
-  constructor({ ledger, log }: Options) {
+  constructor({ ledger, log }: { ledger: Ledger; log: Logger }, clients: BatchClients) {
     this.#ledger = ledger
     this.#log = log
+    this.#clients = clients
   }
 
   /** Ends writes that no send carries. */
@@ -81,7 +86,7 @@ export class BatchRecorder {
     const { id, outcome, evaluated } = send
     const { domain } = send.base
     if (outcome.kind === 'differs' || outcome.kind === 'unknown') {
-      const changes = evaluated.filter(isChange).map((each) => factsOf(each.write, resultOf(each)))
+      const changes = evaluated.filter(isChange).map((each) => factsOf(each.write, each))
       this.#log.error({ domain, detail: outcome.error.message, changes }, 'write not confirmed')
     }
     // Writes that failed because the database was away are not ended: the next batch carries them out.
@@ -94,16 +99,16 @@ export class BatchRecorder {
 
   async answer(ends: WriteEnd[], isRecorded = true): Promise<void> {
     const nextSlice = slices()
-    for (const { write, outcome, answer } of ends) {
+    for (const { write, outcome, error, result } of ends) {
       await nextSlice() // Each answer may have 400 KB.
       if (outcome.status === 'queued' || outcome.status === 'refused') this.undone.add(write)
-      if ('error' in answer) {
-        write.reject(answer.error)
+      if (!result) {
+        this.#clients.reject(write, error)
         continue
       }
-      const result = answer.result(isRecorded || outcome.isUnsent ? [] : [notRecorded])
-      if (!outcome.isUnsent) this.#log.info(factsOf(write, result), 'zone written')
-      write.resolve(result)
+      const answer = result(isRecorded || outcome.isUnsent ? [] : [notRecorded])
+      if (!outcome.isUnsent) this.#log.info(factsOf(write, answer), 'zone written')
+      this.#clients.resolve(write, answer)
     }
   }
 
@@ -120,9 +125,12 @@ export class BatchRecorder {
   }
 }
 
-const isAway = ({ answer }: WriteEnd) => 'error' in answer && isDatabaseAway(answer.error)
+const isAway = ({ error }: WriteEnd) => isDatabaseAway(error)
 
-const factsOf = ({ request, id }: QueuedWrite, { added, removed }: WriteResult) => ({
+const factsOf = (
+  { request, id }: QueuedChange,
+  { added, removed }: { added: unknown[]; removed: unknown[] },
+) => ({
   domain: request.domain,
   change: id,
   by: request.by,
@@ -132,10 +140,10 @@ const factsOf = ({ request, id }: QueuedWrite, { added, removed }: WriteResult) 
 })
 
 /** The end of a write of which nothing was done. */
-export const failed = (write: QueuedWrite, error: unknown): WriteEnd => ({
+export const failed = (write: QueuedChange, error: unknown): WriteEnd => ({
   write,
   outcome: failedOutcome(write, error),
-  answer: { error },
+  error,
 })
 
 /** A failure that may pass queues an asynchronous change again, and releases the idempotency key of any other. */
@@ -150,7 +158,7 @@ export function failedOutcome(
 }
 
 /** The end of a write that a later one has made pointless. */
-export const superseded = (write: QueuedWrite): WriteEnd => ({
+export const superseded = (write: QueuedChange): WriteEnd => ({
   write,
   outcome: {
     id: write.id,
@@ -160,30 +168,29 @@ export const superseded = (write: QueuedWrite): WriteEnd => ({
     warnings: [],
     releaseKey: true,
   },
-  answer: { error: changeSuperseded(write.id) },
+  error: changeSuperseded(write.id),
 })
 
 /** The end of a write that needs no send: it changes nothing, or it failed by itself. */
 export function unsent(each: EvaluatedWrite, zone?: Zone): WriteEnd {
-  const { write, error, before, after, warnings } = each
+  const { write, error } = each
   if (error !== undefined) return failed(write, error)
-  const effect = { before, after, warnings }
   return {
     write,
-    outcome: { id: write.id, status: 'confirmed', isUnsent: true, effect },
-    answer: { result: () => resultOf(each, zone) },
+    outcome: { id: write.id, status: 'confirmed', isUnsent: true, effect: each },
+    result: () => resultOf(each, zone),
   }
 }
 
 /** The end of a write whose content the registrar refused: the zone stayed as it was. */
-export function refused(write: QueuedWrite, error: HttpError, zone: Zone): WriteEnd {
+export function refused(write: QueuedChange, error: HttpError, zone: Zone): WriteEnd {
   if (write.isAsync && error.status >= 500) return failed(write, error)
   const problem = toStoredProblem(error)
   const zones = { before: zone, after: zone }
   return {
     write,
     outcome: { id: write.id, status: 'refused', warnings: [], problem, zones },
-    answer: { error },
+    error,
   }
 }
 
@@ -201,9 +208,7 @@ export function endWith(send: EndedSend, each: EvaluatedWrite, isDone: boolean):
     return {
       write,
       outcome: { id, status: 'confirmed', verified, warnings, zones },
-      answer: {
-        result: (more) => resultOf({ ...each, warnings: [...warnings, ...more] }, zone, verified),
-      },
+      result: (more) => resultOf({ ...each, warnings: [...warnings, ...more] }, zone, verified),
     }
   }
   if (outcome.kind === 'written') return unsent(each, outcome.zone)
@@ -216,15 +221,14 @@ export function endWith(send: EndedSend, each: EvaluatedWrite, isDone: boolean):
   return {
     write,
     outcome: { id, status: 'unconfirmed', verified: false, warnings, zones, problem },
-    answer: { error },
+    error,
   }
 }
 
 function sendOutcome(send: EndedSend, ends: WriteEnd[]): SendOutcome {
   const { outcome, repair } = send
   const repaired = repair ? [endWith(send, repair, outcome.kind === 'written')] : []
-  const hasDone = ends.some((end) => !end.outcome.isUnsent && end.outcome.status === 'confirmed')
-  const state = stateOf(outcome, hasDone)
+  const state = stateOf(outcome, ends)
   return {
     state,
     // A repair that was not seen to work is tried again: only the outdated zone itself triggers it.
@@ -235,9 +239,12 @@ function sendOutcome(send: EndedSend, ends: WriteEnd[]): SendOutcome {
   }
 }
 
-function stateOf(outcome: WriteOutcome, hasDone: boolean): SendOutcome['state'] {
+function stateOf(outcome: WriteOutcome, ends: WriteEnd[]): SendOutcome['state'] {
   if (outcome.kind === 'written') return outcome.verified ? 'settled' : 'unverified'
-  if (outcome.kind === 'differs') return hasDone ? 'settled' : 'closed'
+  if (outcome.kind === 'differs') {
+    const isDone = (end: WriteEnd) => !end.outcome.isUnsent && end.outcome.status === 'confirmed'
+    return ends.some(isDone) ? 'settled' : 'closed'
+  }
   if (outcome.kind === 'refused' || outcome.kind === 'unknown') return outcome.kind
   return 'unsent'
 }

@@ -1,15 +1,9 @@
 import { type Clock, delay, HttpError } from '@domains-and-files/http'
 import type { Reservation } from '../../budget/waiting-calls.ts'
 import type { Domain } from '../../dns/domain-name.ts'
-import {
-  differenceOf,
-  isParking,
-  isSameRows,
-  type Row,
-  toRecord,
-  type Zone,
-} from '../../dns/record.ts'
-import type { ChangeRequest, LateSend, Ledger, RecentSend, Snapshot } from '../../ledger/ledger.ts'
+import { type Row, toRecord } from '../../dns/record.ts'
+import { differenceOf, isParking, isSameRows, type Zone } from '../../dns/zone.ts'
+import type { ChangeRequest, LateSend, Ledger, RecentSend } from '../../ledger/ledger.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 
 // The zone at the registrar as a batch reads, compares and replaces it.
@@ -170,7 +164,7 @@ export function ageOf(zone: Zone, recent: RecentSend[]): number {
  * Whether a zone is as it was sent, as a multiset of records, modulo what the registrar normalizes. An answer without
  * email type says nothing about it.
  */
-export function isSame(found: Zone, wanted: Snapshot): boolean {
+export function isSame(found: Zone, wanted: Zone): boolean {
   const { domain } = found
   // The registrar adds its parking records to an empty zone.
   const rows =
@@ -184,7 +178,7 @@ const isSameEmailType = (found: string | undefined, wanted: string | undefined) 
 /** One sentence for each way in which a zone differs from what was sent. */
 export function describeDifference(found: Zone, wanted: Zone): string {
   const { domain } = wanted
-  const { added, removed } = differenceOf(found, wanted, domain)
+  const { added, removed } = differenceOf(found, wanted)
   const missing = describe(added, domain)
   const unexpected = describe(removed, domain)
   return [
@@ -219,6 +213,6 @@ export const repairRequest = (domain: string, { confirmed }: LateSend): ChangeRe
   by: 'domain-service',
   requestId: 'late-write',
   reason: 'late_write',
-  edit: { kind: 'restore', ...confirmed },
+  edit: { kind: 'restore', emailType: confirmed.emailType, rows: confirmed.rows },
   force: false,
 })

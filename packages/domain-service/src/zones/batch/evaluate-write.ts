@@ -1,21 +1,18 @@
 import { type RecordLimit, requireWithinRecords } from '@domains-and-files/auth'
-import { HttpError, includesTag, readIfMatch } from '@domains-and-files/http'
-import { slices } from '../../clock.ts'
+import { HttpError, includesTag, readIfMatch, slices } from '@domains-and-files/http'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { namedRrsets, type ZoneEdit } from '../../dns/edits/zone-edit.ts'
+import { type HostRecord, isWritable, type Row, toRecord } from '../../dns/record.ts'
 import {
   differenceOf,
   etagOf,
   findRrset,
   isSameDelta,
   isSameRows,
-  isWritable,
-  type Row,
   recordsOf,
   subtract,
-  toRecord,
   type Zone,
-} from '../../dns/record.ts'
+} from '../../dns/zone.ts'
 import {
   alreadyExists,
   changeOutdated,
@@ -25,15 +22,30 @@ import {
   preconditionFailed,
   unsupportedRecords,
 } from '../../errors.ts'
-import type { ChangeEffect, ChangeRequest, Warning } from '../../ledger/ledger.ts'
-import type { QueuedWrite, WriteResult } from '../zone-write.ts'
+import {
+  type ChangeEffect,
+  type ChangeRequest,
+  type EvaluatedWrite,
+  effectOf,
+  type QueuedChange,
+  type Warning,
+} from '../../ledger/ledger.ts'
 import type { WriteOutcome } from './verified-write.ts'
 
-/** The effect of a queued write on the zone, before anything is sent. */
-export interface EvaluatedWrite extends ChangeEffect {
-  write: QueuedWrite
-  /** The write's own failure; `after` is then `before`, as for every write that changes nothing. */
-  error?: unknown
+/** What a client gets for its write. */
+export interface WriteResult {
+  /** The zone that this change was worked out against. */
+  before: Zone
+  /** The zone as this change leaves it; later changes of its batch may follow. */
+  after: Zone
+  /** The zone that was read back. */
+  zone: Zone
+  added: HostRecord[]
+  removed: HostRecord[]
+  kept: number
+  warnings: Warning[]
+  /** False: the registrar reported success, but the zone could not be read back yet. */
+  verified: boolean
 }
 
 /** Whether this write changes the zone. */
@@ -41,7 +53,7 @@ export const isChange = ({ before, after }: Pick<EvaluatedWrite, 'before' | 'aft
   after !== before
 
 /** Evaluates writes in order, each against the zone that the previous ones leave; a failing write changes nothing. */
-export async function evaluateWrites(writes: QueuedWrite[], zone: Zone) {
+export async function evaluateWrites(writes: QueuedChange[], zone: Zone) {
   let current = zone
   const evaluated: EvaluatedWrite[] = []
   const nextSlice = slices()
@@ -53,7 +65,7 @@ export async function evaluateWrites(writes: QueuedWrite[], zone: Zone) {
       current = effect.after
       evaluated.push({ write, ...effect })
     } catch (error) {
-      evaluated.push({ write, before, after: before, warnings: [], error })
+      evaluated.push({ write, ...effectOf(before), error })
     }
   }
   return { evaluated, zone: current }
@@ -67,10 +79,10 @@ const maxExamined = 16
  * other write succeeds or fails as before. They go to `superseded`, each with the writes that undo it.
  */
 export async function takeSuperseded(
-  writes: QueuedWrite[],
+  writes: QueuedChange[],
   zone: Zone,
-  superseded: Map<QueuedWrite, QueuedWrite[]>,
-): Promise<QueuedWrite[]> {
+  superseded: Map<QueuedChange, QueuedChange[]>,
+): Promise<QueuedChange[]> {
   if (!writes.slice(0, -1).some(({ isAsync }) => isAsync)) return writes
   let kept = writes
   let { evaluated, zone: last } = await evaluateWrites(kept, zone)
@@ -91,19 +103,15 @@ export async function takeSuperseded(
 }
 
 // Whether the final zone has none of the records that the write added.
-function isUndone(each: EvaluatedWrite, last: Zone): boolean {
-  const { added } = toDelta(each)
-  return added.length > 0 && subtract(added, last.rows, last.domain).length === added.length
-}
+const isUndone = ({ added }: EvaluatedWrite, last: Zone) =>
+  added.length > 0 && subtract(added, last.rows, last.domain).length === added.length
 
 /** The later writes that removed what this one added. */
-function findUndoing(each: EvaluatedWrite, evaluated: EvaluatedWrite[]): QueuedWrite[] {
-  const { added } = toDelta(each)
+function findUndoing(each: EvaluatedWrite, evaluated: EvaluatedWrite[]): QueuedChange[] {
+  const { added, before } = each
   return evaluated
     .slice(evaluated.indexOf(each) + 1)
-    .filter(
-      (later) => subtract(added, toDelta(later).removed, each.before.domain).length < added.length,
-    )
+    .filter(({ removed }) => subtract(added, removed, before.domain).length < added.length)
     .map(({ write }) => write)
 }
 
@@ -112,7 +120,7 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
   const { approved } = request
   if (!approved) return evaluateEdit(request, before)
   const { effect, reason } = evaluateProposal(request, before)
-  if (reason === undefined && isSameDelta(toDelta(effect), approved, before.domain)) return effect
+  if (reason === undefined && isSameDelta(effect, approved, before.domain)) return effect
   throw changeOutdated(reason)
 }
 
@@ -125,22 +133,19 @@ export function evaluateProposal(
     return { effect: evaluateEdit(request, before) }
   } catch (error) {
     if (!(error instanceof HttpError) || error.status >= 500) throw error
-    return { effect: { before, after: before, warnings: [] }, reason: error.message }
+    return { effect: effectOf(before), reason: error.message }
   }
 }
-
-export const toDelta = ({ before, after }: Pick<ChangeEffect, 'before' | 'after'>) =>
-  differenceOf(before, after, before.domain)
 
 function evaluateEdit(request: ChangeRequest, before: Zone): ChangeEffect {
   if (request.recordLimits) demandNamedWithinLimits(request.recordLimits, before, request.edit)
   demandPreconditions(request, before)
   if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
   const wanted = applyEdit(before, request.edit)
-  if (isEqual(before, wanted)) return { before, after: before, warnings: [] }
+  if (isEqual(before, wanted)) return effectOf(before)
   if (request.recordLimits) demandWithinLimits(request.recordLimits, before, wanted)
   const after = withoutUnsupported(before, wanted, request)
-  return { before, after, warnings: warningsOf(before, after) }
+  return effectOf(before, after, warningsOf(before, after))
 }
 
 // RFC 9110, 13.1. A zone always exists, so that `If-None-Match: *` holds for a new RRset only.
@@ -165,9 +170,8 @@ function demandNamedWithinLimits(limits: RecordLimit[], zone: Zone, edit: ZoneEd
 
 // Compares the zones rather than the edit: every kind of edit is limited alike.
 function demandWithinLimits(limits: RecordLimit[], before: Zone, wanted: Zone) {
-  const { domain } = before
-  const { added, removed } = differenceOf(before, wanted, domain)
-  const changed = [...added, ...removed].map((row) => toRecord(row, domain))
+  const { added, removed } = differenceOf(before, wanted)
+  const changed = [...added, ...removed].map((row) => toRecord(row, before.domain))
   requireWithinRecords(limits, changed)
   if (wanted.emailType !== before.emailType) throw emailTypeForbidden()
 }
@@ -180,13 +184,12 @@ function withoutUnsupported(
   wanted: Zone,
   { force, recordLimits }: ChangeRequest,
 ): Zone {
-  const isSupported = ({ type }: { type: string }) => isWritable(type.toUpperCase())
-  const lost = [...before.rows, ...wanted.rows].filter((row) => !isSupported(row))
+  const lost = [...before.rows, ...wanted.rows].filter((row) => !isWritable(row))
   if (lost.length === 0) return wanted
   if (!force)
     throw unsupportedRecords([...new Set(lost)].map((row) => toRecord(row, before.domain)))
   if (recordLimits) throw forceForbidden()
-  return { ...wanted, rows: wanted.rows.filter(isSupported) }
+  return { ...wanted, rows: wanted.rows.filter(isWritable) }
 }
 
 function warningsOf(before: Zone, after: Zone): Warning[] {
@@ -196,7 +199,7 @@ function warningsOf(before: Zone, after: Zone): Warning[] {
   }
   return [
     ...before.rows
-      .filter((row) => !isWritable(row.type.toUpperCase()))
+      .filter((row) => !isWritable(row))
       .map((row) => about(row, "was removed: the registrar's API does not accept its type")),
     ...after.rows
       .filter((row) => row.dynamic)
@@ -211,14 +214,10 @@ function warningsOf(before: Zone, after: Zone): Warning[] {
 }
 
 /** The result of a write whose batch ended with this zone. */
-export function resultOf(
-  { before, after, warnings }: ChangeEffect,
-  zone = after,
-  verified = true,
-): WriteResult {
-  const records = recordsOf(toDelta({ before, after }), before.domain)
-  const kept = after.rows.length - records.added.length
-  return { before, after, zone, ...records, kept, warnings, verified }
+export function resultOf(effect: ChangeEffect, zone = effect.after, verified = true): WriteResult {
+  const { before, after, warnings } = effect
+  const kept = after.rows.length - effect.added.length
+  return { before, after, zone, ...recordsOf(effect, before.domain), kept, warnings, verified }
 }
 
 /**
@@ -232,18 +231,17 @@ export function findDone(evaluated: EvaluatedWrite[], outcome: WriteOutcome): Ev
   if (outcome.kind === 'written') return changing
   if (outcome.kind !== 'differs' || changing.length < 2 || !last) return []
   const { domain } = last
-  const deltas = changing.map((each) => ({ each, ...toDelta(each) }))
-  const { added: missing, removed: unexpected } = differenceOf(outcome.zone, last, domain)
-  const added = deltas.flatMap((delta) => delta.added)
-  const removed = deltas.flatMap((delta) => delta.removed)
+  const { added: missing, removed: unexpected } = differenceOf(outcome.zone, last)
+  const added = changing.flatMap((each) => each.added)
+  const removed = changing.flatMap((each) => each.removed)
   const isForeign = subtract(missing, added, domain).length > 0
   const mangled = subtract(unexpected, removed, domain).length
   if (isForeign || mangled > missing.length || outcome.zone.emailType !== last.emailType) return []
   const isDisjoint = (rows: Row[], others: Row[]) =>
     subtract(rows, others, domain).length === rows.length
-  return deltas
-    .filter((delta) => isDisjoint(delta.added, missing) && isDisjoint(delta.removed, unexpected))
-    .map(({ each }) => each)
+  return changing.filter(
+    (each) => isDisjoint(each.added, missing) && isDisjoint(each.removed, unexpected),
+  )
 }
 
 /** The writes that added the rows at these places of the zone that was sent. */
@@ -252,8 +250,5 @@ export function findOwners(evaluated: EvaluatedWrite[], rows: readonly number[])
   const sent = changing.at(-1)?.after
   const named = rows.flatMap((index) => sent?.rows[index] ?? [])
   if (!sent || named.length === 0) return []
-  return changing.filter((each) => {
-    const { added } = toDelta(each)
-    return subtract(named, added, sent.domain).length < named.length
-  })
+  return changing.filter(({ added }) => subtract(named, added, sent.domain).length < named.length)
 }

@@ -1,5 +1,5 @@
 import type { Clock, Logger } from '@domains-and-files/http'
-import { subtract, type Zone } from '../../dns/record.ts'
+import { subtract, type Zone } from '../../dns/zone.ts'
 import { writeNotConfirmed } from '../../errors.ts'
 import {
   type ChangeOutcome,
@@ -8,8 +8,8 @@ import {
   type OpenSend,
   type SendOutcome,
   type StoredChange,
+  toStoredProblem,
 } from '../../ledger/ledger.ts'
-import { toStoredProblem } from '../zone-write.ts'
 import { notVerified } from './batch-recorder.ts'
 import { describeDifference, isSame } from './current-zone.ts'
 
@@ -26,7 +26,7 @@ interface Options {
 export async function resolveOpenSend(send: OpenSend, zone: Zone, options: Options): Promise<void> {
   const { ledger, log } = options
   // A later send may have made the same change: only the zone read before it shows the effect of this one.
-  const seen = send.nextBase ? { ...zone, ...send.nextBase } : zone
+  const seen = send.nextBase ?? zone
   const outcome = await outcomeOf(send, seen, options)
   if (!outcome) return
   await ledger.endSend(send.id, outcome.found ? { ...outcome, latest: zone } : outcome)
@@ -52,7 +52,7 @@ async function outcomeOf(
     if (isYoung && send.state !== 'open') return undefined
     const changes = send.changes.map(
       (change): ChangeOutcome =>
-        send.state === 'open' && change.isAsync
+        send.state === 'open' && change.is_async
           ? { id: change.id, status: 'queued', verified: false }
           : notConfirmed(change, send, zone),
     )
@@ -97,7 +97,7 @@ function notConfirmed(change: StoredChange, send: OpenSend, zone: Zone): ChangeO
 }
 
 function detailOf(send: OpenSend, zone: Zone): string {
-  if (send.state === 'unverified') return describeDifference(zone, { ...zone, ...send.zone })
+  if (send.state === 'unverified') return describeDifference(zone, send.zone)
   return isSame(zone, send.base)
     ? 'The service ended before the registrar answered: the zone is as it was before the change'
     : 'The service ended before the registrar answered, and the zone does not have the change'

@@ -3,21 +3,22 @@ import { allowsDomain, hasRole } from '@domains-and-files/auth'
 import { delay, HttpError } from '@domains-and-files/http'
 import type { Domain } from '../../dns/domain-name.ts'
 import { changeNotQueued, rightsEnded } from '../../errors.ts'
+import { isDatabaseAway, type QueuedChange } from '../../ledger/ledger.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
-import { isDatabaseAway, type QueuedWrite } from '../zone-write.ts'
-import { BatchRecorder, failed } from './batch-recorder.ts'
+import { type BatchClients, BatchRecorder, failed } from './batch-recorder.ts'
 import { BatchCalls } from './current-zone.ts'
 import { type BatchDependencies, WriteBatch } from './write-batch.ts'
 
 interface Options {
   registrar: RegistrarClient
   batch: BatchDependencies
+  clients: BatchClients
   queue: {
     /**
      * Adds the writes that the ledger has queued. Returns the id up to which it has added all: later ones wait, so that
      * they overtake none.
      */
-    pull(writes: QueuedWrite[]): Promise<number>
+    pull(writes: QueuedChange[]): Promise<number>
     /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
     checkLease(): void
   }
@@ -43,11 +44,11 @@ const maxSharedDebounceMs = 450
  */
 export async function runBatch(
   domain: Domain,
-  writes: QueuedWrite[],
+  writes: QueuedChange[],
   options: Options,
 ): Promise<WriteBatch | undefined> {
   const { batch: dependencies } = options
-  const recorder = new BatchRecorder(dependencies)
+  const recorder = new BatchRecorder(dependencies, options.clients)
   try {
     using calls = await reserve(domain, writes, { ...options, recorder })
     if (!calls) return undefined
@@ -68,7 +69,7 @@ export async function runBatch(
 
 async function reserve(
   domain: Domain,
-  writes: QueuedWrite[],
+  writes: QueuedChange[],
   { registrar, batch: { clock }, queue, recorder }: Options & { recorder: BatchRecorder },
 ): Promise<BatchCalls | undefined> {
   const awaited = writes.filter(({ isAsync }) => !isAsync)
@@ -88,7 +89,7 @@ async function reserve(
 
 // Requests that arrived during the read join the batch, and so do those close behind them: registrar quota is scarcer
 // than latency.
-async function gather(writes: QueuedWrite[], { queue, isShared }: Options): Promise<number> {
+async function gather(writes: QueuedChange[], { queue, isShared }: Options): Promise<number> {
   let pulledTo = await queue.pull(writes)
   const latest = performance.now() + (isShared ? maxSharedDebounceMs : maxDebounceMs)
   const mayJoin = isShared || writes.length > 1
@@ -104,31 +105,31 @@ async function gather(writes: QueuedWrite[], { queue, isShared }: Options): Prom
 /** Takes the writes up to this id from the list. @returns those that are still queued. */
 async function claim(
   { name }: Domain,
-  writes: QueuedWrite[],
+  writes: QueuedChange[],
   upTo: number,
-  { batch: { ledger }, isShared }: Options,
-): Promise<QueuedWrite[]> {
+  { batch: { ledger }, clients, isShared }: Options,
+): Promise<QueuedChange[]> {
   const all = writes.splice(0).filter(({ id }) => id <= upTo)
   // No other process takes these writes, nor can they be cancelled.
   if (!isShared && all.every(({ isAsync }) => !isAsync)) return all
   const ids = all.map(({ id }) => id)
   try {
     const claimed = new Set(await ledger.claim(name, ids))
-    const isTaken = ({ id }: QueuedWrite) => claimed.has(id)
+    const isTaken = ({ id }: QueuedChange) => claimed.has(id)
     for (const write of all)
-      if (!isTaken(write)) write.reject(changeNotQueued(write.id, 'no longer queued'))
+      if (!isTaken(write)) clients.reject(write, changeNotQueued(write.id, 'no longer queued'))
     return all.filter(isTaken)
   } catch (error) {
-    for (const write of all) write.reject(error)
+    for (const write of all) clients.reject(write, error)
     throw error
   }
 }
 
 // The rights of the author may have ended since an asynchronous change was accepted.
 async function recheck(
-  write: QueuedWrite,
+  write: QueuedChange,
   { findCaller, recorder }: BatchDependencies & { recorder: BatchRecorder },
-): Promise<QueuedWrite[]> {
+): Promise<QueuedChange[]> {
   const { request, isAsync } = write
   if (!isAsync || request.callerId === undefined) return [write]
   try {

@@ -1,12 +1,12 @@
 import type { HttpError } from '@domains-and-files/http'
-import type { Zone } from '../../dns/record.ts'
-import type { QueuedWrite } from '../zone-write.ts'
+import type { Zone } from '../../dns/zone.ts'
+import type { QueuedChange } from '../../ledger/ledger.ts'
 
 /** Writes that the registrar refused together, for their content. None of them is done. */
 export interface Refusal {
-  writes: QueuedWrite[]
+  writes: QueuedChange[]
   /** The writes whose records the registrar named. */
-  named: QueuedWrite[]
+  named: QueuedChange[]
   error: HttpError
   /** The zone as it was and is. */
   zone: Zone
@@ -17,8 +17,8 @@ export type Attempt = Refusal | 'done' | 'failed'
 
 interface Steps {
   /** Sends writes together and settles them, unless the registrar refuses what they contain. */
-  attempt: (writes: QueuedWrite[]) => Promise<Attempt>
-  refuse: (write: QueuedWrite, refusal: Refusal) => Promise<void>
+  attempt: (writes: QueuedChange[]) => Promise<Attempt>
+  refuse: (write: QueuedChange, refusal: Refusal) => Promise<void>
 }
 
 /**
@@ -28,17 +28,17 @@ interface Steps {
  */
 export async function separate(refusal: Refusal, steps: Steps): Promise<void> {
   for (let latest: Attempt = refusal; typeof latest === 'object'; ) {
-    const pending: QueuedWrite[] = await isolate(latest, steps)
+    const pending: QueuedChange[] = await isolate(latest, steps)
     latest = pending.length > 0 ? await steps.attempt(pending) : 'done'
   }
 }
 
 /** @returns the writes that are still to be sent. */
-async function isolate(refusal: Refusal, steps: Steps): Promise<QueuedWrite[]> {
+async function isolate(refusal: Refusal, steps: Steps): Promise<QueuedChange[]> {
   // The refused send that differs from the zone by the suspects alone.
   let latest: Refusal | undefined = refusal
   let suspects = refusal.writes
-  let cleared: QueuedWrite[] = []
+  let cleared: QueuedChange[] = []
   while (suspects.length > 1) {
     if (latest && latest.named.length > 0)
       return [...(await refuseNamed(latest, steps)), ...cleared]
@@ -63,7 +63,7 @@ async function isolate(refusal: Refusal, steps: Steps): Promise<QueuedWrite[]> {
   return cleared
 }
 
-async function refuseNamed(refusal: Refusal, steps: Steps): Promise<QueuedWrite[]> {
+async function refuseNamed(refusal: Refusal, steps: Steps): Promise<QueuedChange[]> {
   for (const write of refusal.named) await steps.refuse(write, refusal)
   return refusal.writes.filter((write) => !refusal.named.includes(write))
 }

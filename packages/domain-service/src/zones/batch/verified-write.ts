@@ -1,5 +1,5 @@
 import { type Clock, delay, HttpError, type Logger } from '@domains-and-files/http'
-import { etagOf, type Zone } from '../../dns/record.ts'
+import { etagOf, type Zone } from '../../dns/zone.ts'
 import { writeNotConfirmed } from '../../errors.ts'
 import type { RecentSend } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'

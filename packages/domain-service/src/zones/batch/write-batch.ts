@@ -1,10 +1,17 @@
 import type { Caller } from '@domains-and-files/auth'
 import type { Clock, HttpError, Logger } from '@domains-and-files/http'
-import type { Zone } from '../../dns/record.ts'
+import type { Zone } from '../../dns/zone.ts'
 import { emailTypeUnknown, zoneKeepsChanging } from '../../errors.ts'
-import type { LateSend, Ledger, RecentSend } from '../../ledger/ledger.ts'
+import {
+  type EvaluatedWrite,
+  effectOf,
+  isDatabaseAway,
+  type LateSend,
+  type Ledger,
+  type QueuedChange,
+  type RecentSend,
+} from '../../ledger/ledger.ts'
 import type { ResponseCache } from '../../registrar/response-cache.ts'
-import { isDatabaseAway, type QueuedWrite } from '../zone-write.ts'
 import {
   type BatchRecorder,
   type EndedSend,
@@ -21,14 +28,7 @@ import {
   readCurrent,
   repairRequest,
 } from './current-zone.ts'
-import {
-  type EvaluatedWrite,
-  evaluateWrites,
-  findDone,
-  findOwners,
-  isChange,
-  takeSuperseded,
-} from './evaluate-write.ts'
+import { evaluateWrites, findDone, findOwners, isChange, takeSuperseded } from './evaluate-write.ts'
 import { resolveOpenSend } from './open-sends.ts'
 import { type Attempt, separate } from './separate.ts'
 import { type WriteOutcome, writeVerified } from './verified-write.ts'
@@ -49,10 +49,8 @@ export interface BatchDependencies {
 /** A late write to undo, by a change of the service itself; its id is 0 until the ledger has it. */
 interface LateRepair {
   send: LateSend
-  write: QueuedWrite
+  write: QueuedChange
 }
-
-const ignore = () => undefined
 
 const maxAttempts = 3
 
@@ -72,7 +70,7 @@ export class WriteBatch {
   #emailType: Promise<string | undefined> | undefined
   #late: LateRepair | undefined
   /** Asynchronous writes that are not sent, each with the later writes that undo it. */
-  readonly #superseded = new Map<QueuedWrite, QueuedWrite[]>()
+  readonly #superseded = new Map<QueuedChange, QueuedChange[]>()
   /** Why a send never left this service. */
   #unsent: HttpError | undefined
   /** Whether a send has no final outcome yet, so that the zone is to be read again later. */
@@ -97,7 +95,7 @@ export class WriteBatch {
   async read(): Promise<void> {
     const { ledger, log } = this.#dependencies
     this.#version = await ledger.zoneVersion(this.#domain)
-    const zone = await this.#readBase()
+    const zone = await this.#readCurrent()
     this.#zone = zone
     try {
       for (const send of await ledger.openSends(this.#domain))
@@ -109,7 +107,7 @@ export class WriteBatch {
   }
 
   /** Settles these writes. Without any, only a late write is repaired. */
-  async run(writes: QueuedWrite[]): Promise<void> {
+  async run(writes: QueuedChange[]): Promise<void> {
     const first = await this.#tryAttempt(writes)
     if (typeof first === 'object')
       await separate(first, {
@@ -132,7 +130,7 @@ export class WriteBatch {
     }
   }
 
-  async #tryAttempt(writes: QueuedWrite[]): Promise<Attempt> {
+  async #tryAttempt(writes: QueuedChange[]): Promise<Attempt> {
     try {
       // An asynchronous write that could not be sent stays queued, and a later one must not overtake it.
       if (this.#unsent) throw this.#unsent
@@ -144,12 +142,13 @@ export class WriteBatch {
     }
   }
 
-  async #attempt(group: QueuedWrite[]): Promise<Attempt> {
+  async #attempt(group: QueuedChange[]): Promise<Attempt> {
     let writes = group
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       const zone = await this.#currentZone(writes.length > 0)
       await this.#findLateWrite(zone)
-      const intended = this.#late ? { ...zone, ...this.#late.send.confirmed } : zone
+      const { usesRegistrarDns } = zone
+      const intended = this.#late ? { ...this.#late.send.confirmed, usesRegistrarDns } : zone
       writes = await takeSuperseded(writes, intended, this.#superseded)
       const { evaluated, zone: after } = await evaluateWrites(writes, intended)
       if (after === zone) {
@@ -157,7 +156,7 @@ export class WriteBatch {
         await this.#recorder.end(evaluated.map((each) => unsent(each)))
         return 'done'
       }
-      const repair = this.#late && { ...this.#late, before: zone, after: intended, warnings: [] }
+      const repair = this.#late && { ...effectOf(zone, intended), write: this.#late.write }
       const changing = [...(repair ? [repair] : []), ...evaluated.filter(isChange)]
       const id = await this.#startSend(zone, after, changing)
       const send = { id, base: zone, repair, evaluated, outcome: await this.#send(zone, after) }
@@ -172,7 +171,7 @@ export class WriteBatch {
   async #currentZone(isForWrite: boolean): Promise<Zone> {
     if (!this.#zone) {
       await this.#calls.ensure(3)
-      this.#zone = await this.#readBase()
+      this.#zone = await this.#readCurrent()
     }
     if (this.#zone.emailType !== undefined || !isForWrite) return this.#zone
     // Where getInfo fails too, a write needs `email_type` in its body.
@@ -181,15 +180,13 @@ export class WriteBatch {
     return this.#zone
   }
 
-  async #readBase(): Promise<Zone> {
-    this.#recent = await this.#dependencies.ledger.recentSends(this.#domain)
-    return this.#readCurrent(this.#recent)
-  }
-
-  #readCurrent(recent: RecentSend[]): Promise<Zone> {
-    const isLate = async (zone: Zone) =>
-      (await findLateWrite(this.#dependencies.ledger, zone)) !== undefined
-    return readCurrent({ ...this.#dependencies, recent, isLate }, this.#calls)
+  /** Reads the zone as the base of a write, after these sends; default: those that the ledger has. */
+  async #readCurrent(after?: RecentSend[]): Promise<Zone> {
+    const { ledger, clock } = this.#dependencies
+    if (!after) this.#recent = await ledger.recentSends(this.#domain)
+    const recent = after ?? this.#recent
+    const isLate = async (zone: Zone) => (await findLateWrite(ledger, zone)) !== undefined
+    return readCurrent({ clock, recent, isLate }, this.#calls)
   }
 
   async #findLateWrite(zone: Zone): Promise<void> {
@@ -198,10 +195,7 @@ export class WriteBatch {
     const send = await findLateWrite(this.#dependencies.ledger, zone)
     const request = send && repairRequest(this.#domain, send)
     const id = known?.write.id ?? 0
-    this.#late = request && {
-      send,
-      write: { id, request, isAsync: false, resolve: ignore, reject: ignore },
-    }
+    this.#late = request && { send, write: { id, request, isAsync: false } }
   }
 
   /** The intent, durable before anything is sent. @throws 503 or 507 where the ledger cannot be written. */
@@ -210,11 +204,8 @@ export class WriteBatch {
     const { ledger, log, onLateWrite } = this.#dependencies
     const domain = this.#domain
     const late = this.#late
-    const intents = changing.map(({ write: { id, request }, before, after, warnings }) => ({
-      ...{ id, request, before, after, warnings },
-    }))
     const repairs = late ? [late.send.id] : []
-    const { id, changeIds } = await ledger.startSend({ domain, base, zone, intents, repairs })
+    const { id, changeIds } = await ledger.startSend({ base, zone, intents: changing, repairs })
     const [change = 0] = changeIds
     if (late?.write.id === 0) {
       late.write.id = change
@@ -249,7 +240,10 @@ export class WriteBatch {
     const [independent, dependent] = [evaluated.slice(0, first), evaluated.slice(first)]
     const isDivided =
       outcome.kind === 'refused' && dependent.length > 0 && isAboutContent(outcome.error)
-    const done = new Set(await this.#findDone(send))
+    // A zone that a late write left proves nothing about this send.
+    const { ledger } = this.#dependencies
+    const isLate = outcome.kind === 'differs' && (await findLateWrite(ledger, outcome.zone))
+    const done = new Set(isLate ? [] : findDone(evaluated, outcome))
     const ends = [
       ...independent.map((each) => unsent(each)),
       ...(isDivided ? [] : dependent.map((each) => endWith(send, each, done.has(each)))),
@@ -273,13 +267,6 @@ export class WriteBatch {
       error: outcome.error,
       zone: send.base,
     }
-  }
-
-  async #findDone({ evaluated, outcome }: EndedSend): Promise<EvaluatedWrite[]> {
-    if (outcome.kind !== 'differs') return findDone(evaluated, outcome)
-    // A zone that a late write left proves nothing about this send.
-    const isLate = await findLateWrite(this.#dependencies.ledger, outcome.zone)
-    return isLate ? [] : findDone(evaluated, outcome)
   }
 }
 

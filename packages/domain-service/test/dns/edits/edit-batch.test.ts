@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
 import type { BatchEdit } from '../../../src/dns/edits/zone-edit.ts'
-import { type Row, subtract, toRecord, toRecords, type Zone } from '../../../src/dns/record.ts'
-import type { RecordPatch } from '../../../src/dns/record-validation.ts'
+import { type RecordPatch, type Row, toRecord } from '../../../src/dns/record.ts'
+import { subtract, toRecords, type Zone } from '../../../src/dns/zone.ts'
 import { failureOf, oddRows, row, www, zone } from '../../support/zones.ts'
 
 const idOf = (of: Row) => toRecord(of, 'example.com').id

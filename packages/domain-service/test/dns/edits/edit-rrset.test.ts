@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
 import type { SetRrsetEdit } from '../../../src/dns/edits/zone-edit.ts'
-import { findRrset, toRrsets, type Zone } from '../../../src/dns/record.ts'
+import { findRrset, toRrsets, type Zone } from '../../../src/dns/zone.ts'
 import { failureOf, row, www, zone } from '../../support/zones.ts'
 
 const set = (edit: Omit<SetRrsetEdit, 'kind'>, live: Zone) =>

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
 import type { EnsureEdit } from '../../../src/dns/edits/zone-edit.ts'
-import type { Zone } from '../../../src/dns/record.ts'
+import type { Zone } from '../../../src/dns/zone.ts'
 import { failureOf, row, www, zone } from '../../support/zones.ts'
 
 const ensure = (edit: Partial<EnsureEdit>, live: Zone) =>

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
-import { subtract, toRecords, type Zone } from '../../../src/dns/record.ts'
-import type { RecordInput } from '../../../src/dns/record-validation.ts'
+import type { RecordInput } from '../../../src/dns/record.ts'
+import { subtract, toRecords, type Zone } from '../../../src/dns/zone.ts'
 import { anyEmailType, failureOf, oddRows, row, www, zone } from '../../support/zones.ts'
 
 const replace = (records: RecordInput[], live: Zone, emailType?: string) =>

@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
 import type { RevertEdit } from '../../../src/dns/edits/zone-edit.ts'
-import { keyOf, type Row, subtract, type Zone } from '../../../src/dns/record.ts'
+import { keyOf, type Row } from '../../../src/dns/record.ts'
+import { subtract, type Zone } from '../../../src/dns/zone.ts'
 import { failureOf, oddRows, row, www, zone } from '../../support/zones.ts'
 
 test('a zone of the past comes back with its rows as they were and its email type', () => {

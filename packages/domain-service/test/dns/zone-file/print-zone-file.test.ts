@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
-import { subtract, type Zone } from '../../../src/dns/record.ts'
+import { subtract, type Zone } from '../../../src/dns/zone.ts'
 import { parseZoneFile, printZoneFile } from '../../../src/dns/zone-file/zone-file.ts'
 import { anyEmailType, oddRows, row, zone } from '../../support/zones.ts'
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { Ledger } from '../../../src/ledger/ledger.ts'
+import { effectOf, Ledger } from '../../../src/ledger/ledger.ts'
 import { Leases } from '../../../src/ledger/replicas/leases.ts'
 import { makeDatabase } from '../../support/databases.ts'
 import { confirm, domain, enqueue, requestBy, row, zoneOf } from '../../support/ledger.ts'
 
 const [a, b] = [row('a'), row('b')]
-const send = { domain, base: zoneOf(a), zone: zoneOf(b), intents: [], repairs: [] }
+const send = { base: zoneOf(a), zone: zoneOf(b), intents: [], repairs: [] }
 
 /** The ledgers of two replicas on one database; the first one holds the lease of the domain. */
 async function openReplicas() {
@@ -65,7 +65,7 @@ test('a change that is being sent is not put back into the queue', async () => {
   const request = requestBy('admin')
   const id = await enqueue(ledger, request)
   await ledger.claim(request.domain, [id])
-  const intent = { id, request, before: send.base, after: send.zone, warnings: [] }
+  const intent = { write: { id, isAsync: true, request }, ...effectOf(send.base, send.zone) }
   const started = await ledger.startSend({ ...send, intents: [intent] })
 
   const again = { id, status: 'queued' as const, isUnsent: true }

@@ -1,9 +1,8 @@
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { expect, test, vi } from 'vitest'
-import type { Ledger } from '../../../src/ledger/ledger.ts'
+import type { Ledger, QueuedChange } from '../../../src/ledger/ledger.ts'
 import { BatchRecorder, failed } from '../../../src/zones/batch/batch-recorder.ts'
 import { WriteBatch } from '../../../src/zones/batch/write-batch.ts'
-import type { QueuedWrite } from '../../../src/zones/zone-write.ts'
 import { usesPostgres } from '../../support/databases.ts'
 import { driveClock } from '../../support/drive-clock.ts'
 import { failSends } from '../../support/failing-sends.ts'
@@ -71,16 +70,15 @@ const ledgerAway = () => {
   return { endChanges: vi.fn(fail), openSends: fail } as Partial<Ledger> as Ledger
 }
 // The recorder reads these fields only.
-const awaited = (id: number, reject: () => void) =>
-  ({ id, isAsync: false, reject, request: {} }) as unknown as QueuedWrite
+const awaited = (id: number) => ({ id, isAsync: false, request: {} }) as QueuedChange
 const log = { info: vi.fn(), error: vi.fn() } as never
 
 test('while the database is away one write of a batch tries to record its failure, and all are answered', async () => {
   const ledger = ledgerAway()
-  const recorder = new BatchRecorder({ ledger, log })
   const reject = vi.fn()
+  const recorder = new BatchRecorder({ ledger, log }, { reject, resolve: vi.fn() })
 
-  for (const id of [1, 2, 3]) await recorder.end([failed(awaited(id, reject), new Error('failed'))])
+  for (const id of [1, 2, 3]) await recorder.end([failed(awaited(id), new Error('failed'))])
 
   expect(ledger.endChanges).toHaveBeenCalledTimes(1)
   expect(reject).toHaveBeenCalledTimes(3)
@@ -89,9 +87,9 @@ test('while the database is away one write of a batch tries to record its failur
 test('a write that failed because the database is away does not wait for it again', async () => {
   const ledger = ledgerAway()
   const reject = vi.fn()
-  const recorder = new BatchRecorder({ ledger, log })
+  const recorder = new BatchRecorder({ ledger, log }, { reject, resolve: vi.fn() })
 
-  await recorder.end([failed(awaited(1, reject), new DatabaseUnavailableError('silent'))])
+  await recorder.end([failed(awaited(1), new DatabaseUnavailableError('silent'))])
 
   expect(ledger.endChanges).not.toHaveBeenCalled()
   expect(reject).toHaveBeenCalledTimes(1)

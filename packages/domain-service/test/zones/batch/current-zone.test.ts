@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Zone } from '../../../src/dns/record.ts'
+import type { Zone } from '../../../src/dns/zone.ts'
 import type { RecentSend } from '../../../src/ledger/ledger.ts'
 import { ageOf, readCurrent } from '../../../src/zones/batch/current-zone.ts'
 import { FakeClock } from '../../support/fake-clock.ts'

@@ -1,6 +1,6 @@
 import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
-import type { Zone } from '../../../src/dns/record.ts'
+import type { Zone } from '../../../src/dns/zone.ts'
 import { CallFailed } from '../../../src/registrar/call-failed.ts'
 import { StaleRead } from '../../../src/zones/batch/current-zone.ts'
 import { writeVerified } from '../../../src/zones/batch/verified-write.ts'

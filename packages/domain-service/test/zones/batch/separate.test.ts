@@ -1,16 +1,14 @@
 import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
+import type { QueuedChange } from '../../../src/ledger/ledger.ts'
 import { type Attempt, separate } from '../../../src/zones/batch/separate.ts'
-import type { QueuedWrite } from '../../../src/zones/zone-write.ts'
 import { requestBy, zoneOf } from '../../support/ledger.ts'
 
 const count = 100
-const writes: QueuedWrite[] = Array.from({ length: count }, (_, n) => ({
+const writes: QueuedChange[] = Array.from({ length: count }, (_, n) => ({
   request: requestBy(`author${n}`),
   id: n + 1,
   isAsync: false,
-  resolve: () => undefined,
-  reject: () => undefined,
 }))
 
 /** Sends to a registrar that refuses these writes. Each send is read back: two calls. */
@@ -18,9 +16,9 @@ async function sendAll(bad: Set<number>, { named = false, busyAt = -1 } = {}) {
   const done: number[] = []
   const refused: number[] = []
   let calls = 1 // The first read.
-  const indexOf = (write: QueuedWrite) => writes.indexOf(write)
+  const indexOf = (write: QueuedChange) => writes.indexOf(write)
   const steps = {
-    attempt: async (group: QueuedWrite[]): Promise<Attempt> => {
+    attempt: async (group: QueuedChange[]): Promise<Attempt> => {
       const faulty = group.filter((write) => bad.has(indexOf(write)))
       calls += 2
       if (calls === busyAt) return 'failed'
@@ -29,7 +27,7 @@ async function sendAll(bad: Set<number>, { named = false, busyAt = -1 } = {}) {
       const error = new HttpError(422, 'registrar_rejected', 'refused')
       return { writes: group, named: named ? faulty.slice(0, 1) : [], error, zone: zoneOf() }
     },
-    refuse: async (write: QueuedWrite) => {
+    refuse: async (write: QueuedChange) => {
       refused.push(indexOf(write))
     },
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { resolveEmailType } from '../../src/dns/email-type.ts'
+import { resolveEmailType } from '../../src/dns/zone.ts'
 import { row, www } from '../support/zones.ts'
 
 const mx = row('@', 'MX', 'mx.example.net.')

@@ -1,0 +1,227 @@
+import { hash } from 'node:crypto'
+import { contentOf, type HostRecord, keyOf, ownerOf, type Row, toRecord } from './record.ts'
+
+/** A zone as it was read, never mutated. `emailType` is undefined where the registrar's answer has none: unknown. */
+export interface Zone {
+  readonly domain: string
+  readonly usesRegistrarDns: boolean
+  readonly emailType: string | undefined
+  readonly rows: Row[]
+}
+
+/** The records of a zone by name (`@` first), type, address. Cached by zone object. */
+export function toRecords(zone: Zone): HostRecord[] {
+  const known = sortedRecords.get(zone)
+  if (known) return known
+  const records = zone.rows.map((row) => toRecord(row, zone.domain)).sort(compareRecords)
+  sortedRecords.set(zone, records)
+  return records
+}
+
+// Caches by object: zones and rows are never mutated, and a row belongs to one domain.
+const sortedRecords = new WeakMap<Zone, HostRecord[]>()
+const etags = new WeakMap<Zone, string>()
+
+/** The strong ETag of a zone, over all records and the email type. */
+export function etagOf(zone: Zone): string {
+  const known = etags.get(zone)
+  if (known) return known
+  const state = [zone.usesRegistrarDns, zone.emailType ?? null, toRecords(zone)]
+  const digest = hash('sha256', JSON.stringify(state), 'base64url')
+  const etag = `"${digest.slice(0, 32)}"`
+  etags.set(zone, etag)
+  return etag
+}
+
+/** Multiset difference by content: `rows` without one row for each equal row of `others`. */
+export function subtract(rows: Row[], others: Row[], domain: string): Row[] {
+  const counts = new Map<string, number>()
+  for (const row of others) {
+    const content = contentOf(row, domain)
+    counts.set(content, (counts.get(content) ?? 0) + 1)
+  }
+  return rows.filter((row) => {
+    const content = contentOf(row, domain)
+    const left = counts.get(content) ?? 0
+    counts.set(content, left - 1)
+    return left <= 0
+  })
+}
+
+/** Whether two lists have the same rows by content, in any order. */
+export const isSameRows = (rows: Row[], others: Row[], domain: string) =>
+  rows.length === others.length && subtract(rows, others, domain).length === 0
+
+/** Whether a row is one of those with which the registrar fills an empty zone. */
+export const isParking = (row: Row, domain: string) =>
+  (row.type === 'CNAME' &&
+    row.name === 'www' &&
+    /^parkingpage\.namecheap\.com\.?$/i.test(row.address)) ||
+  (row.type === 'URL' &&
+    row.name === '@' &&
+    [`http://www.${domain}/?from=@`, `http://www.${domain}?from=@`].includes(
+      row.address.toLowerCase(),
+    ))
+
+function compareRecords(a: HostRecord, b: HostRecord): number {
+  if (a.name !== b.name)
+    return a.name === '@' ? -1 : b.name === '@' ? 1 : compareText(a.name, b.name)
+  return (
+    compareText(a.type, b.type) ||
+    compareText(a.address, b.address) ||
+    (a.mx_pref ?? 0) - (b.mx_pref ?? 0) ||
+    a.ttl - b.ttl
+  )
+}
+
+const compareText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+
+/** The difference between two zones. */
+export interface Delta {
+  added: Row[]
+  removed: Row[]
+  /** The new email type, if it changes. */
+  emailType?: string | undefined
+}
+
+/** The delta between two zones of one domain. A zone without email type says nothing about it. */
+export const differenceOf = (before: Zone, after: Zone): Delta => ({
+  added: subtract(after.rows, before.rows, before.domain),
+  removed: subtract(before.rows, after.rows, before.domain),
+  emailType: after.emailType === before.emailType ? undefined : after.emailType,
+})
+
+/** The records of a delta. */
+export const recordsOf = (
+  { added, removed }: Pick<Delta, 'added' | 'removed'>,
+  domain: string,
+) => ({
+  added: added.map((row) => toRecord(row, domain)),
+  removed: removed.map((row) => toRecord(row, domain)),
+})
+
+export const isEmptyDelta = ({ added, removed, emailType }: Delta) =>
+  added.length + removed.length === 0 && emailType === undefined
+
+export const isSameDelta = (one: Delta, other: Delta, domain: string) =>
+  isSameRows(one.added, other.added, domain) &&
+  isSameRows(one.removed, other.removed, domain) &&
+  one.emailType === other.emailType
+
+/** The part of a delta that concerns these rows; the email type stays. */
+export const filterDelta = (
+  { added, removed, emailType }: Delta,
+  isIn: (row: Row) => boolean,
+): Delta => ({ added: added.filter(isIn), removed: removed.filter(isIn), emailType })
+
+/** The registrar keeps one row of each key, so an added row takes the place of one that differs in its TTL. */
+export function withDelta(zone: Zone, delta: Delta): Zone {
+  const { domain } = zone
+  const keys = new Set(delta.added.map((row) => keyOf(row, domain)))
+  const kept = subtract(zone.rows, delta.removed, domain)
+  return {
+    ...zone,
+    emailType: delta.emailType ?? zone.emailType,
+    rows: [...kept.filter((row) => !keys.has(keyOf(row, domain))), ...delta.added],
+  }
+}
+
+/** All records of one name and type. `ttl` is the lowest of theirs. */
+export interface Rrset {
+  name: string
+  type: string
+  ttl: number
+  values: string[]
+  mixed_ttl?: true
+}
+
+/** The RRsets of a zone, in the order of its records. */
+export function toRrsets(zone: Zone): Rrset[] {
+  const groups = Map.groupBy(toRecords(zone), ({ name, type }) => JSON.stringify([name, type]))
+  return [...groups.values()].flatMap(toRrset)
+}
+
+/** The RRset of that name and type, if the zone has one. */
+export function findRrset(zone: Zone, name: string, type: string): Rrset | undefined {
+  const key = { name: ownerOf(name), type: type.toUpperCase() }
+  return toRrsets(zone).find((each) => each.name === key.name && each.type === key.type)
+}
+
+function toRrset(records: HostRecord[]): Rrset[] {
+  const [first] = records
+  if (!first) return []
+  const ttls = new Set(records.map(({ ttl }) => ttl))
+  return [
+    {
+      name: first.name,
+      type: first.type,
+      ttl: Math.min(...ttls),
+      values: records.map(textOf),
+      ...(ttls.size > 1 ? { mixed_ttl: true } : {}),
+    },
+  ]
+}
+
+const textOf = ({ address, mx_pref }: HostRecord) =>
+  mx_pref === undefined ? address : `${mx_pref} ${address}`
+
+export const emailTypes = ['NONE', 'MX', 'MXE', 'FWD', 'OX', 'GMAIL'] as const
+
+/** `conflict`: the client must choose (409). `fault`: the email type contradicts the records (400). */
+export type EmailTypeResolution = { emailType: string } | { conflict: string } | { fault: string }
+
+/**
+ * The email type to send with a changed zone. The registrar replaces it with every write, and stores MX rows only
+ * beside a type that allows them. The present type is kept, except: the client may request another; a first MX (MXE)
+ * in a NONE zone makes it MX (MXE); removing the last one makes it NONE. A first MX in a FWD zone would end e-mail
+ * forwarding, so it must be requested; OX and GMAIL are never left implicitly. An unknown type (undefined) is never
+ * guessed.
+ */
+export function resolveEmailType(change: {
+  requested: string | undefined
+  before: { emailType: string | undefined; rows: Row[] }
+  rows: Row[]
+}): EmailTypeResolution {
+  const { requested, before, rows } = change
+  const required = requiredBy(rows)
+  const isFirst = required !== undefined && requiredBy(before.rows) !== required
+  // The present type is accepted as it is, but not with a first MX (MXE): the registrar would drop that silently.
+  if (requested !== undefined && requested === before.emailType && !isFirst)
+    return { emailType: requested }
+  if (requested !== undefined) return checkRequested(requested, required)
+
+  const current = before.emailType
+  if (current === undefined) {
+    return {
+      conflict: `The registrar does not tell the zone's email type, and a write would replace it: send "email_type" (one of ${emailTypes.join(', ')}), or in a zone file the comment "; domain-service email-type" with it`,
+    }
+  }
+  const isMail = current === 'MX' || current === 'MXE'
+  if (current === 'NONE' || (isMail && (required || requiredBy(before.rows))))
+    return { emailType: required ?? 'NONE' }
+  if (isMail || !required) return { emailType: current }
+  // OX and GMAIL zones contain MX rows of their provider.
+  if (required === 'MX' && (current === 'OX' || current === 'GMAIL')) return { emailType: current }
+  if (!isFirst) return { emailType: current }
+  return {
+    conflict: `The zone's email type is ${current}, and a first ${required} record would end that: send "email_type": "${required}", or in a zone file "; domain-service email-type ${required}", if you mean it`,
+  }
+}
+
+function checkRequested(requested: string, required: 'MX' | 'MXE' | undefined) {
+  if (!emailTypes.some((known) => known === requested))
+    return { fault: `must be one of ${emailTypes.join(', ')}` }
+  if (required === 'MXE' && requested !== 'MXE')
+    return { fault: 'must be MXE while the zone has an MXE record' }
+  if (required === 'MX' && !['MX', 'OX', 'GMAIL'].includes(requested))
+    return { fault: 'must be MX (or OX or GMAIL) while the zone has MX records' }
+  if (requested === 'MX' && required !== 'MX') return { fault: 'needs an MX record in the zone' }
+  if (requested === 'MXE' && required !== 'MXE') return { fault: 'needs an MXE record in the zone' }
+  return { emailType: requested }
+}
+
+// A zone never has both: they are conflicting records.
+function requiredBy(rows: Row[]): 'MX' | 'MXE' | undefined {
+  if (rows.some((row) => row.type === 'MX')) return 'MX'
+  return rows.some((row) => row.type === 'MXE') ? 'MXE' : undefined
+}
