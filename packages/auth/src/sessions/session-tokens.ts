@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { type Sql, sql } from '@domains-and-files/persistence'
 import { type JWTPayload, jwtVerify, SignJWT } from 'jose'
 import { z } from 'zod'
@@ -77,17 +77,16 @@ export class SessionTokens {
 
   /** The claims that `sign` signed for this audience, not checked for their expiry; else undefined. */
   async read(token: string, audience: string): Promise<JWTPayload | undefined> {
-    if (token.length > maxTokenLength || !isCanonical(token)) return undefined
+    if (token.length > maxTokenLength) return undefined
+    const secret = this.#options.secrets.find((each) => isSigned(token, each))
+    if (secret === undefined) return undefined
     const options = {
       ...{ audience, issuer, algorithms: ['HS256'], typ: 'JWT' },
       ...{ requiredClaims: ['exp'], currentDate: new Date(0) },
     }
-    for (const secret of this.#options.secrets) {
-      try {
-        return (await jwtVerify(token, Buffer.from(secret), options)).payload
-      } catch {} // The sender learns only that it is invalid.
-    }
-    return undefined
+    // The sender learns only that it is invalid.
+    const verified = await jwtVerify(token, Buffer.from(secret), options).catch(() => undefined)
+    return verified?.payload
   }
 
   /** The caller that this token identifies. Local users have the rights of the store, not of the token. */
@@ -147,13 +146,16 @@ export class SessionTokens {
   }
 }
 
-// Base64url leaves unused bits in the last character, so one signature would have several accepted spellings.
-function isCanonical(token: string) {
-  const signature = token.slice(token.lastIndexOf('.') + 1)
-  return Buffer.from(signature, 'base64url').toString('base64url') === signature
+// Before jose, which takes ten times as long for a forged token, and accepts several spellings of a signature: base64url
+// leaves unused bits in the last character.
+function isSigned(token: string, secret: string): boolean {
+  const end = token.lastIndexOf('.')
+  const signature = createHmac('sha256', secret).update(token.slice(0, end)).digest('base64url')
+  const [sent, right] = [Buffer.from(token.slice(end + 1)), Buffer.from(signature)]
+  return sent.length === right.length && timingSafeEqual(sent, right)
 }
 
 const issuer = 'domains-and-files'
 const maxWorkloadS = 900
 const maxTokenLength = 8192 // With limits to many domains.
-const maxCached = 1000
+const maxCached = 4000

@@ -36,6 +36,7 @@ test.each([
     'another spelling of its signature',
     (token) => token.replace(/.$/, (last) => base64url[base64url.indexOf(last) ^ 1] ?? ''),
   ],
+  ['a letter outside ASCII in its signature', (token) => token.replace(/.$/, '\u00e9')],
   ['an empty key', (token) => forge(token, { key: '' })],
   [
     'its own key in the header',

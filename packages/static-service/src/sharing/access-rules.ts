@@ -95,16 +95,14 @@ export class AccessRules {
   /** Loads changes of other replicas. Calls of one event-loop iteration share a query. */
   async refresh(): Promise<void> {
     if (this.isExclusive) return
-    this.#refreshing ??= setImmediate().then(() => this.#refresh())
+    this.#refreshing ??= setImmediate().then(async () => {
+      this.#refreshing = undefined // Later calls must see later commits.
+      const found = await this.#database.get<{ version: number }>(
+        sql`select version from ${versionTable}`,
+      )
+      await this.catchUp(found?.version ?? 0)
+    })
     await this.#refreshing
-  }
-
-  async #refresh() {
-    this.#refreshing = undefined // Later calls must see later commits.
-    const found = await this.#database.get<{ version: number }>(
-      sql`select version from ${versionTable}`,
-    )
-    await this.catchUp(found?.version ?? 0)
   }
 
   /** All rules, ordered by prefix. */
