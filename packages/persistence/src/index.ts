@@ -13,6 +13,7 @@ export type {
   Table,
 } from './backup/archive.ts'
 export { allEnded, readPrivateFiles } from './backup/archive.ts'
+export type { CommandLine } from './backup/data-command.ts'
 export { Progress } from './backup/progress.ts'
 export { insertRows, readTables, type SqlTable, writeRows } from './backup/sql-tables.ts'
 export { readBackupTimes, runDataCommand } from './backup-commands.ts'

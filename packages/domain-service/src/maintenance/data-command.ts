@@ -10,6 +10,7 @@ import {
 } from '@domains-and-files/auth'
 import { eventTables, webhookMigrations, webhookTables } from '@domains-and-files/events'
 import {
+  type CommandLine,
   DataDirError,
   Postgres,
   type RestoreTarget,
@@ -58,64 +59,67 @@ const targetOf = (database: Sql, tokens: Sql, opened: AsyncDisposableStack): Res
   [Symbol.asyncDispose]: () => opened.disposeAsync(),
 })
 
-function openPostgres(): Promise<Postgres> {
-  const { database } = readStoreConfig(process.env)
+function openPostgres(env: NodeJS.ProcessEnv): Promise<Postgres> {
+  const { database } = readStoreConfig(env)
   if (!database) throw new Error('DATABASE_URL is not set')
   const all = { ...authMigrations, ...migrations, ...webhookMigrations }
   return Postgres.openForRestore({ ...database, schema, migrations: all })
 }
 
-process.exitCode = await runDataCommand(
-  {
-    name: 'domain-service',
-    folders: [],
-    async openFolderSource(places) {
-      const file = join(places.dataDir, databaseName)
-      if (!existsSync(file))
-        throw new DataDirError(`There is nothing of the domain-service in ${places.dataDir}.`)
-      const database = new SqliteSql({ file, isReadOnly: true })
-      return {
-        read: ({ rows }) =>
-          database.snapshot((snapshot) =>
-            readAuthFolder(
-              places,
-              (auth) => rows([...readTables(snapshot, tables), ...auth.tables], auth.files),
-              webhookTables,
-            ),
+const forms: Parameters<typeof runDataCommand>[0] = {
+  name: 'domain-service',
+  folders: [],
+  async openFolderSource(places) {
+    const file = join(places.dataDir, databaseName)
+    if (!existsSync(file))
+      throw new DataDirError(`There is nothing of the domain-service in ${places.dataDir}.`)
+    const database = new SqliteSql({ file, isReadOnly: true })
+    return {
+      read: ({ rows }) =>
+        database.snapshot((snapshot) =>
+          readAuthFolder(
+            places,
+            (auth) => rows([...readTables(snapshot, tables), ...auth.tables], auth.files),
+            webhookTables,
           ),
-        [Symbol.asyncDispose]: () => database.close(),
-      }
-    },
-    async openFolder(folder) {
-      const opened = new AsyncDisposableStack()
-      const database = new SqliteSql({ file: join(folder, databaseName), migrations })
-      opened.defer(() => database.close())
-      const tokens = openAuthFile(folder, webhookMigrations)
-      opened.defer(() => tokens.close())
-      return targetOf(database, tokens, opened)
-    },
-    async openDatabaseSource() {
-      const database = await openPostgres()
-      return {
-        read: ({ rows }) =>
-          database.snapshot(async (snapshot) => {
-            const auth = await readAuthSchema(snapshot, webhookTables)
-            await rows([...readTables(snapshot, tables), ...auth.tables], auth.files)
-          }),
-        [Symbol.asyncDispose]: () => database.close(),
-      }
-    },
-    async openDatabase() {
-      const opened = new AsyncDisposableStack()
-      const database = await openPostgres()
-      opened.defer(() => database.close())
-      return {
-        ...targetOf(database, database, opened),
-        database,
-        tables: [...[...tables, ...webhookTables].map(({ name }) => name), 'users', 'api_tokens'],
-        writeFiles: importUsers,
-      }
-    },
+        ),
+      [Symbol.asyncDispose]: () => database.close(),
+    }
   },
-  process.argv.slice(2),
-)
+  async openFolder(folder) {
+    const opened = new AsyncDisposableStack()
+    const database = new SqliteSql({ file: join(folder, databaseName), migrations })
+    opened.defer(() => database.close())
+    const tokens = openAuthFile(folder, webhookMigrations)
+    opened.defer(() => tokens.close())
+    return targetOf(database, tokens, opened)
+  },
+  async openDatabaseSource(env) {
+    const database = await openPostgres(env)
+    return {
+      read: ({ rows }) =>
+        database.snapshot(async (snapshot) => {
+          const auth = await readAuthSchema(snapshot, webhookTables)
+          await rows([...readTables(snapshot, tables), ...auth.tables], auth.files)
+        }),
+      [Symbol.asyncDispose]: () => database.close(),
+    }
+  },
+  async openDatabase(env) {
+    const opened = new AsyncDisposableStack()
+    const database = await openPostgres(env)
+    opened.defer(() => database.close())
+    return {
+      ...targetOf(database, database, opened),
+      database,
+      tables: [...[...tables, ...webhookTables].map(({ name }) => name), 'users', 'api_tokens'],
+      writeFiles: importUsers,
+    }
+  },
+}
+
+/** Runs the command with these arguments, and returns its exit status. */
+export const manageData = (args: string[], line: CommandLine): Promise<number> =>
+  runDataCommand(forms, args, line)
+
+if (import.meta.main) process.exitCode = await manageData(process.argv.slice(2), process)

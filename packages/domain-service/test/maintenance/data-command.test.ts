@@ -12,6 +12,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { runCommand } from '../../../../test/support/run-command.ts'
+import { manageData } from '../../src/maintenance/data-command.ts'
 import { createToken } from '../support/protocol-client.ts'
 import { type Service, start, www } from '../support/start.ts'
 
@@ -19,19 +21,7 @@ const zone = '/api/domains/example.com/dns/hosts'
 
 const runCli = (dataDir: string, ...args: string[]) => runWith({ DATA_DIR: dataDir }, args)
 
-const runWith = (env: Record<string, string>, args: string[]) =>
-  spawnSync(
-    process.execPath,
-    [join(import.meta.dirname, '../../src/maintenance/data-command.ts'), ...args],
-    {
-      env: {
-        PATH: process.env.PATH,
-        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-        ...env,
-      },
-      encoding: 'utf8',
-    },
-  )
+const runWith = (env: Record<string, string>, args: string[]) => runCommand(manageData, args, env)
 
 function makeFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'domain-backup-'))
@@ -47,11 +37,11 @@ test('a backup of a running service brings back its history, its users and the c
   const history = '/api/domains/example.com/dns/history'
   const before = await service.call('GET', history)
 
-  const made = runCli(service.dataDir, 'backup', backup, '--verify')
+  const made = await runCli(service.dataDir, 'backup', backup, '--verify')
   await service.call('POST', `${zone}/A`, { body: { name: 'later', address: '192.0.2.9' } })
-  const restored = runCli(copy, 'restore', backup)
+  const restored = await runCli(copy, 'restore', backup)
 
-  expect([made.status, restored.status], made.stderr + restored.stderr).toEqual([0, 0])
+  expect([made.status, restored.status], made.errors + restored.errors).toEqual([0, 0])
   await using second = await start({ dataDir: copy, sandbox: service.sandbox })
   expect((await second.call('GET', history)).body.history).toEqual(before.body.history)
   const users = [service.dataDir, copy].map((folder) => readFileSync(join(folder, 'users.json')))
@@ -62,23 +52,23 @@ test('users outside the data directory are restored there, unless there are some
   const outside = makeFolder()
   const [backup, users] = [join(outside, 'monday'), join(outside, 'new/users.json')]
   await using service = await start()
-  const made = runCli(service.dataDir, 'backup', backup)
+  const made = await runCli(service.dataDir, 'backup', backup)
   const expected = readFileSync(join(service.dataDir, 'users.json'))
   const restoreAs = (name: string) =>
     runWith({ DATA_DIR: join(outside, name), USERS_FILE: users }, ['restore', backup])
 
-  const first = restoreAs('first')
+  const first = await restoreAs('first')
   const restored = readFileSync(users)
   const mode = statSync(users).mode & 0o777
   writeFileSync(users, '{"users":[]}')
-  const second = restoreAs('second')
+  const second = await restoreAs('second')
 
   expect([made.status, first.status, second.status]).toEqual([0, 0, 0])
   expect(restored).toEqual(expected)
   expect(mode).toBe(0o600)
   expect(existsSync(join(outside, 'first/users.json'))).toBe(false)
-  expect(first.stdout).not.toContain('overwritten')
-  expect(second.stdout).toContain(`${users} was there already, and is not overwritten.`)
+  expect(first.out).not.toContain('overwritten')
+  expect(second.out).toContain(`${users} was there already, and is not overwritten.`)
   expect(readFileSync(users, 'utf8')).toBe('{"users":[]}')
 })
 
@@ -95,8 +85,8 @@ test('what was queued when a backup was made waits for an admin after the restor
   await using service = await start({ sandbox, env: { REGISTRAR_RATE: '1/day' } })
   await service.call('GET', zone) // The only call: nothing can be carried out.
   const path = (await queue(service, 'early')).headers.get('location') ?? ''
-  const made = runCli(service.dataDir, 'backup', backup)
-  const restored = runCli(copy, 'restore', backup)
+  const made = await runCli(service.dataDir, 'backup', backup)
+  const restored = await runCli(copy, 'restore', backup)
   await using second = await start({ dataDir: copy, sandbox })
   const statusOf = async (change: string) => (await second.call('GET', change)).body.status
 
@@ -121,7 +111,7 @@ test('what was queued when a backup was made waits for an admin after the restor
 test('a backup of another service is refused', async () => {
   const outside = makeFolder()
   await using service = await start({ domains: [{ name: 'example.com', hosts: [www] }] })
-  runCli(service.dataDir, 'backup', join(outside, 'monday'))
+  await runCli(service.dataDir, 'backup', join(outside, 'monday'))
   const cli = join(import.meta.dirname, '../../../static-service/src/maintenance/data-command.ts')
 
   const { status, stderr } = spawnSync(
@@ -171,7 +161,7 @@ test('what only earlier versions backed up is left out', async () => {
   const [backup, copy] = [join(makeFolder(), 'monday'), join(makeFolder(), 'copy')]
   await using service = await start()
   await service.call('GET', zone)
-  const made = runCli(service.dataDir, 'backup', backup)
+  const made = await runCli(service.dataDir, 'backup', backup)
   const [name = ''] = readdirSync(join(backup, 'snapshots'))
   const fileOf = (file: string) => join(backup, 'snapshots', name, file)
   // Any tables with rows.
@@ -184,7 +174,7 @@ test('what only earlier versions backed up is left out', async () => {
     writeFileSync(fileOf('manifest.json'), manifest.replace(`"${table}"`, `"${earlier}"`))
   }
 
-  const restored = runCli(copy, 'restore', backup)
+  const restored = await runCli(copy, 'restore', backup)
 
-  expect([made.status, restored.status], restored.stderr).toEqual([0, 0])
+  expect([made.status, restored.status], restored.errors).toEqual([0, 0])
 })

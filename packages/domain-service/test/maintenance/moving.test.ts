@@ -1,11 +1,10 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { runOnServer, testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import { runCommand } from '../../../../test/support/run-command.ts'
+import { manageData } from '../../src/maintenance/data-command.ts'
 import { basic, createToken, send } from '../support/protocol-client.ts'
 import { type Service, start } from '../support/start.ts'
 
@@ -13,17 +12,9 @@ const zone = '/api/domains/example.com/dns/hosts'
 const history = '/api/domains/example.com/dns/history'
 
 async function runCli(env: Record<string, string>, ...args: string[]) {
-  const command = join(import.meta.dirname, '../../src/maintenance/data-command.ts')
-  const child = spawn(process.execPath, [command, ...args], {
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
-  })
-  const [stdout, stderr, [status]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'exit'),
-  ])
+  const { errors, ...ended } = await runCommand(manageData, args, env)
   // A slow machine shows progress.
-  return { status, stdout, stderr: stderr.replaceAll(/^database: \d+ %\n/gm, '') }
+  return { ...ended, errors: errors.replaceAll(/^database: \d+ %\n/gm, '') }
 }
 
 const add = (service: Service, name: string) =>
@@ -74,13 +65,13 @@ test('history, users, API tokens and counted calls move from a directory to Post
 
   const runs = [made, moved, madeThere, back]
   // A slow run shows its progress every five seconds.
-  const ends = runs.map(({ status, stderr }) => [status, stderr.replace(/^\d+ rows\n/gm, '')])
+  const ends = runs.map(({ status, errors }) => [status, errors.replace(/^\d+ rows\n/gm, '')])
   expect(ends).toEqual(runs.map(() => [0, '']))
   expect(there.history).toEqual(before.history)
   expect(there.first).toEqual(before.first)
   expect(calls).toEqual([{ account: `${folder.sandbox.url} tester` }])
   expect(third.status).toBe(201)
-  expect(refused).toMatchObject({ status: 1, stderr: expect.stringContaining('stop all replicas') })
+  expect(refused).toMatchObject({ status: 1, errors: expect.stringContaining('stop all replicas') })
   expect([await me(folder), await me(replica), await me(copy)]).toEqual([200, 200, 200])
   expect((await stateOf(copy)).history).toEqual((await stateOf(replica)).history)
   expect(readFileSync(join(outside, 'copy/users.json'), 'utf8')).toContain('"editor"')

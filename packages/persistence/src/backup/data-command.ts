@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { relative, resolve, sep } from 'node:path'
+import type { Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { DataDirError } from '../errors.ts'
 import { explainFailure } from '../explain-failure.ts'
@@ -33,8 +34,15 @@ interface ServiceForms extends Pick<ArchivedService, 'name' | 'openFolder'> {
   /** Folders in `dataDir` that belong to the service: a backup must not be placed there. */
   folders: string[]
   openFolderSource: (places: DataPlaces) => Promise<BackupSource>
-  openDatabaseSource: () => Promise<BackupSource>
-  openDatabase: () => Promise<DatabaseTarget>
+  openDatabaseSource: (env: NodeJS.ProcessEnv) => Promise<BackupSource>
+  openDatabase: (env: NodeJS.ProcessEnv) => Promise<DatabaseTarget>
+}
+
+/** Environment and streams of the command: `process` in a terminal. */
+export interface CommandLine {
+  env: NodeJS.ProcessEnv
+  stdout: Writable
+  stderr: Writable
 }
 
 interface Context extends Omit<Job, 'repository'> {
@@ -44,25 +52,29 @@ interface Context extends Omit<Job, 'repository'> {
 }
 
 /** The commands `backup`, `restore`, `check` and `prune` of a service; resolves with the exit status. */
-export async function runDataCommand(forms: ServiceForms, args: string[]): Promise<number> {
-  const service = serviceOf(forms, process.env)
+export async function runDataCommand(
+  forms: ServiceForms,
+  args: string[],
+  { env, stdout, stderr }: CommandLine,
+): Promise<number> {
+  const service = serviceOf(forms, env)
   const options = readArguments(args)
   if (!options) {
-    process.stderr.write(usage(service.dataDir))
+    stderr.write(usage(service.dataDir))
     return 2
   }
-  const progress = new Progress(process.stderr)
+  const progress = new Progress(stderr)
   const { signal, ignore } = abortOnSignal()
   try {
     const summary = await commands[options.command]({ service, signal, progress, ...options })
     progress.end()
-    process.stdout.write(`${summary}\n`)
+    stdout.write(`${summary}\n`)
     return 0
   } catch (error) {
     progress.end()
     const reason = signal.aborted ? signal.reason : explainFailure(error)
     if (!(reason instanceof DataDirError)) throw error
-    process.stderr.write(`${reason.message}\n`)
+    stderr.write(`${reason.message}\n`)
     return 1
   } finally {
     ignore()
@@ -73,8 +85,9 @@ function serviceOf(forms: ServiceForms, env: NodeJS.ProcessEnv) {
   const isInDatabase = Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
   const dataDir = env.DATA_DIR || `data/${forms.name}`
   const places = { dataDir, usersFile: env.USERS_FILE || undefined }
-  const openSource = isInDatabase ? forms.openDatabaseSource : () => forms.openFolderSource(places)
-  const openDatabase = isInDatabase ? forms.openDatabase : undefined
+  const openSource = () =>
+    isInDatabase ? forms.openDatabaseSource(env) : forms.openFolderSource(places)
+  const openDatabase = isInDatabase ? () => forms.openDatabase(env) : undefined
   return { ...forms, ...places, openSource, openDatabase }
 }
 

@@ -66,9 +66,9 @@ export async function openFolderSource(places: DataPlaces): Promise<BackupSource
 }
 
 /** PostgreSQL and S3. While it is open, no replica deletes an object. */
-export async function openSharedSource(): Promise<BackupSource> {
+export async function openSharedSource(env: NodeJS.ProcessEnv): Promise<BackupSource> {
   await using opened = new AsyncDisposableStack()
-  const { postgres, blobs } = opened.use(await openShared(process.env))
+  const { postgres, blobs } = opened.use(await openShared(env))
   opened.use(await GarbageHold.take(postgres))
   const stack = opened.move()
   return {
@@ -109,9 +109,9 @@ export async function openFolderTarget(folder: string): Promise<RestoreTarget> {
   return targetOf(stores, tokens, opened.move())
 }
 
-export async function openSharedTarget(): Promise<DatabaseTarget> {
+export async function openSharedTarget(env: NodeJS.ProcessEnv): Promise<DatabaseTarget> {
   await using opened = new AsyncDisposableStack()
-  const stores: SharedStores = opened.use(await openShared(process.env))
+  const stores: SharedStores = opened.use(await openShared(env))
   const { postgres: database } = stores
   return {
     ...targetOf(stores, database, opened.move()),

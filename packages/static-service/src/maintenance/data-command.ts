@@ -1,4 +1,4 @@
-import { runDataCommand } from '@domains-and-files/persistence'
+import { type CommandLine, runDataCommand } from '@domains-and-files/persistence'
 import {
   openFolderSource,
   openFolderTarget,
@@ -6,12 +6,17 @@ import {
   openSharedTarget,
 } from './archive.ts'
 
-process.exitCode = await runDataCommand(
-  {
-    name: 'static-service',
-    folders: ['blobs', 'tmp', 'uploads'],
-    ...{ openFolderSource, openFolder: openFolderTarget },
-    ...{ openDatabaseSource: openSharedSource, openDatabase: openSharedTarget },
-  },
-  process.argv.slice(2),
-)
+/** Runs the command with these arguments, and returns its exit status. */
+export const manageData = (args: string[], line: CommandLine): Promise<number> =>
+  runDataCommand(
+    {
+      name: 'static-service',
+      folders: ['blobs', 'tmp', 'uploads'],
+      ...{ openFolderSource, openFolder: openFolderTarget },
+      ...{ openDatabaseSource: openSharedSource, openDatabase: openSharedTarget },
+    },
+    args,
+    line,
+  )
+
+if (import.meta.main) process.exitCode = await manageData(process.argv.slice(2), process)

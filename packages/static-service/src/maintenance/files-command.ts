@@ -1,6 +1,10 @@
-import type { Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
-import { DataDirError, explainDatabaseFailure, Progress } from '@domains-and-files/persistence'
+import {
+  type CommandLine,
+  DataDirError,
+  explainDatabaseFailure,
+  Progress,
+} from '@domains-and-files/persistence'
 import { check, type Report } from './check.ts'
 
 const usage = `Usage: npm run files -- check [--repair]
@@ -10,13 +14,6 @@ DATABASE_URL and S3_BUCKET, with its digest, goes on past what cannot be read, a
 reason. Exit status 1 if there are any.
 --repair removes what no file refers to; a service that uses DATA_DIR must be stopped.
 `
-
-/** Environment and streams of the command: `process` in a terminal. */
-interface CommandLine {
-  env: NodeJS.ProcessEnv
-  stdout: Writable
-  stderr: Writable
-}
 
 /** Runs the command with these arguments, and returns its exit status. */
 export async function manageFiles(

@@ -18,8 +18,10 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { makeFarDirectory } from '../../../../test/support/far-directory.ts'
+import { runCommand } from '../../../../test/support/run-command.ts'
 import { blobPathOf } from '../../src/blobs/blob-path.ts'
 import { check } from '../../src/maintenance/check.ts'
+import { manageData } from '../../src/maintenance/data-command.ts'
 import { type Program, run } from '../support/program.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
 import { start } from '../support/start.ts'
@@ -62,7 +64,8 @@ async function finish(child: ChildProcess) {
 
 const large = 'large '.repeat(10_000)
 
-const runCli = (dataDir: string, ...args: string[]) => finish(begin(dataDir, ...args))
+const runCli = (dataDir: string, ...args: string[]) =>
+  runCommand(manageData, args, { DATA_DIR: dataDir })
 
 /** Changes things until it is told to stop: a path that grows by one each time, and others that come and go. */
 class Writer {
@@ -70,7 +73,8 @@ class Writer {
   readonly #program: Program
   readonly #token: string
   acknowledged = 0
-  #isStopped = false
+  #isStopped = true
+  #working: Promise<void> | undefined
 
   constructor(program: Program, token: string, name: string) {
     this.#program = program
@@ -78,8 +82,18 @@ class Writer {
     this.path = name
   }
 
-  async work() {
-    for (let count = 1; !this.#isStopped; count += 1) {
+  begin() {
+    this.#isStopped = false
+    this.#working = this.#work()
+  }
+
+  async stop() {
+    this.#isStopped = true
+    await this.#working
+  }
+
+  async #work() {
+    for (let count = this.acknowledged + 1; !this.#isStopped; count += 1) {
       await this.#put(this.path, `${count} ${randomBytes(2000).toString('hex')}`)
       this.acknowledged = count
       const passing = `passing/${this.path}/${count % 3}`
@@ -91,10 +105,6 @@ class Writer {
       })
       expect(status).toBe(204)
     }
-  }
-
-  stop() {
-    this.#isStopped = true
   }
 
   async #put(path: string, content: string | Buffer) {
@@ -126,17 +136,18 @@ test('backups under load hold all that was acknowledged before, every file whole
   onTestFinished(() => program.kill())
   const token = await program.logIn()
   const writers = Array.from({ length: 6 }, (_, at) => new Writer(program, token, `writer-${at}`))
-  const working = Promise.all(writers.map((writer) => writer.work()))
-  onTestFinished(async () => {
-    for (const writer of writers) writer.stop()
-    await working
-  })
-  await expect.poll(() => Math.min(...writers.map((each) => each.acknowledged))).toBeGreaterThan(2)
+  const stop = () => Promise.all(writers.map((writer) => writer.stop()))
+  onTestFinished(async () => void (await stop()))
 
   for (const name of ['first', 'second']) {
+    for (const writer of writers) writer.begin()
+    const least = () => Math.min(...writers.map(({ acknowledged }) => acknowledged))
+    await expect.poll(least).toBeGreaterThan(least() + 2)
     const before = writers.map(({ path, acknowledged }) => ({ path, acknowledged }))
     const backup = join(outside, 'backups')
-    expect(await runCli(dataDir, 'backup', backup, '--verify')).toMatchObject({ status: 0 })
+    const made = await finish(begin(dataDir, 'backup', backup, '--verify'))
+    expect(made).toMatchObject({ status: 0 })
+    await stop()
     const copy = join(outside, `${name}-restored`)
     expect(await runCli(copy, 'restore', backup)).toMatchObject({ status: 0 })
     const report = await check({ DATA_DIR: copy })
@@ -150,8 +161,6 @@ test('backups under load hold all that was acknowledged before, every file whole
     await second.kill()
   }
 
-  for (const writer of writers) writer.stop()
-  await working
   await expect.poll(() => check({ DATA_DIR: dataDir })).toMatchObject({ damages: [], orphans: [] })
 })
 
@@ -233,7 +242,7 @@ test('a restore overwrites no running service, and no service starts on half a r
   const half = makeFolder()
   mkdirSync(join(half, 'restore.partial'))
 
-  const over = await runCli(service.dataDir, 'restore', backup)
+  const over = await finish(begin(service.dataDir, 'restore', backup))
   const { status } = await service.call('GET', '/static/a')
   const started = spawnSync(process.execPath, [join(import.meta.dirname, '../../dist/main.js')], {
     env: { ...env(half), PORT: '0', LOG_LEVEL: 'silent' },
@@ -404,7 +413,7 @@ test('sessions that had ended when an earlier version made a backup are left out
   const [backup, copy] = [join(makeFolder(), 'monday'), join(makeFolder(), 'copy')]
   await using service = await start()
   await service.put('file', 'content')
-  const made = await finish(begin(service.dataDir, 'backup', backup))
+  const made = await runCli(service.dataDir, 'backup', backup)
   const [name = ''] = readdirSync(join(backup, 'snapshots'))
   const fileOf = (file: string) => join(backup, 'snapshots', name, file)
   // Any table with rows.
@@ -412,7 +421,7 @@ test('sessions that had ended when an earlier version made a backup are left out
   const manifest = readFileSync(fileOf('manifest.json'), 'utf8')
   writeFileSync(fileOf('manifest.json'), manifest.replace('"last_logins"', '"ended_sessions"'))
 
-  const restored = await finish(begin(copy, 'restore', backup))
+  const restored = await runCli(copy, 'restore', backup)
 
   expect([made.status, restored.status]).toEqual([0, 0])
 })

@@ -1,17 +1,14 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { text } from 'node:stream/consumers'
+import { runCommand } from '../../../../test/support/run-command.ts'
 import { manageFiles } from '../../src/maintenance/files-command.ts'
 
 const file = join(import.meta.dirname, '../../src/maintenance/files-command.ts')
 
-/** `npm run files` in this process: one of its own takes long to load its modules. */
+/** `npm run files` in this process. */
 export async function runCli(dataDir: string, ...args: string[]) {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  const status = await manageFiles(args, { env: { DATA_DIR: dataDir }, stdout, stderr })
-  const lines = (await text(stdout.end())).trimEnd().split('\n')
-  return { status, lines, stderr: await text(stderr.end()) }
+  const { status, out, errors } = await runCommand(manageFiles, args, { DATA_DIR: dataDir })
+  return { status, lines: out.trimEnd().split('\n'), stderr: errors }
 }
 
 /** `npm run files` as a user runs it. */
