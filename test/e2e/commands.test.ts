@@ -402,7 +402,7 @@ test.each(['domain', 'static'])(
     const report = await promisify(execFile)(
       process.execPath,
       [join(root, 'scripts/drill.ts'), service, 'backups'],
-      { cwd, env: { PATH: process.env.PATH } },
+      { cwd, env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } },
     ).catch((error) => error)
 
     expect([report.code, report.stderr, report.stdout]).toEqual([
@@ -422,7 +422,11 @@ test('npm run backup: options stand before, between and after the arguments', as
   const folder = join(createFolder({}), '1')
   const backUp = (...args: string[]) =>
     promisify(execFile)(process.execPath, [join(root, 'scripts/backup.ts'), 'backup', ...args], {
-      env: { PATH: process.env.PATH, DATA_DIR: everything.dataDir },
+      env: {
+        PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        DATA_DIR: everything.dataDir,
+      },
     }).catch((error) => error)
 
   const made = [

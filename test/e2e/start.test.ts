@@ -9,17 +9,15 @@ import { startSharedStores } from '../../packages/static-service/test/support/sh
 import { type Everything, readUntil, root, startEverything } from '../support/everything.ts'
 import { reservePorts } from '../support/ports.ts'
 
-// For tests that leave it as it is.
+// At the rates that a newcomer meets.
 let shared: Everything
 beforeAll(async () => {
-  shared = await startEverything()
+  shared = await startEverything([], {})
 })
 afterAll(() => shared[Symbol.asyncDispose]())
 
 test('npm start runs everything, and the commands that it prints work as pasted', async () => {
-  // At the rates that a newcomer meets.
-  await using everything = await startEverything([], {})
-  const { text, child } = everything
+  const { text, dataDir } = shared
   const commands = text.slice(text.indexOf('# log in'), text.indexOf('Ctrl-C stops everything.'))
 
   const cwd = mkdtempSync(join(tmpdir(), 'pasted-'))
@@ -46,11 +44,7 @@ test('npm start runs everything, and the commands that it prints work as pasted'
   expect(stdout.trimEnd()).toMatch(/\n204$/)
   expect(stdout).not.toContain('"request_id"')
   expect(readdirSync(cwd)).toEqual([])
-  expect(statSync(join(everything.dataDir, 'admin-password')).mode & 0o777).toBe(0o600)
-
-  child.kill('SIGTERM')
-  const [code] = await once(child, 'exit')
-  expect(code).toBe(0)
+  expect(statSync(join(dataDir, 'admin-password')).mode & 0o777).toBe(0o600)
 })
 
 test('npm start prints a password only while it is true, and none that it was given', async () => {
@@ -68,7 +62,8 @@ test('npm start prints a password only while it is true, and none that it was gi
   expect(text).not.toContain('given to npm start')
 
   child.kill('SIGTERM')
-  await once(child, 'close')
+  const [code] = await once(child, 'close')
+  expect(code).toBe(0)
   const again = spawn(process.execPath, ['scripts/start/main.ts'], {
     cwd: root,
     env: {
@@ -82,24 +77,6 @@ test('npm start prints a password only while it is true, and none that it was gi
   })
 
   expect(await readUntil(again, 'Ctrl-C stops everything.')).toContain('Log in as one of the users')
-})
-
-test.each([
-  ['npm start', []],
-  ['npm run dev', ['--watch']],
-])('the programs of %s exit when it is killed', async (_name, options) => {
-  await using everything = await startEverything(options)
-  const { domains, files, sandbox, child } = everything
-
-  child.kill('SIGKILL')
-  await once(child, 'close') // They all have its standard error.
-
-  const isUp = (url: string) =>
-    fetch(`${url}/health`, { headers: { connection: 'close' } }).then(
-      () => true,
-      () => false,
-    )
-  expect(await Promise.all([domains, files, sandbox].map(isUp))).toEqual([false, false, false])
 })
 
 describe('a start that cannot succeed says so in one sentence, without the banner', () => {
@@ -236,3 +213,22 @@ const run = (command: string, env: Record<string, string>, folder: string) =>
     encoding: 'utf8',
     env: { PATH: process.env.PATH, ...env },
   })
+
+// The last one, since it ends what the others share.
+test.each([
+  ['npm start', () => shared],
+  ['npm run dev', () => startEverything(['--watch'])],
+])('the programs of %s exit when it is killed', async (_name, started) => {
+  await using everything = await started()
+  const { domains, files, sandbox, child } = everything
+
+  child.kill('SIGKILL')
+  await once(child, 'close') // They all have its standard error.
+
+  const isUp = (url: string) =>
+    fetch(`${url}/health`, { headers: { connection: 'close' } }).then(
+      () => true,
+      () => false,
+    )
+  expect(await Promise.all([domains, files, sandbox].map(isUp))).toEqual([false, false, false])
+})
