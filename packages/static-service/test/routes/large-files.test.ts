@@ -12,7 +12,7 @@ import { startSharedStores } from '../support/shared-stores.ts'
 import { boundary } from '../support/start.ts'
 
 const mebibyte = 1_048_576
-const size = Number(process.env.LARGE_UPLOAD_BYTES ?? 256 * mebibyte)
+const size = Number(process.env.LARGE_UPLOAD_BYTES ?? 160 * mebibyte)
 
 test(`an upload of ${size / mebibyte} MiB takes less than 64 MiB of memory`, async () => {
   await expectBoundedMemory({}, 64 * mebibyte)

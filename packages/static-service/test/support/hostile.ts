@@ -15,7 +15,7 @@ export interface Target {
   data: string
   token: string
   agent: Agent
-  /** One spelling and one upload for each name: how requests are read does not depend on the storage. */
+  /** Few names, with one spelling and one upload each: how requests are read does not depend on the storage. */
   isBrief: boolean
 }
 
