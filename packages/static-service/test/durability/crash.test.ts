@@ -13,7 +13,7 @@ import {
 } from '../support/writers.ts'
 
 // CRASH_ROUNDS=300 is the long form (npm run faults). Each round kills at a random moment of the same writes.
-const rounds = Number(process.env.CRASH_ROUNDS ?? 6)
+const rounds = Number(process.env.CRASH_ROUNDS ?? 4)
 
 test(`after each of ${rounds} kills nothing acknowledged is lost and nothing is there by halves`, async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'static-crash-'))

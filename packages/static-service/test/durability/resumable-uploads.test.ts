@@ -9,7 +9,7 @@ import { type SharedStores, startSharedStores } from '../support/shared-stores.t
 import { filesBelow } from '../support/stored-contents.ts'
 
 // UPLOAD_INTERRUPTIONS=200 is the long form (npm run faults): so many cuts of the line, and so many kills.
-const interruptions = Number(process.env.UPLOAD_INTERRUPTIONS ?? 6)
+const interruptions = Number(process.env.UPLOAD_INTERRUPTIONS ?? 4)
 const sharedInterruptions = Math.ceil(interruptions / 4)
 
 test(`after ${interruptions} cuts of the line and ${interruptions} kills every file has its bytes`, async () => {
