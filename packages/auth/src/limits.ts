@@ -156,10 +156,13 @@ export const namesRrset = (limits: readonly RecordLimit[], name: string, type: s
 export const describeRecordLimits = (limits: readonly RecordLimit[]) =>
   limits.map(({ name, types }) => `${name} ${types.join('/')}`).join(', ')
 
-// `isNamePattern` has admitted only letters, digits, `_`, `-`, `@` and `*` as labels.
+// `*` stands for at least one label; the domain itself (`@`) has none.
 function matchesName(pattern: string, name: string): boolean {
-  const labels = pattern.replaceAll('.', '\\.').replace('*', '[^.@]+(?:\\.[^.@]+)*')
-  return new RegExp(`^${labels}$`).test(name.toLowerCase())
+  const wanted = name.toLowerCase()
+  const [before = '', after] = pattern.split('*')
+  if (after === undefined) return pattern === wanted
+  const isLongEnough = wanted !== '@' && wanted.length >= pattern.length
+  return isLongEnough && wanted.startsWith(before) && wanted.endsWith(after)
 }
 
 function isNamePattern(text: string): boolean {
