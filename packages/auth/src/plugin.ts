@@ -1,4 +1,5 @@
 import type { App } from '@domains-and-files/http'
+import jwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
 import { enforceAccess } from './access-control.ts'
@@ -17,6 +18,8 @@ import { registerUserRoutes } from './users/user-routes.ts'
  */
 export const auth = fastifyPlugin(
   async (app: FastifyInstance, opened: Auth) => {
+    await app.register(jwt, opened.sessions.jwtOptions)
+    opened.sessions.use(app.jwt)
     enforceAccess(app, opened.authenticate)
     await app.register(async (scope: App) => {
       scope.addHook('onRoute', ({ schema }) => {

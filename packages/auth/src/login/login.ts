@@ -113,12 +113,12 @@ export function registerLoginRoutes(app: App, context: Auth) {
 }
 
 /** The response to a login, with a new session token. */
-export const describeLogin = async (
+export const describeLogin = (
   user: User,
   { sessions, tokenTtl }: Auth,
-): Promise<z.infer<typeof LoggedIn>> => ({
+): z.infer<typeof LoggedIn> => ({
   user: describe(user),
-  access_token: await sessions.issue(user),
+  access_token: sessions.issue(user),
   token_type: 'Bearer',
   expires_in: tokenTtl,
 })

@@ -84,7 +84,7 @@ export class SingleSignOn {
     )
     const begun = { nonce, verifier, return_to, challenge }
     const options = { audience: this.#audienceOf(state), ttl: cookieSeconds }
-    const value = await this.#auth.sessions.sign(begun, options)
+    const value = this.#auth.sessions.sign(begun, options)
     return { location: location.href, cookie: this.#cookie(state, value, cookieSeconds) }
   }
 
@@ -96,7 +96,7 @@ export class SingleSignOn {
    */
   async finish(query: string, cookies = '', isBrowser = false) {
     const state = new URLSearchParams(query).get('state') ?? ''
-    const begun = await this.#readCookie(state, cookies)
+    const begun = this.#readCookie(state, cookies)
     const code = await this.#exchange(query, state, begun).catch((error) =>
       this.#createRefusal(error, begun.challenge, isBrowser),
     )
@@ -163,11 +163,11 @@ export class SingleSignOn {
     return code
   }
 
-  async #readCookie(state: string, cookies: string): Promise<z.infer<typeof Begun>> {
+  #readCookie(state: string, cookies: string): z.infer<typeof Begun> {
     const prefix = `${cookieName(state)}=`
     const cookie = cookies.split(/; */).find((each) => each.startsWith(prefix)) ?? ''
     const value = cookie.slice(prefix.length)
-    const claims = await this.#auth.sessions.read(value, this.#audienceOf(state))
+    const claims = this.#auth.sessions.read(value, this.#audienceOf(state))
     const { data: begun } = Begun.safeParse(claims)
     if (begun && begun.exp * 1000 > this.#auth.now()) return begun
     throw notBegun() // A missing and a forged cookie get the same error.

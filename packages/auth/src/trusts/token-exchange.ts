@@ -90,7 +90,7 @@ export async function registerTokenExchange(app: App, context: Auth) {
         const { subject_token: token = '' } = request.body
         const { trust, subject } = await admit(token, context, keys)
         request.log.info({ trust: trust.name, subject }, 'token of a workload exchanged')
-        const issued = await context.sessions.issueForWorkload(trust, subject)
+        const issued = context.sessions.issueForWorkload(trust, subject)
         return { ...issued, token_type: 'Bearer' as const, issued_token_type: accessTokenType }
       } catch (error) {
         if (error instanceof HttpError)
