@@ -1,6 +1,6 @@
 import { createHash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { decodeJwt } from 'jose'
+import { z } from 'zod'
 
 // A fixed prefix and a checksum, so that secret scanners find leaked tokens and a typo is rejected without a look-up.
 
@@ -37,9 +37,12 @@ export function otherServiceOf(token: string, own: string): string | undefined {
   )?.title
 }
 
-function audienceOf(token: string) {
+const Claims = z.object({ aud: z.string() })
+
+function audienceOf(token: string): string | undefined {
+  const [, payload = ''] = token.length > 4096 ? [] : token.split('.')
   try {
-    return decodeJwt(token).aud
+    return Claims.parse(JSON.parse(Buffer.from(payload, 'base64url').toString())).aud
   } catch {
     return undefined
   }

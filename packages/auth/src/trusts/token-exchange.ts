@@ -12,7 +12,7 @@ import { digestOf } from '../api-tokens/token-format.ts'
 import { issuerAway, TokenRefusedError } from '../errors.ts'
 import type { Auth } from '../open-auth.ts'
 import type { Trust } from './trusts.ts'
-import { IssuerKeys, type WorkloadToken } from './workload-token.ts'
+import type { IssuerKeys, WorkloadToken } from './workload-token.ts'
 
 const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const jwtType = 'urn:ietf:params:oauth:token-type:jwt'
@@ -76,7 +76,9 @@ const exchangeSchema = {
 /** POST /api/auth/token: token exchange (RFC 8693). The only route with form bodies, and it accepts no other. */
 export async function registerTokenExchange(app: App, context: Auth) {
   const limit = new AttemptLimit(maxRefused, context.now)
-  const keys = new IssuerKeys()
+  let loaded: Promise<IssuerKeys> | undefined
+  const loadKeys = () =>
+    (loaded ??= import('./workload-token.ts').then(({ IssuerKeys }) => new IssuerKeys()))
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser(formType, readForm)
@@ -88,7 +90,7 @@ export async function registerTokenExchange(app: App, context: Auth) {
       if (fault) return reply.code(400).send(fault)
       try {
         const { subject_token: token = '' } = request.body
-        const { trust, subject } = await admit(token, context, keys)
+        const { trust, subject } = await admit(token, context, await loadKeys())
         request.log.info({ trust: trust.name, subject }, 'token of a workload exchanged')
         const issued = context.sessions.issueForWorkload(trust, subject)
         return { ...issued, token_type: 'Bearer' as const, issued_token_type: accessTokenType }
