@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, rmSync } from 'node:fs'
-import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
@@ -68,8 +67,8 @@ export default defineConfig({
     hookTimeout: 1_200_000,
     // vitest's default of one second is too short on a busy machine: only a condition that never holds reaches this.
     expect: { poll: { timeout: 180_000 } },
-    // Tests mostly wait for disks and child processes: eight files at a time keep two cores busy, and take 6 GiB.
-    maxWorkers: totalmem() > 12 * 1024 ** 3 ? 8 : 6,
+    // Tests mostly wait for disks and child processes: six files at a time keep two cores busy.
+    maxWorkers: 6,
     // The files of a project share these processes: a new one for each file takes 0.4 s of a core to load its modules.
     isolate: false,
     projects: [
