@@ -10,7 +10,7 @@ export async function openDatabase(url: string): Promise<Postgres & AsyncDisposa
   const database = await Postgres.open({
     url,
     maxConnections: 4,
-    timeoutMs: 30_000,
+    timeoutMs: 150_000,
     schema,
     migrations: authMigrations,
     onError: () => undefined,

@@ -7,7 +7,7 @@ const log = createLogger({ name: 'test', level: 'silent' })
 
 /** A connection to the database of a service, with its tables. */
 export async function connect(url: string): Promise<Postgres & AsyncDisposable> {
-  const options = { url, directUrl: undefined, maxConnections: 4, timeoutMs: 30_000 }
+  const options = { url, directUrl: undefined, maxConnections: 4, timeoutMs: 150_000 }
   const database = await openPostgres(options, log)
   return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })
 }

@@ -135,7 +135,7 @@ export async function start(options: Options = {}): Promise<Service> {
     DRIFT_INTERVAL_S: '0',
     METRICS_TOKEN: 'metrics-token-of-tests',
     // A busy machine must not fail statements of tests.
-    ...(databaseUrl && { DATABASE_URL: databaseUrl, DATABASE_TIMEOUT_MS: '60000' }),
+    ...(databaseUrl && { DATABASE_URL: databaseUrl, DATABASE_TIMEOUT_MS: '150000' }),
     ...options.env,
   })
   let url = ''

@@ -13,7 +13,7 @@ const sql =
     ? new SqliteSql({ file: location.file, now: () => location.now })
     : await Postgres.open({
         ...{ url: location.url, schema: 'sample', migrations: {}, maxConnections: 4 },
-        ...{ timeoutMs: 60_000, onError: () => undefined },
+        ...{ timeoutMs: 150_000, onError: () => undefined },
       })
 openProcess(sql, new AsyncDisposableStack())
 process.stdin.resume() // It ends with its parent.

@@ -5,7 +5,7 @@ import { acquire, clientConfig, limited } from '../../src/postgres/connections.t
 
 async function openPool() {
   const database = await testDatabase()
-  const pool = new pg.Pool({ connectionString: database.directUrl, query_timeout: 60_000 })
+  const pool = new pg.Pool({ connectionString: database.directUrl, query_timeout: 150_000 })
   // Ended, it closes its connections only in a moment: the server ends them first when the database is dropped.
   pool.on('error', () => undefined)
   onTestFinished(async () => {

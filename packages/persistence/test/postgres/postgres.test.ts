@@ -10,7 +10,7 @@ async function open(database: TestDatabase, options: Partial<PostgresOptions> = 
   const postgres = await Postgres.open({
     url: database.url,
     maxConnections: 4,
-    timeoutMs: 30_000,
+    timeoutMs: 150_000,
     schema: 'sample',
     migrations,
     onError: () => undefined,

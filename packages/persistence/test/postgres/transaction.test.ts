@@ -163,7 +163,7 @@ describe('a server that does not answer', () => {
     await using proxy = await PostgresProxy.open(database.url)
     const [abandoned, other] = [
       await openPostgres(proxy.url, { timeoutMs: 300 }),
-      await openPostgres(database.url, { timeoutMs: 30_000 }),
+      await openPostgres(database.url, { timeoutMs: 150_000 }),
     ]
     const waiting = abandoned.transaction(async (transaction) => {
       await transaction.query(`insert into ${schema}.items values (1)`)

@@ -62,7 +62,7 @@ async function openSqlite(): Promise<Sql & AsyncDisposable> {
 async function openPostgres(): Promise<Sql & AsyncDisposable> {
   const { url, ...database } = await testDatabase()
   const postgres = await Postgres.open({
-    ...{ url, schema: 'sample', migrations, maxConnections: 4, timeoutMs: 30_000 },
+    ...{ url, schema: 'sample', migrations, maxConnections: 4, timeoutMs: 150_000 },
     onError: () => undefined,
   })
   return Object.assign(postgres, {

@@ -116,7 +116,7 @@ export async function openInPostgres({ url = '', isRestore = true } = {}) {
     url = created.url
   }
   const database = await Postgres.open({
-    ...{ url, maxConnections: 3, timeoutMs: 30_000, schema, isRestore },
+    ...{ url, maxConnections: 3, timeoutMs: 150_000, schema, isRestore },
     migrations: { ...migrations, ...users },
     onError: () => undefined,
   })

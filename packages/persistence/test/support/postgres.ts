@@ -11,7 +11,7 @@ const migrations = { items: [`create table ${schema}.items (id int primary key)`
 /** A database with one table, `items`. */
 export async function openPostgres(url: string, options: Partial<PostgresOptions> = {}) {
   const postgres = await Postgres.open({
-    ...{ url, maxConnections: 2, timeoutMs: 30_000, schema, migrations },
+    ...{ url, maxConnections: 2, timeoutMs: 150_000, schema, migrations },
     onError: () => undefined,
     ...options,
   })

@@ -82,7 +82,7 @@ async function miscountsIn(url: string) {
   const postgres = await Postgres.open({
     url,
     maxConnections: 1,
-    timeoutMs: 30_000,
+    timeoutMs: 150_000,
     schema: 'static_service',
     migrations: {},
     onError: () => undefined,

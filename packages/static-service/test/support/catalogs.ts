@@ -84,7 +84,7 @@ export async function openReplica(
   const postgres = await Postgres.open({
     url,
     maxConnections: 5,
-    timeoutMs: 30_000,
+    timeoutMs: 150_000,
     schema: schemaName,
     migrations: { catalog: catalogMigrations, ...eventMigrations },
     onError: () => undefined,

@@ -14,7 +14,7 @@ async function migrate(url: string) {
   const postgres = await Postgres.open({
     url,
     maxConnections: 1,
-    timeoutMs: 30_000,
+    timeoutMs: 150_000,
     schema: schemaName,
     migrations: {
       ...authMigrations,

@@ -23,7 +23,7 @@ export async function startSharedStores(): Promise<SharedStores> {
   const owned = opened.move()
   return {
     // A busy machine is no outage.
-    env: { DATABASE_URL: url, DATABASE_TIMEOUT_MS: '60000', ...s3.env, S3_TIMEOUT_MS: '60000' },
+    env: { DATABASE_URL: url, DATABASE_TIMEOUT_MS: '150000', ...s3.env, S3_TIMEOUT_MS: '150000' },
     s3,
     storedContents: async (dataDir) => {
       const { rows } = await connection.query<{ content: string }>(

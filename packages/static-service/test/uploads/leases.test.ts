@@ -215,7 +215,7 @@ test('an upload that lives for less than a lease has its time after its writer',
 test('of two replicas that sweep at once, each removes what the other does not', async () => {
   await using stored = await serviceDatabase()
   const postgres = await Postgres.open({
-    ...{ url: stored.url, maxConnections: 5, timeoutMs: 60_000 },
+    ...{ url: stored.url, maxConnections: 5, timeoutMs: 150_000 },
     schema: 'static_service',
     migrations: uploadMigrations,
     onError: () => undefined,

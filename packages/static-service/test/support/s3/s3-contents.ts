@@ -49,7 +49,7 @@ export async function openS3Contents(): Promise<S3Contents> {
   const postgres = await Postgres.open({
     url: database.url,
     maxConnections: 10,
-    timeoutMs: 60_000,
+    timeoutMs: 150_000,
     schema: 'static_service',
     migrations: { contents: contentMigrations },
     onError,
@@ -59,7 +59,7 @@ export async function openS3Contents(): Promise<S3Contents> {
   if (!settings) throw new Error('the S3 server of the tests has no bucket')
   const owned = stack.move()
   let replicas = 0
-  const openReplica = async ({ timeoutMs = 60_000 }: Options = {}) => {
+  const openReplica = async ({ timeoutMs = 150_000 }: Options = {}) => {
     const bucket = await Bucket.open({
       ...settings,
       timeoutMs,
