@@ -54,7 +54,7 @@ function runAll(path: string): number {
     })
     if (status !== 0) return status
   }
-  if (command === 'check') return 0
+  if (command !== 'backup' && command !== 'restore') return 0
   mkdirSync(to, { recursive: true })
   for (const name of startFiles) {
     if (!existsSync(join(from, name))) continue

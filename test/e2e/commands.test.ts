@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import {
   appendFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -420,14 +421,7 @@ test.each(['domain', 'static'])(
 
 test('npm run backup: options stand before, between and after the arguments', async () => {
   const folder = join(createFolder({}), '1')
-  const backUp = (...args: string[]) =>
-    promisify(execFile)(process.execPath, [join(root, 'scripts/backup.ts'), 'backup', ...args], {
-      env: {
-        PATH: process.env.PATH,
-        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-        DATA_DIR: everything.dataDir,
-      },
-    }).catch((error) => error)
+  const backUp = (...args: string[]) => runBackup(everything.dataDir, 'backup', ...args)
 
   const made = [
     await backUp('all', '--keep', '1', folder),
@@ -442,3 +436,26 @@ test('npm run backup: options stand before, between and after the arguments', as
   expect(kept).toHaveLength(2)
   expect(readdirSync(folder)).toContain('admin-password')
 })
+
+test('backup.ts prune all: nothing of the backup is copied over the data', async () => {
+  const folder = join(createFolder({}), '1')
+  const dataDir = createFolder({ 'registrar.json': 'today' })
+
+  const results = [
+    await runBackup(everything.dataDir, 'backup', 'all', folder),
+    await runBackup(dataDir, 'prune', 'all', folder),
+  ]
+
+  expect(results.map(({ stderr }) => stderr)).toEqual(['', ''])
+  expect(existsSync(join(folder, 'registrar.json'))).toBe(true)
+  expect(readFileSync(join(dataDir, 'registrar.json'), 'utf8')).toBe('today')
+})
+
+const runBackup = (dataDir: string, command: string, ...args: string[]) =>
+  promisify(execFile)(process.execPath, [join(root, 'scripts/backup.ts'), command, ...args], {
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      DATA_DIR: dataDir,
+    },
+  }).catch((error) => error)
