@@ -50,6 +50,25 @@ async function tryRegistrarProtocol(acme: AcmeServer, dns: DnsService) {
   await using front = await startRegistrarFront(folder, dns.url)
   const token = await dns.createToken({ role: 'editor', domains: [domain] })
   const before = dns.records(domain)
+  await step("lexicon by the registrar's protocol: a record added and removed", async () => {
+    const lexicon = (action: string, ...args: string[]) =>
+      runProgram({
+        command: 'lexicon',
+        args: ['namecheap', action, domain, 'TXT', '--name', 'lexicon', ...args],
+        env: {
+          ...front.env,
+          LEXICON_NAMECHEAP_USERNAME: 'any',
+          LEXICON_NAMECHEAP_TOKEN: token,
+          TLDEXTRACT_CACHE: join(folder, 'tldextract'),
+        },
+      })
+    const content = 'a "value" & more'
+    await lexicon('create', '--content', content)
+    const after = [...before, `lexicon TXT ${content}`]
+    assert.deepEqual(dns.records(domain).toSorted(), after.toSorted())
+    await lexicon('delete', '--content', content)
+    assert.deepEqual(dns.records(domain), before)
+  })
   await step("lego by the registrar's protocol: ten certificates at once", async () => {
     const names = Array.from({ length: 10 }, (_, n) => `host${n}.${domain}`)
     await Promise.all(

@@ -56,7 +56,11 @@ export async function startRegistrarFront(
     })
     .listen(proxyPort, '127.0.0.1')
   return {
-    env: { HTTPS_PROXY: `http://127.0.0.1:${proxyPort}`, SSL_CERT_FILE: files.certificate },
+    env: {
+      HTTPS_PROXY: `http://127.0.0.1:${proxyPort}`,
+      SSL_CERT_FILE: files.certificate,
+      REQUESTS_CA_BUNDLE: files.certificate,
+    },
     async [Symbol.asyncDispose]() {
       for (const server of [tls, proxy]) {
         server.closeAllConnections()
