@@ -17,123 +17,52 @@ export interface Entry {
   comment: string | undefined
 }
 
-const patterns = {
-  space: /[ \t\r\f\v]+/y,
-  comment: /;[^\n]*/y,
-  quoted: /"((?:[^"\\\n]|\\[^\n])*)"/y,
-  word: /(?:[^\s;()"\\]|\\[^\n])+/y,
-}
+// In this order: white space, a line end, a comment, a parenthesis, a quoted string, a word, and what is none of these.
+const pattern =
+  /([ \t\r\f\v]+)|(\n)|;([^\n]*)|([()])|"((?:[^"\\\n]|\\[^\n])*)"|((?:[^\s;()"\\]|\\[^\n])+)|[^\n]+/g
 
-// Parsing blocks the event loop. A full zone has 150 records, whose longest text has 157 strings; a text of 2500
-// characters, of four octets each, has 40,000 characters as `\DDD`.
+// Parsing blocks the event loop. A full zone has 150 records, whose longest text has 157 strings.
 const maxLines = 10_000
 const maxWords = 50_000
-const maxWordLength = 40_000
 
 /** Splits a zone file (RFC 1035, 5.1) into entries. Linear in the length of the text. */
 export function readEntries(text: string): { entries: Entry[]; faults: Fault[] } {
-  const scanner = new EntryScanner(text.replace(/^\ufeff/, ''))
-  return scanner.read()
-}
-
-class EntryScanner {
-  readonly #text: string
-  readonly #entries: Entry[] = []
-  readonly #faults: Fault[] = []
-  #position = 0
-  #line = 1
-  #words = 0
-  #depth = 0
-  #entry = newEntry(1)
-
-  constructor(text: string) {
-    this.#text = text
+  const [entries, faults]: [Entry[], Fault[]] = [[], []]
+  let [line, words, depth] = [1, 0, 0]
+  let entry = newEntry(line)
+  const fault = (at: number, message: string) => faults.push({ path: `/line/${at}`, message })
+  const finish = () => {
+    if (entry.tokens.length > 0 || entry.comment !== undefined) entries.push(entry)
+    entry = newEntry(line)
   }
-
-  read() {
-    while (this.#position < this.#text.length && !this.#isTooMuch()) this.#step()
-    if (this.#depth > 0) this.#fault(this.#entry.line, 'has a parenthesis that is not closed')
-    this.#finish()
-    return { entries: this.#entries, faults: this.#faults }
-  }
-
-  #isTooMuch() {
-    if (this.#line <= maxLines && this.#words <= maxWords) return false
-    this.#fault(this.#line, `is past the limit of ${maxLines} lines and ${maxWords} words`)
-    return true
-  }
-
-  #step() {
-    const character = this.#text[this.#position]
-    if (character === '\n') return this.#endLine()
-    if (character === '(' || character === ')') return this.#parenthesis(character)
-    if (this.#match(patterns.space) !== undefined) {
-      if (this.#isEmpty() && this.#isAtLineStart()) this.#entry.indented = true
-      return
+  for (const match of text.replace(/^\ufeff/, '').matchAll(pattern)) {
+    const [, space, end, comment, parenthesis, quoted, word] = match
+    if (line > maxLines || words > maxWords) {
+      fault(line, `is past the limit of ${maxLines} lines and ${maxWords} words`)
+      break
     }
-    const comment = this.#match(patterns.comment)
-    if (comment !== undefined) {
-      if (this.#isEmpty() && this.#depth === 0) this.#entry.comment = comment.slice(1)
-      return
+    words += space || end ? 0 : 1
+    const isBegun = entry.tokens.length > 0 || entry.comment !== undefined || depth > 0
+    if (end) {
+      line += 1
+      if (depth === 0) finish()
+    } else if (space) entry.indented ||= !isBegun
+    else if (comment !== undefined) entry.comment ??= isBegun ? undefined : comment
+    else if (parenthesis) {
+      depth += parenthesis === '(' ? 1 : -1
+      if (depth < 0) fault(line, 'closes a parenthesis that is not open')
+      depth = Math.max(depth, 0)
+    } else if (quoted !== undefined) entry.tokens.push({ text: quoted, quoted: true })
+    else if (word !== undefined) entry.tokens.push({ text: word, quoted: false })
+    else {
+      fault(line, 'has a quote or an escape that is not closed')
+      entry.tokens = []
     }
-    const quoted = this.#match(patterns.quoted)
-    const word = quoted ?? this.#match(patterns.word)
-    this.#words += 1
-    if (word === undefined || word.length > maxWordLength) {
-      const problem = word === undefined ? notClosed : tooLong
-      this.#fault(this.#line, problem)
-      this.#entry.tokens = []
-      this.#skipLine()
-    } else if (quoted === undefined) this.#entry.tokens.push({ text: word, quoted: false })
-    else this.#entry.tokens.push({ text: word.slice(1, -1), quoted: true })
   }
-
-  #parenthesis(character: '(' | ')') {
-    this.#position += 1
-    this.#depth += character === '(' ? 1 : -1
-    if (this.#depth >= 0) return
-    this.#depth = 0
-    this.#fault(this.#line, 'closes a parenthesis that is not open')
-  }
-
-  #endLine() {
-    this.#position += 1
-    this.#line += 1
-    if (this.#depth === 0) this.#finish()
-  }
-
-  #finish() {
-    if (!this.#isEmpty() || this.#entry.comment !== undefined) this.#entries.push(this.#entry)
-    this.#entry = newEntry(this.#line)
-  }
-
-  #isEmpty() {
-    return this.#entry.tokens.length === 0
-  }
-
-  #isAtLineStart() {
-    return this.#depth === 0 && this.#entry.comment === undefined
-  }
-
-  #match(pattern: RegExp): string | undefined {
-    pattern.lastIndex = this.#position
-    const found = pattern.exec(this.#text)?.[0]
-    if (found !== undefined) this.#position += found.length
-    return found
-  }
-
-  #skipLine() {
-    const end = this.#text.indexOf('\n', this.#position)
-    this.#position = end < 0 ? this.#text.length : end
-  }
-
-  #fault(line: number, message: string) {
-    this.#faults.push({ path: `/line/${line}`, message })
-  }
+  if (depth > 0) fault(entry.line, 'has a parenthesis that is not closed')
+  finish()
+  return { entries, faults }
 }
-
-const notClosed = 'has a quote or an escape that is not closed'
-const tooLong = `has a word of more than ${maxWordLength} characters`
 
 const newEntry = (line: number): Entry => ({
   line,

@@ -188,16 +188,6 @@ test.each([
   expect(faultsOf(text)).toMatchObject([{ message: expect.stringContaining('past the limit') }])
 })
 
-test.each([
-  ['word', 'x'.repeat(40_001)],
-  ['quoted text', `"${'\\'.repeat(40_002)}"`],
-])('a %s of more than 40,000 characters is refused', (_name, text) => {
-  expect(faultsOf(`a TXT ${text}\nb A x`)).toEqual([
-    { path: '/line/1', message: expect.stringContaining('40000 characters') },
-    { path: '/line/2', message: expect.anything() },
-  ])
-})
-
 test('a file of 10,000 bad lines is refused with 1,000 faults', () => {
   expect(faultsOf('a A x\n'.repeat(10_000))).toHaveLength(1000)
 })
