@@ -1,15 +1,5 @@
 import { HttpError } from '@domains-and-files/http'
-import {
-  dnsNotManaged,
-  domainNotEditable,
-  domainNotFound,
-  registrarAuth,
-  registrarBadAnswer,
-  registrarBusy,
-  registrarError,
-  registrarRejected,
-  tooManyRecords,
-} from '../errors.ts'
+import * as problems from '../errors.ts'
 
 /**
  * What a failed call says about its command. `refused`: evaluated and not done. `busy`: not evaluated. `unknown`:
@@ -49,7 +39,7 @@ export class CallFailed extends HttpError {
 
 /** An answer that cannot be used: `registrar_bad_answer`, of unknown outcome. */
 export const badAnswer = (fault: string, details?: Details) =>
-  new CallFailed('unknown', registrarBadAnswer(fault), details)
+  new CallFailed('unknown', problems.registrarBadAnswer(fault), details)
 
 /** A well-formed answer whose result cannot be used. */
 export const badResult = (fault: string) => badAnswer(fault, { isAnswer: true })
@@ -86,17 +76,19 @@ function mapRegistrarError(
 ): { kind: FailureKind; problem: HttpError } {
   const refused = (problem: HttpError) => ({ kind: 'refused' as const, problem })
   if (authNumbers.has(number) || /^101/.test(number))
-    return { kind: 'auth', problem: registrarAuth() }
-  if (number === '500000') return { kind: 'busy', problem: registrarBusy(60) }
-  if (notFound.has(number)) return refused(domainNotFound(domain))
+    return { kind: 'auth', problem: problems.registrarAuth() }
+  if (number === '500000') return { kind: 'busy', problem: problems.registrarBusy(60) }
+  if (notFound.has(number)) return refused(problems.domainNotFound(domain))
   if (number === '2030166' && command === 'namecheap.domains.getInfo')
-    return refused(domainNotFound(domain))
-  if (number === '2030166' || number === '4011103') return refused(domainNotEditable(domain))
-  if (number === '2030288') return refused(dnsNotManaged(domain))
-  if (number === '3013288' || number === '4013288') return refused(tooManyRecords(printable(words)))
-  if (/^201[0-9]{4}$/.test(number)) return refused(registrarRejected(printable(words)))
+    return refused(problems.domainNotFound(domain))
+  if (number === '2030166' || number === '4011103')
+    return refused(problems.domainNotEditable(domain))
+  if (number === '2030288') return refused(problems.dnsNotManaged(domain))
+  if (number === '3013288' || number === '4013288')
+    return refused(problems.tooManyRecords(printable(words)))
+  if (/^201[0-9]{4}$/.test(number)) return refused(problems.registrarRejected(printable(words)))
   const kind = transient.has(number) ? 'unknown' : 'doubtful'
-  return { kind, problem: registrarError(`error ${number || 'without a number'}`) }
+  return { kind, problem: problems.registrarError(`error ${number || 'without a number'}`) }
 }
 
 const authNumbers = new Set(['1030408', '1050900'])

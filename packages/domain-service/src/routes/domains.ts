@@ -16,15 +16,7 @@ import type { RegistrarClient } from '../registrar/client.ts'
 import { ResponseCache } from '../registrar/response-cache.ts'
 import type { DomainInfo, Nameservers } from '../registrar/responses.ts'
 import { isTransient } from '../zones/zone-writer.ts'
-import {
-  cacheHeaders,
-  domainEntry,
-  domainFailures,
-  domainInfo,
-  nameserversOf,
-  registrarFailures,
-  takesFresh,
-} from './openapi-examples.ts'
+import * as examples from './openapi-examples.ts'
 import { AtDomain, domainOf, setAgeHeader, wantsFresh } from './zone/zone-request.ts'
 
 const date = z.iso.date().nullable().meta({ description: 'a day; null: unknown' })
@@ -50,10 +42,12 @@ const DomainEntryAnswer = z
       .nullable()
       .meta({ description: 'whether its records are at the registrar; null: unknown' }),
   })
-  .meta({ id: 'DomainEntry', examples: [domainEntry] })
+  .meta({ id: 'DomainEntry', examples: [examples.domainEntry] })
 
 const DomainPage = z.object({ domains: z.array(DomainEntryAnswer), pagination: Pagination }).meta({
-  examples: [{ domains: [domainEntry], pagination: paginate({ page: 1, page_size: 20 }, 1) }],
+  examples: [
+    { domains: [examples.domainEntry], pagination: paginate({ page: 1, page_size: 20 }, 1) },
+  ],
 })
 
 const DomainInfoAnswer = z
@@ -78,7 +72,7 @@ const DomainInfoAnswer = z
     }),
     rights: z.array(z.string()),
   })
-  .meta({ id: 'DomainInfo', examples: [domainInfo] })
+  .meta({ id: 'DomainInfo', examples: [examples.domainInfo] })
 
 const NameserversAnswer = z
   .object({
@@ -86,7 +80,7 @@ const NameserversAnswer = z
     uses_registrar_dns: z.boolean().nullable(),
     nameservers: z.array(z.object({ name: z.string() })),
   })
-  .meta({ id: 'Nameservers', examples: [nameserversOf] })
+  .meta({ id: 'Nameservers', examples: [examples.nameserversOf] })
 
 const searchTerm = z
   .string('must be given once')
@@ -149,8 +143,8 @@ const tags = ['domains']
 const cachedSchema = {
   tags,
   params: AtDomain,
-  requestHeaders: takesFresh,
-  errors: domainFailures,
+  requestHeaders: examples.takesFresh,
+  errors: examples.domainFailures,
 }
 
 const listDomainsSchema = {
@@ -160,9 +154,9 @@ const listDomainsSchema = {
     'From a list kept here and refreshed every few minutes, so a search costs no call to the registrar. Callers limited to some domains see only those. `list_type` and `sort_by` are case-insensitive. While a large account is read for the first time: 503 with Retry-After for callers who may not see all.',
   tags,
   querystring: ListDomains,
-  requestHeaders: takesFresh,
-  errors: registrarFailures,
-  ...answers(200, 'One page; empty past the end', DomainPage, cacheHeaders),
+  requestHeaders: examples.takesFresh,
+  errors: examples.registrarFailures,
+  ...answers(200, 'One page; empty past the end', DomainPage, examples.cacheHeaders),
 }
 
 const getDomainSchema = {
@@ -170,7 +164,7 @@ const getDomainSchema = {
   operationId: 'getDomain',
   summary: 'Describe a domain',
   description: 'As the registrar describes it; null where it says nothing.',
-  ...answers(200, 'The domain', DomainInfoAnswer, cacheHeaders),
+  ...answers(200, 'The domain', DomainInfoAnswer, examples.cacheHeaders),
 }
 
 const listNameserversSchema = {
@@ -178,7 +172,7 @@ const listNameserversSchema = {
   operationId: 'listNameservers',
   summary: 'List the nameservers of a domain',
   description: 'As the registrar has them. They are changed at the registrar.',
-  ...answers(200, 'Its nameservers', NameserversAnswer, cacheHeaders),
+  ...answers(200, 'Its nameservers', NameserversAnswer, examples.cacheHeaders),
 }
 
 /** GET /api/domains, …/info and …/dns/nameservers. Returns the caches that they read through, for metrics. */

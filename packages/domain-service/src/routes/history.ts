@@ -15,12 +15,7 @@ import { changeNotFound, domainNotFound, revertConflict } from '../errors.ts'
 import type { ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { describeEntry, HistoryEntry } from './change-schema.ts'
-import {
-  domain as exampleDomain,
-  historyEntry,
-  pastZones,
-  writeFailures,
-} from './openapi-examples.ts'
+import * as examples from './openapi-examples.ts'
 import {
   AtDomain,
   afterChange,
@@ -38,15 +33,15 @@ const tags = ['history']
 
 const PastZone = z
   .object({ email_type: z.string().nullable(), hosts: z.array(HostRecord) })
-  .meta({ id: 'PastZone', examples: [pastZones.before] })
+  .meta({ id: 'PastZone', examples: [examples.pastZones.before] })
 
 const EntryWithZones = HistoryEntry.extend({ before: PastZone, after: PastZone }).meta({
-  examples: [{ ...historyEntry, ...pastZones }],
+  examples: [{ ...examples.historyEntry, ...examples.pastZones }],
 })
 
 const AtEntry = AtDomain.extend({ id: ChangeId })
 
-const notFound = [domainNotFound(exampleDomain), changeNotFound(7)]
+const notFound = [domainNotFound(examples.domain), changeNotFound(7)]
 
 interface Dependencies {
   ledger: Ledger
@@ -59,7 +54,7 @@ const listSchema = {
   description:
     'Changes made through this service that reached the registrar. Costs no call to the registrar.',
   tags,
-  errors: [domainNotFound(exampleDomain)],
+  errors: [domainNotFound(examples.domain)],
   params: AtDomain,
   querystring: z.strictObject({ ...pageQuery(50, 200), ...afterChange }),
   ...answers(200, 'One page of the history', longListSchema('history', HistoryEntry)),
@@ -83,7 +78,7 @@ const restoreSchema = {
   description:
     'With `to=after`: as the change left it. A write like any other: `dry_run=true` previews it, and the history records it.',
   tags,
-  errors: [...writeFailures, ...notFound],
+  errors: [...examples.writeFailures, ...notFound],
   params: AtEntry,
   querystring: z.strictObject({
     ...writeQuery,
@@ -102,7 +97,7 @@ const revertSchema = {
   description: '409 `revert_conflict` where a later change touched the same records.',
   tags,
   errors: [
-    ...writeFailures,
+    ...examples.writeFailures,
     ...notFound,
     revertConflict('hello A 192.0.2.10 was changed or removed since'),
   ],

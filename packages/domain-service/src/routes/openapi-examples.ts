@@ -1,30 +1,5 @@
 import type { HeaderDoc } from '@domains-and-files/http'
-import {
-  dnsNotManaged,
-  domainNotEditable,
-  domainNotFound,
-  emailTypeConflict,
-  idempotencyKeyReused,
-  insufficientStorage,
-  ledgerUnavailable,
-  preconditionFailed,
-  recordConflict,
-  recordExists,
-  recordNotFound,
-  registrarAuth,
-  registrarBadAnswer,
-  registrarBusy,
-  registrarError,
-  registrarRejected,
-  registrarTimeout,
-  registrarUnavailable,
-  registrarUnreachable,
-  tooManyChanges,
-  tooManyRecords,
-  tooManyWaiting,
-  unsupportedRecords,
-  writeNotConfirmed,
-} from '../errors.ts'
+import * as errors from '../errors.ts'
 
 // Examples for the description of the API: one zone, its records, a change of it, and parts that several routes share.
 
@@ -140,16 +115,12 @@ export const zoneTag: Record<string, HeaderDoc> = {
   etag: { description: 'Of the whole zone: send it as If-Match with a write', example: etag },
 }
 
-export const takesMatch: Record<string, HeaderDoc> = {
+/** Headers of every write. */
+export const writeHeaders: Record<string, HeaderDoc> = {
   'if-match': {
     description: 'The ETag of the zone as you read it: write only if it is still that',
     example: etag,
   },
-}
-
-/** Headers of every write. */
-export const writeHeaders: Record<string, HeaderDoc> = {
-  ...takesMatch,
   prefer: {
     description: '`respond-async`: answer 202 at once and carry the change out when calls are free',
     example: 'respond-async',
@@ -173,52 +144,51 @@ export const takesNoneMatch: Record<string, HeaderDoc> = {
 
 /** Failures of any call to the registrar. */
 export const registrarFailures = [
-  registrarRejected('Parameter SearchTerm is invalid'),
-  registrarAuth(),
-  registrarError('error 3050900'),
-  registrarBadAnswer('is cut short'),
-  registrarUnreachable(undefined),
-  registrarBusy(12),
-  registrarUnavailable(5),
-  registrarTimeout(15_000),
+  errors.registrarRejected('Parameter SearchTerm is invalid'),
+  errors.registrarAuth(),
+  errors.registrarError('error 3050900'),
+  errors.registrarBadAnswer('is cut short'),
+  errors.registrarUnreachable(undefined),
+  errors.registrarBusy(12),
+  errors.registrarUnavailable(5),
+  errors.registrarTimeout(15_000),
 ]
 
 /** Failures of any call about one domain. */
 export const domainFailures = [
   ...registrarFailures,
-  domainNotFound(domain),
-  domainNotEditable(domain),
-  dnsNotManaged(domain),
+  errors.domainNotFound(domain),
+  errors.domainNotEditable(domain),
+  errors.dnsNotManaged(domain),
 ]
 
 /** Failures of any write of a zone. */
 export const writeFailures = [
   ...domainFailures,
-  emailTypeConflict(
+  errors.emailTypeConflict(
     'The zone\'s email type is FWD, and a first MX record would end that: send "email_type": "MX", or in a zone file "; domain-service email-type MX", if you mean it',
   ),
-  unsupportedRecords([{ ...record, name: '_sip._tcp', type: 'SRV' }]),
-  preconditionFailed(etag),
-  tooManyRecords(),
-  recordConflict(
+  errors.unsupportedRecords([{ ...record, name: '_sip._tcp', type: 'SRV' }]),
+  errors.preconditionFailed(etag),
+  errors.tooManyRecords(),
+  errors.recordConflict(
     record,
     { ...record, id: '5f0c1a526c3e', type: 'CNAME' },
     'a CNAME is alone at its name',
   ),
-  writeNotConfirmed(
+  errors.writeNotConfirmed(
     'The change was sent, but the zone could not be read back: read it before you try again',
   ),
-  tooManyChanges('You have 1000 queued changes'),
-  tooManyWaiting(),
-  ledgerUnavailable(undefined),
-  insufficientStorage(undefined),
-  idempotencyKeyReused(),
+  errors.tooManyChanges('You have 1000 queued changes'),
+  errors.tooManyWaiting(),
+  errors.ledgerUnavailable(undefined),
+  errors.insufficientStorage(undefined),
+  errors.idempotencyKeyReused(),
 ]
 
 /** Failures of a patch. */
 export const patchFailures = [
   ...writeFailures,
-  recordNotFound(record.id),
-  recordExists(record),
-  recordConflict(record, record, 'a CNAME must be alone at its name'),
+  errors.recordNotFound(record.id),
+  errors.recordExists(record),
 ]

@@ -6,14 +6,7 @@ import { describeAddresses, recordTypes } from '../../dns/record-types.ts'
 import { toRecords } from '../../dns/zone.ts'
 import { recordExists, recordNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
-import {
-  domainFailures,
-  patchFailures,
-  record,
-  writeFailures,
-  zone,
-  zoneTag,
-} from '../openapi-examples.ts'
+import * as examples from '../openapi-examples.ts'
 import { EmailType, faultsOf, patchFields, type RequestOf, recordFields } from './record-input.ts'
 import {
   AtDomain,
@@ -31,12 +24,14 @@ import { AddedAnswer, describePart, describeWrite, HostRecord } from './zone-sch
 // The router knows the last segment by one name: a type where a record is added, else an id.
 const path = '/api/domains/:domain/dns/hosts/:record'
 const AtRecord = AtDomain.extend({
-  record: z.string().meta({ description: 'its id, as in the zone', examples: [record.id] }),
+  record: z
+    .string()
+    .meta({ description: 'its id, as in the zone', examples: [examples.record.id] }),
 })
 
 const location = {
   description: 'Where it can be read',
-  example: `/api/domains/${zone.domain}/dns/hosts/${record.id}`,
+  example: `/api/domains/${examples.zone.domain}/dns/hosts/${examples.record.id}`,
 }
 
 const addSchema = {
@@ -49,11 +44,11 @@ const addSchema = {
       .string()
       .meta({ description: 'its type, in any case', enum: [...recordTypes], examples: ['A'] }),
   }),
-  errors: [...writeFailures, recordExists(record)],
+  errors: [...examples.writeFailures, recordExists(examples.record)],
   ...eachAnswer({
     201: {
       description: 'The added record',
-      headers: { location, ...zoneTag },
+      headers: { location, ...examples.zoneTag },
       body: AddedAnswer,
     },
     202: accepted,
@@ -72,7 +67,7 @@ const getSchema = {
   description:
     'The `ETag` is that of the whole zone: send it as `If-Match` to change what you have read.',
   params: AtRecord,
-  errors: [...domainFailures, recordNotFound(record.id)],
+  errors: [...examples.domainFailures, recordNotFound(examples.record.id)],
   ...readAnswers('The record', HostRecord),
 }
 
@@ -83,11 +78,11 @@ const patchSchema = {
   description:
     'A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref: Location has the new one.',
   params: AtRecord,
-  errors: patchFailures,
+  errors: examples.patchFailures,
   ...eachAnswer({
     200: {
       description: 'The record as it now is',
-      headers: { location: { ...location, description: 'Where it is now' }, ...zoneTag },
+      headers: { location: { ...location, description: 'Where it is now' }, ...examples.zoneTag },
       body: AddedAnswer,
     },
     202: accepted,
@@ -108,7 +103,7 @@ const removeSchema = {
   summary: 'Remove one record',
   description: 'All other records stay as they are. Preview it with `dry_run=true`.',
   params: AtRecord,
-  errors: [...writeFailures, recordNotFound(record.id)],
+  errors: [...examples.writeFailures, recordNotFound(examples.record.id)],
 }
 
 function additionOf({ params, body }: RequestOf<typeof addSchema>): ZoneEdit {
@@ -135,13 +130,14 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
     })
   })
   const got = { config: { ...config, access: 'viewer' }, schema: getSchema } as const
-  app.get(path, got, async (request, reply) => {
-    const { zone, isCurrent } = await readZone(request, reply, zones)
-    const found = toRecords(zone).find(({ id }) => id === request.params.record)
-    if (!found) throw recordNotFound(request.params.record)
-    requireRrsetRead(callerOf(request), found)
-    return isCurrent ? reply.code(304).send(undefined) : reply.send(found)
-  })
+  app.get(path, got, (request, reply) =>
+    readZone(request, reply, zones, (zone) => {
+      const found = toRecords(zone).find(({ id }) => id === request.params.record)
+      if (!found) throw recordNotFound(request.params.record)
+      requireRrsetRead(callerOf(request), found)
+      return found
+    }),
+  )
   const patching = { ...config, moreFaults: faultsOf(patchOf) }
   app.patch(path, { config: patching, schema: patchSchema, bodyLimit }, async (request, reply) => {
     const { domain, record: id } = request.params

@@ -1,20 +1,12 @@
 import { callerOf, mayReadRrset, requireRrsetRead } from '@domains-and-files/auth'
 import { type App, eachAnswer, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
+import type { NamedRrset, ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { ownerOf } from '../../dns/record.ts'
 import { findRrset, toRrsets } from '../../dns/zone.ts'
-import { recordConflict, rrsetNotFound } from '../../errors.ts'
+import { rrsetNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
-import {
-  createsOnly,
-  domainFailures,
-  domain as exampleDomain,
-  record,
-  writeFailures,
-  writeHeaders,
-  zoneTag,
-} from '../openapi-examples.ts'
+import * as examples from '../openapi-examples.ts'
 import {
   EmailType,
   faultsOf,
@@ -70,7 +62,7 @@ const listSchema = {
   ...readAnswers(
     'The RRsets',
     z.object({ domain: z.string(), rrsets: z.array(Rrset) }).meta({
-      examples: [{ domain: exampleDomain, rrsets: [exampleRrset] }],
+      examples: [{ domain: examples.domain, rrsets: [exampleRrset] }],
     }),
   ),
 }
@@ -81,7 +73,7 @@ const getSchema = {
   summary: 'Read one RRset',
   description: 'All records of one name and type. PUT takes what this returns.',
   params: AtRrset,
-  errors: [...domainFailures, rrsetNotFound(exampleRrset.name, exampleRrset.type)],
+  errors: [...examples.domainFailures, rrsetNotFound(exampleRrset.name, exampleRrset.type)],
   ...readAnswers('The RRset', Rrset),
 }
 
@@ -112,11 +104,14 @@ const setSchema = {
   description:
     'Idempotent: where the RRset is so already, nothing is written. What GET returns can be sent back.',
   params: AtRrset,
-  requestHeaders: { ...writeHeaders, ...createsOnly },
-  errors: [...writeFailures, recordConflict(record, record, 'a CNAME must be alone at its name')],
+  requestHeaders: { ...examples.writeHeaders, ...examples.createsOnly },
   ...eachAnswer({
-    200: { description: 'The RRset as it now is', headers: zoneTag, body: WrittenRrset },
-    201: { description: 'The new RRset: there was none', headers: zoneTag, body: WrittenRrset },
+    200: { description: 'The RRset as it now is', headers: examples.zoneTag, body: WrittenRrset },
+    201: {
+      description: 'The new RRset: there was none',
+      headers: examples.zoneTag,
+      body: WrittenRrset,
+    },
     202: accepted,
   }),
   body: NewRrset,
@@ -150,7 +145,7 @@ const removeSchema = {
   params: AtRrset,
   ...eachAnswer({
     202: accepted,
-    204: { description: 'There is no such RRset now', headers: zoneTag },
+    204: { description: 'There is no such RRset now', headers: examples.zoneTag },
   }),
 }
 
@@ -159,24 +154,23 @@ export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
   const config = { access: 'editor', enforcesRecordLimits: true } as const
   const read = { ...config, access: 'viewer' } as const
   app.get(collection, { config: read, schema: listSchema }, async (request, reply) => {
-    const { zone, isCurrent } = await readZone(request, reply, zones)
-    if (isCurrent) return reply.code(304).send(undefined)
     const { name, type } = request.query
-    const rrsets = toRrsets(zone).filter(
-      (each) =>
-        mayReadRrset(callerOf(request), each.name, each.type) &&
-        (name === undefined || each.name === ownerOf(name)) &&
-        (type === undefined || each.type === type.toUpperCase()),
-    )
-    return reply.send({ domain: zone.domain, rrsets })
+    const isWanted = (rrset: NamedRrset) =>
+      mayReadRrset(callerOf(request), rrset.name, rrset.type) &&
+      (name === undefined || rrset.name === ownerOf(name)) &&
+      (type === undefined || rrset.type === type.toUpperCase())
+    return readZone(request, reply, zones, (zone) => ({
+      ...{ domain: zone.domain, rrsets: toRrsets(zone).filter(isWanted) },
+    }))
   })
   app.get(path, { config: read, schema: getSchema }, async (request, reply) => {
     const { name, type } = request.params
     requireRrsetRead(callerOf(request), { name: ownerOf(name), type })
-    const { zone, isCurrent } = await readZone(request, reply, zones)
-    const rrset = findRrset(zone, name, type)
-    if (!rrset) throw rrsetNotFound(name, type)
-    return isCurrent ? reply.code(304).send(undefined) : reply.send(rrset)
+    return readZone(request, reply, zones, (zone) => {
+      const rrset = findRrset(zone, name, type)
+      if (!rrset) throw rrsetNotFound(name, type)
+      return rrset
+    })
   })
   const set = { config: { ...config, moreFaults: faultsOf(rrsetOf) }, bodyLimit: zoneBodyLimit }
   app.put(path, { ...set, schema: setSchema }, async (request, reply) => {

@@ -10,22 +10,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
 import { namedRrsets, type ZoneEdit } from '../../dns/edits/zone-edit.ts'
-import { etagOf } from '../../dns/zone.ts'
+import { etagOf, type Zone } from '../../dns/zone.ts'
 import { domainNotFound } from '../../errors.ts'
 import { requestOf } from '../../ledger/ledger.ts'
 import type { WriteResult } from '../../zones/batch/evaluate-write.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import { Change, describeChange, setRetryAfter } from '../change-schema.ts'
-import {
-  cacheHeaders,
-  domainFailures,
-  domain as example,
-  takesFresh,
-  takesNoneMatch,
-  writeFailures,
-  writeHeaders,
-  zoneTag,
-} from '../openapi-examples.ts'
+import * as examples from '../openapi-examples.ts'
 import { editFaults } from './record-input.ts'
 import { type Answering, visibleError, WrittenAnswer } from './zone-schema.ts'
 
@@ -40,14 +31,14 @@ export const DomainName = z
     context.addIssue(domain)
     return z.NEVER
   })
-  .meta({ type: 'string', examples: [example] })
+  .meta({ type: 'string', examples: [examples.domain] })
 
 export const AtDomain = z.strictObject({
   domain: DomainName.meta({
     type: 'string',
     description:
       'the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record',
-    examples: [example],
+    examples: [examples.domain],
   }),
 })
 
@@ -86,8 +77,8 @@ export const afterChange = afterQuery(z.int().positive())
 /** The common part of the schemas of routes that read a zone. */
 export const readSchema = {
   tags: ['records'],
-  requestHeaders: { ...takesNoneMatch, ...takesFresh },
-  errors: domainFailures,
+  requestHeaders: { ...examples.takesNoneMatch, ...examples.takesFresh },
+  errors: examples.domainFailures,
 }
 
 /** The answers of a route that reads a zone. */
@@ -97,18 +88,29 @@ export const readAnswers = <Body extends z.ZodType>(
   media: { content?: string; example?: string } = {},
 ) =>
   eachAnswer({
-    200: { description, headers: { ...zoneTag, ...cacheHeaders }, body, ...media },
-    304: { description: 'The zone is still as If-None-Match says', headers: zoneTag },
+    200: {
+      description,
+      headers: { ...examples.zoneTag, ...examples.cacheHeaders },
+      body,
+      ...media,
+    },
+    304: { description: 'The zone is still as If-None-Match says', headers: examples.zoneTag },
   })
 
-/** Reads the zone of the path, and sets ETag and age. `isCurrent`: the client has it, so that the response is 304. */
-export async function readZone(request: AtDomain, reply: FastifyReply, zones: ZoneWriter) {
+/** Answers with what `describe` makes of the zone of the path, with ETag and age; 304 where the client has the zone. */
+export async function readZone<Answer>(
+  request: AtDomain,
+  reply: FastifyReply,
+  zones: ZoneWriter,
+  describe: (zone: Zone) => Answer,
+) {
   const cached = await zones.read(domainOf(request), wantsFresh(request))
   const etag = etagOf(cached.value)
   reply.header('etag', etag)
   setAgeHeader(reply, cached)
   const { 'if-none-match': tags } = request.headers
-  return { zone: cached.value, isCurrent: tags !== undefined && isCurrent(tags, etag) }
+  const answer = describe(cached.value)
+  return tags !== undefined && isCurrent(tags, etag) ? reply.code(304).send() : answer
 }
 
 /** Whether the client refuses a cached answer (RFC 9111, 5.2.1). */
@@ -139,8 +141,8 @@ export const writeQuery = {
 /** The common part of the schemas of all writes. */
 export const writeSchema = {
   tags: ['records'],
-  requestHeaders: writeHeaders,
-  errors: writeFailures,
+  requestHeaders: examples.writeHeaders,
+  errors: examples.writeFailures,
   querystring: z.strictObject(writeQuery),
 }
 
@@ -160,7 +162,7 @@ export const accepted = {
 export const zoneAnswers = eachAnswer({
   200: {
     description: 'The zone as it now is, and what changed',
-    headers: zoneTag,
+    headers: examples.zoneTag,
     body: WrittenAnswer,
   },
   202: accepted,

@@ -106,10 +106,9 @@ export function registerZoneRoutes(app: App, zones: ZoneWriter) {
   const bodyLimit = zoneBodyLimit
   const config = { access: 'editor' } as const
   const read = { config: { access: 'viewer' }, serializerCompiler: serializeOnce } as const
-  app.get(path, { ...read, schema: getSchema }, async (request, reply) => {
-    const { zone, isCurrent } = await readZone(request, reply, zones)
-    return isCurrent ? reply.code(304).send(undefined) : reply.send(describeZone(zone))
-  })
+  app.get(path, { ...read, schema: getSchema }, (request, reply) =>
+    readZone(request, reply, zones, (zone) => describeZone(zone)),
+  )
   const replaced = { config: { ...config, moreFaults: faultsOf(replacementOf) }, bodyLimit }
   app.put(path, { ...replaced, schema: replaceSchema }, async (request, reply) => {
     return writeZone(request, reply, { zones, edit: replacementOf(request) }, describeWrite)
@@ -158,10 +157,9 @@ export async function registerZoneFileRoutes(app: App, zones: ZoneWriter) {
       if (!isUtf8(body)) throw malformedBody('The body is not valid UTF-8')
       return body.toString()
     })
-    scope.get(filePath, read, async (request, reply) => {
-      const { zone, isCurrent } = await readZone(request, reply, zones)
-      if (isCurrent) return reply.code(304).send(undefined)
-      return reply.type('text/dns').send(printZoneFile(zone))
+    scope.get(filePath, read, (request, reply) => {
+      reply.type('text/dns')
+      return readZone(request, reply, zones, printZoneFile)
     })
     scope.put(filePath, { ...write, schema: putFileSchema }, async (request, reply) => {
       const { warnings, ...file } = parseZoneFile(request.body, request.params.domain)
