@@ -40,11 +40,13 @@ export interface GivenTo {
 }
 
 /** What to compare a submitted zone with. */
-interface Comparison {
+export interface Comparison {
   used: GivenZone
   base: KnownZone
   /** `used` is this list, which others came after: it may come again, whether its client gets an answer or not. */
   mayRepeat: boolean
+  /** A record of it is gone since: a repeat must not bring it back, but a client that goes back to the list wants it. */
+  isUnclear: boolean
 }
 
 interface ZoneRow {
@@ -109,7 +111,8 @@ export class GivenZones {
   }
 
   /**
-   * Stores a submitted zone, and uses up a copy of the given zone that it was made from.
+   * Stores a submitted zone, and uses up a copy of the given zone that it was made from. An unclear one is not stored, and
+   * the list that it is a repeat of explains no other: its client reads the zone again.
    * @param choose gets the given zones, oldest first.
    * @returns undefined where `choose` does; otherwise the id of the submitted zone, for `confirm` or `giveBack`.
    */
@@ -133,8 +136,10 @@ export class GivenZones {
       }
       const chosen = choose(given)
       if (!chosen) return undefined
-      const { used, base } = chosen
-      await transaction.run(sql`update ${zones} set copies = copies - 1 where id = ${used.id}`)
+      const { used, base, isUnclear } = chosen
+      const copies = isUnclear ? sql`0` : sql`copies - 1`
+      await transaction.run(sql`update ${zones} set copies = ${copies} where id = ${used.id}`)
+      if (isUnclear) return { id: used.id, ...chosen }
       const id = await insert(transaction, to, { kind: 'unfinished', zone: submitted, base })
       return { id, ...chosen }
     })

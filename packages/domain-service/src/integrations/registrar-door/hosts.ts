@@ -156,16 +156,21 @@ async function compareWithKnown(
   const to = { token: caller.id, domain: domain.name }
   const choose = (given: GivenZone[]) => chooseGiven(given, submitted, domain.name)
   const compared = await givenZones.replace(to, submitted, choose)
+  if (compared?.isUnclear)
+    throw getHostsFirst(
+      'A record of this list, which came before without an answer, was removed since',
+    )
   if (compared) return compared
-  if (!caller.records && !caller.token?.mayReplace) throw getHostsFirst()
+  if (!caller.records && !caller.token?.mayReplace)
+    throw getHostsFirst('This token was not given the zone in the last ten minutes')
   const base = knownOf((await zones.read(domain, true)).value, caller)
   return { id: await givenZones.submit(to, submitted, base), base }
 }
 
-const getHostsFirst = () =>
+const getHostsFirst = (reason: string) =>
   new errors.ErrorResponse(
     '2016166',
-    'This token was not given the zone in the last ten minutes: call domains.dns.getHosts first, so that records of others are kept',
+    `${reason}: call domains.dns.getHosts first, so that records of others are kept`,
   )
 
 function readRecord({ number, name, type, address, ttl, mxPref }: Submitted, domain: Domain) {

@@ -1,6 +1,6 @@
 import type { EnsureEdit } from '../../dns/edits/zone-edit.ts'
 import { keyOf, toRow } from '../../dns/record.ts'
-import type { GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
+import type { Comparison, GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
 
 /**
  * The zone that a submitted list is compared with, of those that the client was given, oldest first. The processes that
@@ -11,7 +11,7 @@ export function chooseGiven(
   given: GivenZone[],
   submitted: KnownZone,
   domain: string,
-): { used: GivenZone; base: KnownZone; mayRepeat: boolean } | undefined {
+): Comparison | undefined {
   const list = byKey(submitted, domain)
   const zones = given.map((used) => keyedZoneOf(used, domain))
   const live = latest(zones)
@@ -48,10 +48,14 @@ export function chooseGiven(
   const before = latest(zones.slice(0, zones.indexOf(zone)))
   const isGone = (key: string) =>
     isRepeat && zone.keys.has(key) && !live.has(key) && !before.has(key)
+  const base = certainPart(zone, list, { zones, domain, isGone })
+  const after = withDifference(live, compare(byKey(base, domain), list))
+  const mayRepeat = isRepeat && age > 0
   return {
     used: zone.used,
-    base: certainPart(zone, list, { zones, domain, isGone }),
-    mayRepeat: isRepeat && age > 0,
+    base,
+    mayRepeat,
+    isUnclear: mayRepeat && [...list.keys()].some((key) => !after.has(key)),
   }
 }
 

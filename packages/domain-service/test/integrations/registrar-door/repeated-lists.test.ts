@@ -61,6 +61,32 @@ test('a list that comes again since its answer was too late removes nothing of o
   expect(live(service)).toEqual(['a TXT a', 'b TXT b', 'www A 192.0.2.1'])
 })
 
+test('a list that comes again where a record of it was removed since is refused, until its tool reads the zone', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ domains, clock })
+  const door = await openDoor(service)
+  const driven = <Answer>(answer: Promise<Answer>) => driveClock(clock, service, answer)
+  await driven(door.setHosts([...(await driven(door.rows())), txt('c')]))
+  const list = [...(await driven(door.rows())), txt('b')]
+  service.sandbox.fault({ kind: 'reset', command, times: 0 })
+  const late = await driven(door.setHosts(list))
+  service.sandbox.clearFaults()
+  await driven(written(service, 'b'))
+  await clock.advance(60_000) // Until the door knows it.
+  const rows = await driven(door.rows())
+  await driven(door.setHosts(rows.filter(({ HostName }) => HostName !== 'c')))
+  await driven(door.getHosts())
+
+  const again = await driven(door.setHosts(list))
+  const kept = live(service)
+  await driven(door.getHosts())
+  const meant = await driven(door.setHosts(list))
+
+  expect([late.http, again.numbers, meant.numbers]).toEqual([405, ['2016166'], []])
+  expect(kept).toEqual(['b TXT b', 'www A 192.0.2.1'])
+  expect(live(service)).toEqual(['b TXT b', 'c TXT c', 'www A 192.0.2.1'])
+})
+
 test('a list that comes again since its client had left removes nothing of others with its token', async () => {
   const clock = new FakeClock()
   await using service = await start({ domains, clock })
