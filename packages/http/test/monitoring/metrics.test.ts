@@ -5,6 +5,20 @@ it('measures nothing without a token, so that there is no /metrics', async () =>
   expect(await createMetrics(undefined)).toBeUndefined()
 })
 
+it('services of one process share the metrics of the process, and have the others for themselves', async () => {
+  const [one, other] = [
+    await createMetrics('one-token-1234'),
+    await createMetrics('other-token-12'),
+  ]
+  registerCounters(one, { calls_total: ['Calls', () => 1] })
+
+  const lag = 'nodejs_eventloop_lag_seconds'
+  expect(one?.registry.getSingleMetric(lag)).toBeDefined()
+  expect(one?.registry.getSingleMetric(lag)).toBe(other?.registry.getSingleMetric(lag))
+  expect(await one?.registry.metrics()).toContain('calls_total 1')
+  expect(await other?.registry.metrics()).not.toContain('calls_total')
+})
+
 it('shows the connections in use, idle and waited for, and whether the database answers', async () => {
   const metrics = await createMetrics('metrics-token-1234')
   registerDatabaseMetrics(metrics, {
