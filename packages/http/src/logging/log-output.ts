@@ -162,12 +162,15 @@ export function timestamp(): string {
   return `${second.text}${String(now - at).padStart(3, '0')}Z`
 }
 
-/** Standard output. */
+/** Standard output: one queue of the process, which keeps the order of lines. */
 export function standardOutput(): LogOutput {
   // Loading the stream makes a pipe or socket non-blocking.
   void process.stdout
-  return new BatchedOutput(1)
+  standard ??= new BatchedOutput(1)
+  return standard
 }
+
+let standard: LogOutput | undefined
 
 const newline = 0x0a
 const batchMs = 100

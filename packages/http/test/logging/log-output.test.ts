@@ -36,6 +36,24 @@ test.each([
   expect(ended.status).toBe(status)
 })
 
+test('loggers of one process share one queue, which keeps their order', async () => {
+  const script = `for (let i = 0; i < 20; i += 1) {
+      const other = createLogger({ name: 'others', level: 'info' })
+      other.output.writeBatched(JSON.stringify({ i }) + '\\n')
+      log.info({ i })
+    }
+    console.error(process.listenerCount('exit'))`
+  const child = spawn(process.execPath, argsOf(script))
+
+  const [stdout, { stderr }] = await Promise.all([text(child.stdout), readToEnd(child)])
+
+  const lines = stdout.trim().split('\n')
+  expect(lines.map((line) => JSON.parse(line).i)).toEqual(
+    Array.from({ length: 40 }, (_, at) => Math.floor(at / 2)),
+  )
+  expect(stderr).toBe('1\n')
+})
+
 test.each([
   ['a line', "log.info('here')"],
   ['a batched line', `log.output.writeBatched('{"msg":"here"}\\n')`],
