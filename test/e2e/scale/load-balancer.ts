@@ -43,9 +43,9 @@ export async function startLoadBalancer(replicas: Replicas): Promise<LoadBalance
   const file = join(folder, 'nginx.conf')
   writeFileSync(file, text)
   const args = ['-p', folder, '-e', 'stderr', '-c', file, '-g', `daemon off; pid ${folder}/pid;`]
-  const child = spawn('nginx', args, { stdio: ['ignore', 'ignore', 'inherit'] })
+  const child = spawn('nginx', args, { stdio: ['ignore', 'ignore', 'pipe'] })
   const ended = once(child, 'exit')
-  await untilListening(staticPort)
+  await untilListening(staticPort, child)
   return {
     domainPort,
     staticPort,

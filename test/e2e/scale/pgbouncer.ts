@@ -35,11 +35,11 @@ server_idle_timeout = 5
   )
   const user = process.getuid?.() === 0 ? nobody : {}
   const child = spawn('pgbouncer', ['-q', file], {
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     ...user,
   })
   const ended = once(child, 'exit')
-  await untilListening(port)
+  await untilListening(port, child)
   return {
     port,
     async [Symbol.asyncDispose]() {

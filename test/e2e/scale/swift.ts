@@ -12,8 +12,7 @@ const credentials = { AWS_ACCESS_KEY_ID: 'test:tester', AWS_SECRET_ACCESS_KEY: '
 /** Debian's OpenStack Swift with one copy of everything, speaking S3. `env` are the settings of a service that uses it. */
 export async function startSwift(): Promise<{ env: Record<string, string> } & AsyncDisposable> {
   const folder = mkdtempSync(join(tmpdir(), 'swift-'))
-  const children: ChildProcess[] = []
-  const ports: number[] = []
+  const servers = new Map<number, ChildProcess>()
   mkdirSync(join(folder, 'devices', 'd'), { recursive: true })
   writeFileSync(
     join(folder, 'swift.conf'),
@@ -28,12 +27,11 @@ default = yes
   for (const kind of ['account', 'container', 'object']) {
     const port = await reservePorts()
     buildRing(folder, kind, port)
-    children.push(startServer(folder, kind, storageConfig(folder, kind, port)))
-    ports.push(port)
+    servers.set(port, startServer(folder, kind, storageConfig(folder, kind, port)))
   }
   const port = await reservePorts()
-  children.push(startServer(folder, 'proxy', proxyConfig(folder, port)))
-  for (const each of [...ports, port]) await untilListening(each)
+  servers.set(port, startServer(folder, 'proxy', proxyConfig(folder, port)))
+  for (const [each, server] of servers) await untilListening(each, server)
   return {
     env: {
       S3_BUCKET: bucket,
@@ -42,7 +40,7 @@ default = yes
       ...credentials,
     },
     async [Symbol.asyncDispose]() {
-      for (const child of children) {
+      for (const child of servers.values()) {
         child.kill('SIGTERM')
         await once(child, 'exit')
       }

@@ -32,23 +32,16 @@ export async function standBefore(kind: Kind, behind: Behind): Promise<Front> {
   const folder = mkdtempSync(join(tmpdir(), `${kind}-`))
   const ports = { plain: await reservePorts(), tls: await reservePorts() }
   const child = { nginx: runNginx, caddy: runCaddy }[kind]({ ...behind, folder, ports })
-  let stderr = ''
-  child.stderr?.on('data', (chunk) => {
-    stderr += chunk
-  })
   const port = behind.isPlain ? ports.plain : ports.tls
-  const ended = once(child, 'exit').then(() => {
-    throw new Error(`${kind} ended:\n${stderr}`)
-  })
-  await Promise.race([untilListening(port), ended])
-  ended.catch(() => undefined)
+  const ended = once(child, 'exit')
+  await untilListening(port, child)
   const authority = readAuthority(kind, folder, behind.isPlain)
   return {
     port,
     authority: await authority,
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM')
-      await ended.catch(() => undefined)
+      await ended
       rmSync(folder, { recursive: true, force: true })
     },
   }
