@@ -26,7 +26,7 @@ export interface GivenZone {
   id: number
   /** Of submitted zones: `unfinished`: maybe not written. `unanswered`: written, client not told. `done`: client told. */
   kind: 'read' | 'unfinished' | 'unanswered' | 'done'
-  /** How many client processes may still submit a list made from it. */
+  /** How many client processes may still submit a list made from it; less than 0: it came again, and was unclear. */
   copies: number
   zone: KnownZone
   /** Of a read: the zone without the unfinished writes that it shows. Of a list: the zone that it was compared with. */
@@ -111,8 +111,8 @@ export class GivenZones {
   }
 
   /**
-   * Stores a submitted zone, and uses up a copy of the given zone that it was made from. An unclear one is not stored, and
-   * the list that it is a repeat of explains no other: its client reads the zone again.
+   * Stores a submitted zone, and uses up a copy of the given zone that it was made from. An unclear one is not stored, but
+   * once: its client reads the zone again.
    * @param choose gets the given zones, oldest first.
    * @returns undefined where `choose` does; otherwise the id of the submitted zone, for `confirm` or `giveBack`.
    */
@@ -137,7 +137,7 @@ export class GivenZones {
       const chosen = choose(given)
       if (!chosen) return undefined
       const { used, base, isUnclear } = chosen
-      const copies = isUnclear ? sql`0` : sql`copies - 1`
+      const copies = isUnclear ? sql`-1` : sql`copies - 1`
       await transaction.run(sql`update ${zones} set copies = ${copies} where id = ${used.id}`)
       if (isUnclear) return { id: used.id, ...chosen }
       const id = await insert(transaction, to, { kind: 'unfinished', zone: submitted, base })

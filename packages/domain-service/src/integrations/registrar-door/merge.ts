@@ -48,14 +48,17 @@ export function chooseGiven(
   const before = latest(zones.slice(0, zones.indexOf(zone)))
   const isGone = (key: string) =>
     isRepeat && zone.keys.has(key) && !live.has(key) && !before.has(key)
-  const base = certainPart(zone, list, { zones, domain, isGone })
+  const base =
+    zone.used.copies < 0
+      ? restOf(live, list, zone)
+      : certainPart(zone, list, { zones, domain, isGone })
   const after = withDifference(live, compare(byKey(base, domain), list))
   const mayRepeat = isRepeat && age > 0
   return {
     used: zone.used,
     base,
     mayRepeat,
-    isUnclear: mayRepeat && [...list.keys()].some((key) => !after.has(key)),
+    isUnclear: mayRepeat && zone.used.copies > 0 && [...list.keys()].some((key) => !after.has(key)),
   }
 }
 
@@ -149,6 +152,13 @@ function certainPart(
     if (isDoneNow(key) && !isGone(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
   const records = [...certain.values()].map(({ record }) => record)
   return { emailType: zone.emailType === base.emailType ? zone.emailType : undefined, records }
+}
+
+/** What a list that was refused as unclear is compared with: it adds all that it has, and removes what it had removed. */
+function restOf(live: Keyed, list: Keyed, { used, change }: KeyedZone): KnownZone {
+  const removed = new Set(change.absent.map(({ key }) => key))
+  const rest = [...live.values()].filter(({ key }) => list.has(key) || removed.has(key))
+  return { emailType: used.zone.emailType, records: rest.map(({ record }) => record) }
 }
 
 const isDone = (kind: GivenZone['kind']) => kind === 'unanswered' || kind === 'done'

@@ -8,17 +8,17 @@ const zoneOf = (letters: string): KnownZone => ({
 })
 
 /**
- * `ab`: a zone that was read; `ab*`: one that others have used up; `ab+z`: one that was read as a write will have made it of z;
+ * `ab`: a zone that was read; `ab*`: one that others have used up; `ab-z`: a list without an answer that was refused since; `ab+z`: one that was read as a write will have made it of z;
  * `ab!z`: a list that was compared with z and is done; `ab?z`: one that may not be; `ab~z`: one whose client was not told.
  */
 function givenOf(text: string, id: number): GivenZone {
-  const [, letters = '', sign = '', base] = /^([a-z]*)([!?+~*]?)([a-z]*)$/.exec(text) ?? []
+  const [, letters = '', sign = '', base] = /^([a-z]*)([-!?+~*]?)([a-z]*)$/.exec(text) ?? []
   return {
     id,
     kind: kinds.get(sign) ?? 'read',
-    copies: sign === '*' ? 0 : 1,
+    copies: sign === '*' ? 0 : sign === '-' ? -1 : 1,
     zone: zoneOf(letters),
-    base: '!?+~'.includes(sign || ' ') ? zoneOf(base ?? '') : undefined,
+    base: '-!?+~'.includes(sign || ' ') ? zoneOf(base ?? '') : undefined,
   }
 }
 
@@ -26,6 +26,7 @@ const kinds = new Map<string, GivenZone['kind']>([
   ['!', 'done'],
   ['?', 'unfinished'],
   ['~', 'unanswered'],
+  ['-', 'unanswered'],
 ])
 
 test.each([
@@ -77,6 +78,7 @@ test.each([
   ['a repeated removal of what an earlier list has added', ['zc!z', 'z?zc'], 'z', 1, 'zc'],
   ['a read that shows what is done meanwhile', ['zc~z', 'zc+z'], 'zcd', 1, 'zc'],
   ['a read that shows what another list takes back', ['za?z', 'za+z', 'z?za'], 'zab', 1, 'za'],
+  ['a repeat that was refused since', ['zab-zbd', 'za!zab', 'zadx'], 'zab', 0, 'zad'],
   ['a repeat of what was taken back since', ['za~z', 'z!za', 'z'], 'za', 0, 'z'],
 ])('%s: of %j, %s is explained by number %i', (_case, given, list, index, base) => {
   const zones = given.map((text, at) => givenOf(text, at))
