@@ -1,17 +1,13 @@
 import { hash, randomBytes } from 'node:crypto'
 import { type ApiTokens, type Caller, callerOf, hasRole, Network } from '@domains-and-files/auth'
 import { type App, type Clock, HttpError, validationFailed } from '@domains-and-files/http'
+import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
 import { readDomain } from '../dns/domain-name.ts'
 import { validateName } from '../dns/record.ts'
 import type { AcmeChallenges } from './acme-challenges.ts'
 import { type DomainFinder, type HostName, locateHostName } from './host-name.ts'
-import {
-  answerJsonError,
-  type LenientBody,
-  readLenientBody,
-  takeAnyJson,
-  textAt,
-} from './json-protocol.ts'
+import { answerJsonError, anyCase, parseBody } from './json-protocol.ts'
 import { contextOf } from './retrying-writer.ts'
 
 interface Dependencies {
@@ -22,83 +18,61 @@ interface Dependencies {
 }
 
 /** The acme-dns protocol, which cert-manager, Caddy, lego and acme.sh speak. */
-export async function registerAcmeDnsRoutes(app: App, dependencies: Dependencies) {
-  await app.register(async (scope: App) => {
-    takeAnyJson(scope)
-    serveUpdate(scope, dependencies)
-    serveRegister(scope, dependencies)
+export function registerAcmeDnsRoutes(scope: App, dependencies: Dependencies) {
+  const { challenges, clock } = dependencies
+  const options = { schema: { hide: true }, errorHandler: answerJsonError(wordOf) }
+  const update = { ...options, config: { access: 'editor', enforcesRecordLimits: true } } as const
+  scope.post('/integrations/acme-dns/update', update, async (request, reply) => {
+    const context = contextOf(request, clock)
+    const { subdomain, txt } = parseBody(Update, request.body)
+    const host = registeredHost(context.caller)
+    if (!host || subdomain !== subdomainOf(host)) throw foreignSubdomain()
+    if (!/^[A-Za-z0-9_-]{43}$/.test(txt))
+      throw new HttpError(400, 'bad_txt', 'txt must be 43 base64url characters')
+    await challenges.present(host, txt, context, { protocol: 'acme-dns', keep: 2 })
+    return reply.type('application/json').send(JSON.stringify({ txt }))
+  })
+  const register = { ...options, config: { access: 'editor' } } as const
+  scope.post('/integrations/acme-dns/register', register, async (request, reply) => {
+    const registration = await registerName(request, dependencies)
+    return reply
+      .code(201)
+      .header('cache-control', 'no-store')
+      .type('application/json')
+      .send(JSON.stringify(registration))
   })
 }
 
-/** POST /integrations/acme-dns/update: of the values set this way, the two newest stay. */
-function serveUpdate(scope: App, { challenges, clock }: Dependencies) {
-  scope.post(
-    '/integrations/acme-dns/update',
-    {
-      config: { access: 'editor', enforcesRecordLimits: true },
-      schema: { hide: true },
-      errorHandler: answerJsonError(wordOf),
-    },
-    async (request, reply) => {
-      const caller = callerOf(request)
-      const body = readLenientBody(request.body)
-      const host = registeredHost(caller)
-      if (!host || textAt(body, 'subdomain') !== subdomainOf(host)) throw foreignSubdomain()
-      const txt = textAt(body, 'txt') ?? ''
-      if (!/^[A-Za-z0-9_-]{43}$/.test(txt))
-        throw new HttpError(400, 'bad_txt', 'txt must be 43 base64url characters')
-      await challenges.present(host, txt, contextOf(request, clock), {
-        protocol: 'acme-dns',
-        keep: 2,
-      })
-      return reply.type('application/json').send(JSON.stringify({ txt }))
-    },
-  )
-}
+// What is no text fails as another text does.
+const text = z.string().catch('')
+const Update = anyCase(z.object({ subdomain: text, txt: text }))
 
-/** POST /integrations/acme-dns/register, by a person's login. */
-function serveRegister(scope: App, { domains, tokens }: Dependencies) {
-  scope.post(
-    '/integrations/acme-dns/register',
-    { config: { access: 'editor' }, schema: { hide: true }, errorHandler: answerJsonError(wordOf) },
-    async (request, reply) => {
-      const caller = callerOf(request)
-      if (caller.token)
-        throw new HttpError(403, 'forbidden', 'An API token cannot register: log in')
-      const body = readLenientBody(request.body)
-      const name = textAt(body, 'name')
-      if (!name) throw validationFailed([{ path: '/name', message: 'is missing' }])
-      const networks = readNetworks(body)
-      const host = await locateHostName(name, { domains, caller })
-      if (!host)
-        throw new HttpError(404, 'domain_not_found', `No domain of this account has ${name}`)
-      const message = host.name.startsWith('*')
-        ? 'must not be a wildcard'
-        : validateName(host.name, host.domain.name)
-      if (message) throw validationFailed([{ path: '/name', message }])
-      const fulldomain = fqdnOf(host)
-      const { text, token } = await tokens.create(caller, {
-        name: tokenNameOf(fulldomain),
-        domains: [host.domain.name],
-        records: [{ name: host.name, types: ['TXT'] }],
-        expires_in: hasRole(caller, 'admin') ? 0 : tenYears,
-        ...(networks.length > 0 ? { networks } : {}),
-      })
-      return reply
-        .code(201)
-        .header('cache-control', 'no-store')
-        .type('application/json')
-        .send(
-          JSON.stringify({
-            username: token.id,
-            password: text,
-            fulldomain,
-            subdomain: subdomainOf(host),
-            allowfrom: networks,
-          }),
-        )
-    },
-  )
+const networks = 'must be a list of networks such as 192.0.2.0/24'
+const Registration = anyCase(
+  z.object({ name: z.string().min(1), allowfrom: z.array(Network, networks).max(100).default([]) }),
+)
+
+/** Makes a token that is limited to the TXT records of one name. */
+async function registerName(request: FastifyRequest, { domains, tokens }: Dependencies) {
+  const caller = callerOf(request)
+  if (caller.token) throw new HttpError(403, 'forbidden', 'An API token cannot register: log in')
+  const { name, allowfrom } = parseBody(Registration, request.body)
+  const host = await locateHostName(name, { domains, caller })
+  if (!host) throw new HttpError(404, 'domain_not_found', `No domain of this account has ${name}`)
+  const message = host.name.startsWith('*')
+    ? 'must not be a wildcard'
+    : validateName(host.name, host.domain.name)
+  if (message) throw validationFailed([{ path: '/name', message }])
+  const fulldomain = fqdnOf(host)
+  const { text: password, token } = await tokens.create(caller, {
+    name: tokenNameOf(fulldomain),
+    domains: [host.domain.name],
+    records: [{ name: host.name, types: ['TXT'] }],
+    expires_in: hasRole(caller, 'admin') ? 0 : tenYears,
+    ...(allowfrom.length > 0 ? { networks: allowfrom } : {}),
+  })
+  const subdomain = subdomainOf(host)
+  return { username: token.id, password, fulldomain, subdomain, allowfrom }
 }
 
 // Unique, since a name may be registered again.
@@ -126,14 +100,6 @@ const subdomainOf = (host: HostName) =>
     /^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/,
     '$1-$2-$3-$4-$5',
   )
-
-function readNetworks(body: LenientBody): string[] {
-  const networks = Network.array().max(100).optional().safeParse(body.values.get('allowfrom'))
-  if (networks.success) return networks.data ?? []
-  throw validationFailed([
-    { path: '/allowfrom', message: 'must be a list of networks such as 192.0.2.0/24' },
-  ])
-}
 
 // As acme-dns itself answers: there the subdomain is part of the credentials.
 const foreignSubdomain = () =>

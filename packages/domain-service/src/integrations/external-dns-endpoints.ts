@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { RecordInput } from '../dns/record.ts'
 import { recordTypeOf, recordTypes } from '../dns/record-types.ts'
 import type { Rrset } from '../dns/zone.ts'
+import { anyCase } from './json-protocol.ts'
 
 /** An endpoint of external-dns with all its fields, known here or not. */
 export type Endpoint = z.infer<typeof Endpoint>
@@ -13,16 +14,13 @@ const Endpoint = z.looseObject({
   recordTTL: z.number().nullish(),
 })
 
-export const Endpoints = z.array(
-  anyCase(Endpoint, ['dnsName', 'targets', 'recordType', 'recordTTL']),
-)
+export const Endpoints = z.array(anyCase(Endpoint))
 
 const Optional = Endpoints.nullish().transform((endpoints) => endpoints ?? [])
 
 /** The changes of a plan; absent and null lists are empty. */
 export const Changes = anyCase(
   z.object({ create: Optional, updateOld: Optional, updateNew: Optional, delete: Optional }),
-  ['create', 'updateOld', 'updateNew', 'delete'],
 )
 
 export type Changes = z.infer<typeof Changes>
@@ -71,14 +69,3 @@ function adjustTarget(type: string, target: string): string {
 const boundTtl = (ttl: number) => Math.min(Math.max(Math.round(ttl), 60), 60_000)
 
 const withoutDot = (name: string) => name.replace(/\.$/, '')
-
-// Go clients differ in the case of keys: known keys get the spelling of the schema.
-function anyCase<Schema extends z.ZodType>(schema: Schema, keys: string[]) {
-  const spelling = new Map(keys.map((key) => [key.toLowerCase(), key]))
-  return z.preprocess((value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-    return Object.fromEntries(
-      Object.entries(value).map(([key, each]) => [spelling.get(key.toLowerCase()) ?? key, each]),
-    )
-  }, schema)
-}

@@ -1,14 +1,6 @@
 import { allowsDomain, type Caller, callerOf, requireRrsetWrites } from '@domains-and-files/auth'
-import {
-  type App,
-  type Clock,
-  describeIssue,
-  HttpError,
-  toFaults,
-  validationFailed,
-} from '@domains-and-files/http'
+import { type App, type Clock, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { z } from 'zod'
 import type { Domain } from '../dns/domain-name.ts'
 import type { EnsureEdit } from '../dns/edits/zone-edit.ts'
 import { toRrsets } from '../dns/zone.ts'
@@ -24,7 +16,7 @@ import {
   toRecords,
 } from './external-dns-endpoints.ts'
 import { locateHostName } from './host-name.ts'
-import { moveFaults, parseJson, takeAnyJson } from './json-protocol.ts'
+import { moveFaults, parseBody } from './json-protocol.ts'
 import { contextOf, type RetryingWriter, type WriteContext } from './retrying-writer.ts'
 
 interface Dependencies {
@@ -37,37 +29,29 @@ interface Dependencies {
 }
 
 /** The webhook provider of external-dns. */
-export async function registerExternalDnsRoutes(app: App, dependencies: Dependencies) {
+export function registerExternalDnsRoutes(scope: App, dependencies: Dependencies) {
   const webhook = new ExternalDnsWebhook(dependencies)
   const base = '/integrations/external-dns'
-  const options = (access: 'viewer' | 'editor') =>
-    ({ config: { access }, schema: { hide: true } }) as const
-
-  await app.register(async (scope: App) => {
-    takeAnyJson(scope)
-    const negotiate = async (request: FastifyRequest, reply: FastifyReply) => {
-      const domains = await webhook.domainsOf(callerOf(request))
-      return send(reply, { include: domains.map(({ name }) => name), exclude: [] })
-    }
-    scope.get(base, options('viewer'), negotiate)
-    scope.get(`${base}/`, options('viewer'), negotiate)
-    scope.get(`${base}/records`, options('viewer'), async (request, reply) =>
-      send(reply, await webhook.records(callerOf(request))),
-    )
-    const write = {
-      ...options('editor'),
-      config: { access: 'editor', enforcesRecordLimits: true },
-      bodyLimit: maxChangesBytes,
-    } as const
-    scope.post(`${base}/records`, write, async (request, reply) => {
-      await webhook.apply(parse(Changes, request.body), contextOf(request, dependencies.clock))
-      return reply.code(204).send()
-    })
-    const adjust = { ...options('viewer'), bodyLimit: maxChangesBytes }
-    scope.post(`${base}/adjustendpoints`, adjust, async (request, reply) =>
-      send(reply, parse(Endpoints, request.body).map(adjustEndpoint)),
-    )
+  const read = { config: { access: 'viewer' }, schema: { hide: true } } as const
+  const negotiate = async (request: FastifyRequest, reply: FastifyReply) => {
+    const domains = await webhook.domainsOf(callerOf(request))
+    return send(reply, { include: domains.map(({ name }) => name), exclude: [] })
+  }
+  scope.get(base, read, negotiate)
+  scope.get(`${base}/`, read, negotiate)
+  scope.get(`${base}/records`, read, async (request, reply) =>
+    send(reply, await webhook.records(callerOf(request))),
+  )
+  const config = { access: 'editor', enforcesRecordLimits: true } as const
+  const write = { ...read, config, bodyLimit: maxChangesBytes }
+  scope.post(`${base}/records`, write, async (request, reply) => {
+    await webhook.apply(parseBody(Changes, request.body), contextOf(request, dependencies.clock))
+    return reply.code(204).send()
   })
+  const adjust = { ...read, bodyLimit: maxChangesBytes }
+  scope.post(`${base}/adjustendpoints`, adjust, async (request, reply) =>
+    send(reply, parseBody(Endpoints, request.body).map(adjustEndpoint)),
+  )
 }
 
 // All records of a domain, before and after.
@@ -77,12 +61,6 @@ const send = (reply: FastifyReply, body: unknown) =>
   reply
     .type('application/external.dns.webhook+json;version=1')
     .send(Buffer.from(JSON.stringify(body)))
-
-function parse<Schema extends z.ZodType>(schema: Schema, body: unknown): z.infer<Schema> {
-  const parsed = schema.safeParse(parseJson(body), { error: describeIssue, reportInput: true })
-  if (parsed.success) return parsed.data
-  throw validationFailed(toFaults(parsed.error))
-}
 
 class ExternalDnsWebhook {
   readonly #dependencies: Dependencies

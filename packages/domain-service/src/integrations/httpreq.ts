@@ -2,16 +2,10 @@ import { hash } from 'node:crypto'
 import { callerOf } from '@domains-and-files/auth'
 import { type App, type Clock, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 import type { AcmeChallenges } from './acme-challenges.ts'
 import { type DomainFinder, type HostName, locateHostName } from './host-name.ts'
-import {
-  answerJsonError,
-  type LenientBody,
-  moveFaults,
-  readLenientBody,
-  takeAnyJson,
-  textAt,
-} from './json-protocol.ts'
+import { answerJsonError, anyCase, moveFaults, parseBody } from './json-protocol.ts'
 import { contextOf } from './retrying-writer.ts'
 
 interface Dependencies {
@@ -24,20 +18,18 @@ interface Dependencies {
  * The httpreq protocol of lego, which Traefik, acme.sh (`dns_acmeproxy`) and Caddy (`acmeproxy`) speak too: sets and
  * removes the TXT records of ACME DNS-01 challenges (RFC 8555, 8.4).
  */
-export async function registerHttpreqRoutes(
-  app: App,
-  { challenges, domains, clock }: Dependencies,
-) {
+export function registerHttpreqRoutes(scope: App, { challenges, domains, clock }: Dependencies) {
   const serve =
     (action: 'present' | 'cleanUp') => async (request: FastifyRequest, reply: FastifyReply) => {
       const context = contextOf(request, clock)
-      const body = readLenientBody(request.body)
-      const { fqdn, value } = readChallenge(body)
+      const { fqdn, value } = readChallenge(request.body)
       const host = await locateChallenge(fqdn, request)
       await challenges[action](host, value, context, { protocol: 'httpreq' }).catch(
         moveFaults((_index, field) => (field === 'name' ? '/fqdn' : '/value')),
       )
-      return reply.type('application/json').send(JSON.stringify(echo(body, { fqdn, value })))
+      return reply
+        .type('application/json')
+        .send(JSON.stringify(echo(request.body, { fqdn, value })))
     }
 
   async function locateChallenge(fqdn: string, request: FastifyRequest): Promise<HostName> {
@@ -50,16 +42,13 @@ export async function registerHttpreqRoutes(
     return host
   }
 
-  await app.register(async (scope: App) => {
-    takeAnyJson(scope)
-    const options = {
-      config: { access: 'editor', enforcesRecordLimits: true },
-      schema: { hide: true },
-      errorHandler: answerJsonError(),
-    } as const
-    scope.post('/integrations/acme/present', options, serve('present'))
-    scope.post('/integrations/acme/cleanup', options, serve('cleanUp'))
-  })
+  const options = {
+    config: { access: 'editor', enforcesRecordLimits: true },
+    schema: { hide: true },
+    errorHandler: answerJsonError(),
+  } as const
+  scope.post('/integrations/acme/present', options, serve('present'))
+  scope.post('/integrations/acme/cleanup', options, serve('cleanUp'))
 }
 
 const notAChallenge = (fqdn: string) =>
@@ -69,12 +58,14 @@ const notAChallenge = (fqdn: string) =>
     `${fqdn} does not begin with _acme-challenge: use a token whose records name it`,
   )
 
+const text = z.string().optional()
+const Challenge = anyCase(z.object({ fqdn: text, value: text, domain: text, keyAuth: text }))
+
 // lego's RAW mode sends the key authorization, from which the value is computed (RFC 8555, 8.4).
-function readChallenge(body: LenientBody): { fqdn: string; value: string } {
-  const domain = textAt(body, 'domain')
-  const keyAuth = textAt(body, 'keyauth')
-  const fqdn = textAt(body, 'fqdn') ?? (domain && `_acme-challenge.${domain}.`)
-  const value = textAt(body, 'value') ?? (keyAuth && hash('sha256', keyAuth, 'base64url'))
+function readChallenge(body: unknown) {
+  const { domain, keyAuth, ...given } = parseBody(Challenge, body)
+  const fqdn = given.fqdn ?? (domain && `_acme-challenge.${domain}.`)
+  const value = given.value ?? (keyAuth && hash('sha256', keyAuth, 'base64url'))
   const faults = [
     ...(fqdn ? [] : [{ path: '/fqdn', message: 'is missing' }]),
     ...(value ? [] : [{ path: '/value', message: 'is missing' }]),
@@ -83,8 +74,13 @@ function readChallenge(body: LenientBody): { fqdn: string; value: string } {
   return { fqdn, value }
 }
 
-// acme.sh looks for the quoted value in the response.
-const echo = ({ spelling }: LenientBody, challenge: { fqdn: string; value: string }) => ({
-  [spelling.get('fqdn') ?? 'fqdn']: challenge.fqdn,
-  [spelling.get('value') ?? 'value']: challenge.value,
-})
+// With the keys as the client wrote them: acme.sh looks for the quoted value in the response.
+function echo(body: unknown, challenge: { fqdn: string; value: string }) {
+  const keys = Object.keys(JSON.parse(String(body)))
+  return Object.fromEntries(
+    Object.entries(challenge).map(([name, each]) => [
+      keys.find((key) => key.toLowerCase() === name) ?? name,
+      each,
+    ]),
+  )
+}

@@ -13,6 +13,7 @@ import { registerAcmeDnsRoutes } from './acme-dns.ts'
 import { registerDyndns2Routes } from './dyndns2.ts'
 import { registerExternalDnsRoutes } from './external-dns.ts'
 import { registerHttpreqRoutes } from './httpreq.ts'
+import { takeAnyJson } from './json-protocol.ts'
 import { registerRegistrarDoor } from './registrar-door/door.ts'
 import { RetryingWriter } from './retrying-writer.ts'
 
@@ -49,10 +50,13 @@ export async function registerIntegrations(app: App, dependencies: Dependencies)
   })
   challenges.start()
   app.addHook('onClose', async () => challenges.close())
-  await registerHttpreqRoutes(app, { challenges, domains, clock })
-  await registerAcmeDnsRoutes(app, { challenges, domains, tokens, clock })
+  await app.register(async (scope: App) => {
+    takeAnyJson(scope)
+    registerHttpreqRoutes(scope, { challenges, domains, clock })
+    registerAcmeDnsRoutes(scope, { challenges, domains, tokens, clock })
+    const only = config.externalDnsDomains
+    registerExternalDnsRoutes(scope, { zones, writer, domains, clock, only })
+  })
   registerDyndns2Routes(app, { writer, domains, clock })
-  const only = config.externalDnsDomains
-  await registerExternalDnsRoutes(app, { zones, writer, domains, clock, only })
   await registerRegistrarDoor(app, { ...dependencies, writer })
 }

@@ -1,22 +1,18 @@
 import {
   type App,
+  describeIssue,
   HttpError,
+  malformedBody,
   problemOf,
   receiveBody,
   requestProblem,
+  toFaults,
   validationFailed,
 } from '@domains-and-files/http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 
 // JSON as other programs speak it: bodies of any media type, keys in any case, `error` in failures.
-
-/** A JSON object whose keys are compared without regard to case. */
-export interface LenientBody {
-  /** The value at a key in lower case. */
-  values: ReadonlyMap<string, unknown>
-  /** Keys as the client wrote them, by their lower case. */
-  spelling: ReadonlyMap<string, string>
-}
 
 /**
  * Takes JSON bodies under any content type: curl sends `application/x-www-form-urlencoded` by default. Call it on a
@@ -29,31 +25,36 @@ export function takeAnyJson(scope: App) {
   )
 }
 
-/** @throws {HttpError} malformed_body for anything but a JSON object. */
-export function readLenientBody(body: unknown): LenientBody {
-  const value = parseJson(body)
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new HttpError(400, 'malformed_body', 'The body must be a JSON object')
-  const entries = Object.entries(value)
-  return {
-    values: new Map(entries.map(([key, each]) => [key.toLowerCase(), each])),
-    spelling: new Map(entries.map(([key]) => [key.toLowerCase(), key])),
-  }
+/** A schema of objects whose keys clients write in any case: known keys get the spelling of the schema. */
+export function anyCase<Schema extends z.ZodObject>(schema: Schema) {
+  const spelling = new Map(Object.keys(schema.shape).map((key) => [key.toLowerCase(), key]))
+  return z.preprocess((value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+    return Object.fromEntries(
+      Object.entries(value).map(([key, each]) => [spelling.get(key.toLowerCase()) ?? key, each]),
+    )
+  }, schema)
 }
 
-/** @throws {HttpError} malformed_body. */
-export function parseJson(body: unknown): unknown {
+/** @throws {HttpError} malformed_body for anything but JSON of the right kind, else validation_failed. */
+export function parseBody<Schema extends z.ZodType>(
+  schema: Schema,
+  body: unknown,
+): z.infer<Schema> {
+  const value = parseJson(body)
+  const parsed = schema.safeParse(value, { error: describeIssue, reportInput: true })
+  if (parsed.success) return parsed.data
+  const faults = toFaults(parsed.error)
+  const [kind] = faults.filter(({ path }) => path === '')
+  throw kind ? malformedBody(`The body: ${kind.message}`) : validationFailed(faults)
+}
+
+function parseJson(body: unknown): unknown {
   try {
     return JSON.parse(typeof body === 'string' ? body : '')
   } catch {
-    throw new HttpError(400, 'malformed_body', 'The body is not valid JSON')
+    throw malformedBody('The body is not valid JSON')
   }
-}
-
-/** The text at a key; undefined where there is none, or another type. */
-export function textAt({ values }: LenientBody, key: string): string | undefined {
-  const value = values.get(key)
-  return typeof value === 'string' ? value : undefined
 }
 
 /**
