@@ -1,22 +1,16 @@
 import { allowsDomain, type Caller, callerOf, requireRrsetWrites } from '@domains-and-files/auth'
 import { type App, type Clock, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 import type { Domain } from '../dns/domain-name.ts'
 import type { EnsureEdit } from '../dns/edits/zone-edit.ts'
-import { toRrsets } from '../dns/zone.ts'
+import type { RecordInput } from '../dns/record.ts'
+import { recordTypeOf, recordTypes } from '../dns/record-types.ts'
+import { type Rrset, toRrsets } from '../dns/zone.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
-import {
-  adjustEndpoint,
-  Changes,
-  type Endpoint,
-  Endpoints,
-  endpointTypes,
-  toEndpoint,
-  toRecords,
-} from './external-dns-endpoints.ts'
 import { locateHostName } from './host-name.ts'
-import { moveFaults, parseBody } from './json-protocol.ts'
+import { anyCase, moveFaults, parseBody } from './json-protocol.ts'
 import { contextOf, type RetryingWriter, type WriteContext } from './retrying-writer.ts'
 
 interface Dependencies {
@@ -211,3 +205,71 @@ function toRetryable(error: unknown): unknown {
   if (!passes && ![409, 412, 429].includes(error.status)) return error
   return new HttpError(503, error.code, error.message, { cause: error })
 }
+
+// Endpoints, as records and as the registrar would store them.
+
+/** An endpoint of external-dns with all its fields, known here or not. */
+type Endpoint = z.infer<typeof Endpoint>
+
+const Endpoint = z.looseObject({
+  dnsName: z.string('must be a string'),
+  targets: z.array(z.string(), 'must be a list of strings').nullish(),
+  recordType: z.string('must be a string'),
+  recordTTL: z.number().nullish(),
+})
+
+const Endpoints = z.array(anyCase(Endpoint))
+
+const Optional = Endpoints.nullish().transform((endpoints) => endpoints ?? [])
+
+/** The changes of a plan; absent and null lists are empty. */
+const Changes = anyCase(
+  z.object({ create: Optional, updateOld: Optional, updateNew: Optional, delete: Optional }),
+)
+
+type Changes = z.infer<typeof Changes>
+
+/** Types that DNS has, too. */
+const endpointTypes = recordTypes.filter((type) => recordTypeOf(type).print)
+
+/** The endpoint of an RRset. */
+const toEndpoint = (rrset: Rrset, domain: string): Endpoint => ({
+  dnsName: rrset.name === '@' ? domain : `${rrset.name}.${domain}`,
+  targets: rrset.values,
+  recordType: rrset.type,
+  recordTTL: rrset.ttl,
+})
+
+/** An endpoint as the registrar would store it; fields that mean nothing here stay as they are. */
+function adjustEndpoint(endpoint: Endpoint): Endpoint {
+  const { dnsName, recordType, targets, recordTTL } = endpoint
+  return {
+    ...endpoint,
+    dnsName: withoutDot(dnsName.toLowerCase()),
+    ...(targets ? { targets: targets.map((target) => adjustTarget(recordType, target)) } : {}),
+    ...(recordTTL ? { recordTTL: boundTtl(recordTTL) } : {}),
+  }
+}
+
+/** The records of an endpoint, their names relative to its domain. */
+function toRecords(endpoint: Endpoint, name: string): RecordInput[] {
+  const { recordType: type, targets, recordTTL } = adjustEndpoint(endpoint)
+  const ttl = recordTTL ? { ttl: recordTTL } : {}
+  return (targets ?? []).map((target) => {
+    const [, preference, address] =
+      type.toUpperCase() === 'MX' ? (/^([0-9]{1,5})\s+(\S+)$/.exec(target) ?? []) : []
+    return preference && address
+      ? { name, type, address, mx_pref: Number(preference), ...ttl }
+      : { name, type, address: target, ...ttl }
+  })
+}
+
+function adjustTarget(type: string, target: string): string {
+  // Its registry writes TXT with the quotes of a zone file.
+  if (type.toUpperCase() === 'TXT') return /^"[^"]*"$/.test(target) ? target.slice(1, -1) : target
+  return recordTypeOf(type.toUpperCase()).canonicalize(target)
+}
+
+const boundTtl = (ttl: number) => Math.min(Math.max(Math.round(ttl), 60), 60_000)
+
+const withoutDot = (name: string) => name.replace(/\.$/, '')

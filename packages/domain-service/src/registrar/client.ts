@@ -35,7 +35,7 @@ export class RegistrarClient {
   /** One page of the account's domains, and the number of all that match. */
   listDomains(query: ListQuery, slot: CallSlot = 'read') {
     return this.#caller.read({
-      command: 'namecheap.domains.getList',
+      ...command('domains.getList', 'DomainGetListResult'),
       params: {
         ListType: query.listType,
         ...(query.searchTerm === undefined ? {} : { SearchTerm: query.searchTerm }),
@@ -43,8 +43,6 @@ export class RegistrarClient {
         PageSize: String(query.pageSize),
         SortBy: query.sortBy,
       },
-      result: 'DomainGetListResult',
-      domain: '',
       read: readDomainList,
       slot,
     })
@@ -52,22 +50,13 @@ export class RegistrarClient {
 
   /** The suffixes that the registrar sells, as it describes them. */
   tlds(): Promise<Element> {
-    return this.#caller.read({
-      command: 'namecheap.domains.getTldList',
-      params: {},
-      result: 'Tlds',
-      domain: '',
-      read: (tlds) => tlds,
-      slot: 'read',
-    })
+    return this.#caller.read({ ...command('domains.getTldList', 'Tlds'), read: (tlds) => tlds })
   }
 
   info(domain: Domain, slot: CallSlot = 'read'): Promise<DomainInfo> {
     return this.#caller.read({
-      command: 'namecheap.domains.getInfo',
+      ...command('domains.getInfo', 'DomainGetInfoResult', domain),
       params: { DomainName: domain.name },
-      result: 'DomainGetInfoResult',
-      domain: domain.name,
       read: readDomainInfo,
       slot,
     })
@@ -82,12 +71,8 @@ export class RegistrarClient {
   async nameservers(domain: Domain): Promise<Nameservers> {
     try {
       return await this.#caller.read({
-        command: 'namecheap.domains.dns.getList',
-        params: { SLD: domain.sld, TLD: domain.tld },
-        result: 'DomainDNSGetListResult',
-        domain: domain.name,
+        ...command('domains.dns.getList', 'DomainDNSGetListResult', domain),
         read: readNameserverList,
-        slot: 'read',
       })
     } catch (error) {
       if (!isNotFound(error)) throw error
@@ -105,10 +90,7 @@ export class RegistrarClient {
     const { clock } = this.#options
     let readAt = clock.now()
     const zone = await this.#caller.read({
-      command: 'namecheap.domains.dns.getHosts',
-      params: { SLD: domain.sld, TLD: domain.tld },
-      result: 'DomainDNSGetHostsResult',
-      domain: domain.name,
+      ...command('domains.dns.getHosts', 'DomainDNSGetHostsResult', domain),
       read: readZone,
       slot,
       onSend: () => {
@@ -131,11 +113,14 @@ export class RegistrarClient {
     slot: CallSlot = 'write',
     onSend?: () => void,
   ): Promise<void> {
+    const { params, ...setHosts } = command(
+      'domains.dns.setHosts',
+      'DomainDNSSetHostsResult',
+      domain,
+    )
     return this.#caller.send({
-      command: 'namecheap.domains.dns.setHosts',
-      params: { SLD: domain.sld, TLD: domain.tld, ...hostParams(zone) },
-      result: 'DomainDNSSetHostsResult',
-      domain: domain.name,
+      ...setHosts,
+      params: { ...params, ...hostParams(zone) },
       read: requireSuccess,
       slot,
       onSend,
@@ -169,6 +154,15 @@ export class RegistrarClient {
     return this.#caller.close()
   }
 }
+
+/** A command about a domain, or about the account, with the name of its result. */
+const command = (name: string, result: string, domain?: Domain) => ({
+  command: `namecheap.${name}`,
+  params: domain ? { SLD: domain.sld, TLD: domain.tld } : {},
+  result,
+  domain: domain?.name ?? '',
+  slot: 'read' as const,
+})
 
 // All rows, and always the email type: the registrar deletes what a write does not name.
 function hostParams({ emailType, rows }: Zone): Record<string, string> {

@@ -25,22 +25,27 @@ const createdAt = z.iso
   .nullable()
   .meta({ description: 'the beginning of `created_on` in UTC: the registrar tells no time of day' })
 
+const flag = z.boolean().nullable()
+const word = z.string().nullable()
+const described = {
+  name: z.string(),
+  id: z.string(),
+  created_on: date,
+  created_at: createdAt,
+  expires_on: date,
+  is_premium: flag,
+}
+
 const DomainEntryAnswer = z
   .object({
-    name: z.string(),
-    id: z.string(),
-    created_on: date,
-    created_at: createdAt,
-    expires_on: date,
-    is_expired: z.boolean().nullable(),
-    is_locked: z.boolean().nullable(),
-    auto_renew: z.boolean().nullable(),
-    whois_guard: z.string().nullable().meta({ description: 'as the registrar names it' }),
-    is_premium: z.boolean().nullable(),
-    uses_registrar_dns: z
-      .boolean()
-      .nullable()
-      .meta({ description: 'whether its records are at the registrar; null: unknown' }),
+    ...described,
+    is_expired: flag,
+    is_locked: flag,
+    auto_renew: flag,
+    whois_guard: word.meta({ description: 'as the registrar names it' }),
+    uses_registrar_dns: flag.meta({
+      description: 'whether its records are at the registrar; null: unknown',
+    }),
   })
   .meta({ id: 'DomainEntry', examples: [examples.domainEntry] })
 
@@ -52,22 +57,17 @@ const DomainPage = z.object({ domains: z.array(DomainEntryAnswer), pagination: P
 
 const DomainInfoAnswer = z
   .object({
-    name: z.string(),
-    id: z.string(),
-    status: z.string().nullable(),
-    owner: z.string().nullable(),
-    is_owner: z.boolean().nullable(),
-    is_premium: z.boolean().nullable(),
-    created_on: date,
-    created_at: createdAt,
-    expires_on: date,
+    ...described,
+    status: word,
+    owner: word,
+    is_owner: flag,
     years: z.int().nullable(),
-    whois_guard: z.object({ status: z.string().nullable(), expires_on: date }),
+    whois_guard: z.object({ status: word, expires_on: date }),
     dns: z.object({
-      provider: z.string().nullable(),
-      uses_registrar_dns: z.boolean().nullable(),
+      provider: word,
+      uses_registrar_dns: flag,
       host_count: z.int().nullable(),
-      email_type: z.string().nullable(),
+      email_type: word,
       nameservers: z.array(z.string()),
     }),
     rights: z.array(z.string()),

@@ -48,32 +48,31 @@ export const pastZones = {
   after: { email_type: 'NONE', hosts: [apex, record] },
 }
 
-export const domainEntry = {
+const described = {
   name: domain,
   id: '2000001',
   created_on: '2021-12-07',
   created_at: '2021-12-07T00:00:00.000Z',
   expires_on: '2027-06-15',
+  is_premium: false,
+}
+
+export const domainEntry = {
+  ...described,
   is_expired: false,
   is_locked: false,
   auto_renew: true,
   whois_guard: 'ENABLED',
-  is_premium: false,
   uses_registrar_dns: true,
 }
 
 const nameservers = ['dns1.registrar-servers.com', 'dns2.registrar-servers.com']
 
 export const domainInfo = {
-  name: domain,
-  id: '2000001',
+  ...described,
   status: 'Ok',
   owner: 'sandbox',
   is_owner: true,
-  is_premium: false,
-  created_on: '2021-12-07',
-  created_at: '2021-12-07T00:00:00.000Z',
-  expires_on: '2027-06-15',
   years: 0,
   whois_guard: { status: 'ENABLED', expires_on: '2027-06-15' },
   dns: {
