@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from 'vitest'
 // What a start loads decides how long it takes.
 const loadedLater = [
   '@aws-sdk/client-s3',
-  'saxes',
+  'fast-xml-parser',
   'file-type',
   'jose',
   'openid-client',

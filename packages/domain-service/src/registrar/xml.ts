@@ -1,65 +1,159 @@
-import { SaxesParser } from 'saxes'
+import { XMLParser, XMLValidator } from 'fast-xml-parser'
 import type { Element } from './responses.ts'
+
+/**
+ * Parses one answer: a complete, well-formed `<ApiResponse>…</ApiResponse>`, alone but for comments around it. Refuses
+ * DOCTYPE, entities other than XML's five, a second root, text around the root, and more markup than any answer has.
+ * @throws {SyntaxError} whose message quotes nothing of the document.
+ */
+export function parseResponse(document: string): Element {
+  const text = trimComments(document)
+  if (!/^<ApiResponse[\s>]/.test(text)) throw new SyntaxError('is not an answer in XML')
+  // A lenient parser takes a truncated zone for a shorter one, and the next write deletes the rest.
+  if (!text.endsWith('</ApiResponse>')) throw new SyntaxError('is cut short')
+  rejectUnsafe(text)
+  if (XMLValidator.validate(text) !== true) throw new SyntaxError('is not well-formed XML')
+  const roots = toElements(parse(text), 0)
+  const [root] = roots
+  if (!root || roots.length > 1 || root.name !== 'ApiResponse')
+    throw new SyntaxError('has no single root')
+  return root
+}
+
+// The document without its XML declaration, and without white space and comments around the root (XML 1.0, 2.1).
+function trimComments(document: string): string {
+  let text = document.trim().replace(/^<\?xml[^>]*\?>/, '')
+  for (text = text.trimStart(); text.startsWith('<!--'); text = text.trimStart()) {
+    const close = text.indexOf('-->', 4)
+    if (close < 0) throw new SyntaxError('has an open comment or section')
+    checkComment(text.slice(0, close))
+    text = text.slice(close + 3)
+  }
+  while (text.endsWith('-->')) {
+    const start = text.lastIndexOf('<!--')
+    if (start < 0) break
+    checkComment(text.slice(start, -3))
+    text = text.slice(0, start).trimEnd()
+  }
+  return text
+}
+
+// XML 1.0, 2.5: no `--` inside a comment.
+function checkComment(unclosed: string) {
+  if (unclosed.length < 4 || unclosed.includes('--', 4))
+    throw new SyntaxError('has a broken comment')
+}
+
+function rejectUnsafe(text: string) {
+  if (text.includes('<!DOCTYPE')) throw new SyntaxError('has a DOCTYPE')
+  if (countUpTo(text, '<', maxMarkup) + countUpTo(text, '="', maxMarkup) >= maxMarkup) {
+    throw new SyntaxError('has too much markup')
+  }
+  if (/[\p{Cc}--[\t\n\r\x7f-\x9f]]/v.test(text)) throw new SyntaxError('has control characters')
+  // An unclosed comment or section extends to the end: otherwise every `<!--` would be searched again.
+  const plain = text.replace(/<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[[\s\S]*?(?:\]\]>|$)/g, '')
+  if (!plain.endsWith('</ApiResponse>')) throw new SyntaxError('has an open comment or section')
+  if (hasLongRun(plain)) throw new SyntaxError('has a longer text than any answer')
+  if (/&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)/.test(plain)) {
+    throw new SyntaxError('has an entity that XML does not know')
+  }
+  // The validator takes `</name attribute="…"/>` for a self-closing element, and a row would vanish.
+  if (/<\/(?![\p{L}_][\p{L}\p{N}_.:-]*\s*>)/u.test(plain))
+    throw new SyntaxError('has a broken closing tag')
+}
 
 // A zone of 150 records has some 2,000 tags and attributes; the limit only stops markup bombs.
 const maxMarkup = 200_000
 const maxDepth = 32
+// An address has at most 2,500 characters, each escaped as up to six. The parser appends a tag or text character by
+// character: one of 10 MiB takes it 15 seconds and 300 MiB.
+const maxRun = 64 * 1024
 
-/**
- * Parses one answer: a complete, well-formed `<ApiResponse>…</ApiResponse>`, alone but for comments around it. Refuses
- * DOCTYPE, entities other than XML's five, text beside elements, and more markup than any answer has.
- * @throws {SyntaxError} whose message quotes nothing of the document.
- */
-export function parseResponse(document: string): Element {
-  const parser = new SaxesParser({ defaultXMLVersion: '1.0', forceXMLVersion: true })
-  const root = buildElements(parser)
-  attempt(() => parser.write(document.trim()), 'is not well-formed XML')
-  // A lenient parser takes a truncated zone for a shorter one, and the next write deletes the rest.
-  attempt(() => parser.close(), 'is cut short')
-  const [response] = root.children
-  if (response?.name !== 'ApiResponse') throw new SyntaxError('is not an answer in XML')
-  return response
+/** Whether a tag or a text is longer than any in an answer. */
+function hasLongRun(text: string): boolean {
+  for (let start = 0; start < text.length; ) {
+    const next = text.indexOf('<', start)
+    const end = next < 0 ? text.length : next
+    if (end - start > maxRun) return true
+    start = end + 1
+  }
+  return false
 }
 
-// The messages of the parser quote the document.
-function attempt(parse: () => void, fault: string) {
+// Entities are decoded below in one pass: the parser's several passes decode `&#38;amp;` twice.
+const parser = new XMLParser({
+  preserveOrder: true,
+  ignoreAttributes: false,
+  attributeNamePrefix: '',
+  parseAttributeValue: false,
+  parseTagValue: false,
+  trimValues: false,
+  processEntities: false,
+  ignoreDeclaration: true,
+  ignorePiTags: true,
+  cdataPropName: '#cdata',
+})
+
+type Node = Record<string, unknown>
+
+function parse(text: string): Node[] {
   try {
-    parse()
-  } catch (error) {
-    throw error instanceof SyntaxError ? error : new SyntaxError(fault)
+    return parser.parse(text) as Node[] // With `preserveOrder` the parser returns lists of nodes.
+  } catch {
+    throw new SyntaxError('cannot be parsed')
   }
 }
 
-/** @returns the parent of the document's root. */
-function buildElements(parser: SaxesParser): Element {
-  const root: Element = { name: '', attributes: {}, children: [], text: '' }
-  const parents: Element[] = []
-  let current = root
-  let markup = 0
-  const count = () => {
-    if (++markup > maxMarkup) throw new SyntaxError('has too much markup')
-  }
-  const addText = (text: string) => {
-    current.text += text
-  }
-  parser.on('doctype', () => {
-    throw new SyntaxError('has a DOCTYPE')
-  })
-  parser.on('attribute', count)
-  parser.on('text', addText)
-  parser.on('cdata', addText)
-  parser.on('opentag', ({ name, attributes }) => {
-    count()
-    if (parents.push(current) > maxDepth) throw new SyntaxError('is nested too deeply')
-    const element = { name, attributes, children: [], text: '' }
-    current.children.push(element)
-    current = element
-  })
-  parser.on('closetag', () => {
+function toElements(nodes: Node[], depth: number): Element[] {
+  if (depth > maxDepth) throw new SyntaxError('is nested too deeply')
+  return nodes.flatMap((node) => {
+    const name = Object.keys(node).find((key) => key !== ':@')
+    if (name === undefined || name.startsWith('#')) return []
+    const inner = node[name] as Node[] // With `preserveOrder` an element holds its nodes.
+    const attributes = Object.entries((node[':@'] ?? {}) as Record<string, string>)
+    const children = toElements(inner, depth + 1)
+    const text = inner.map(textOf).join('')
     // Answers have no mixed content; text here is an element that lost its bracket.
-    if (current.children.length > 0 && current.text.trim() !== '')
+    if (children.length > 0 && text.trim() !== '')
       throw new SyntaxError('has text between its elements')
-    current = parents.pop() ?? root
+    return {
+      name,
+      attributes: Object.fromEntries(
+        attributes.map(([key, value]) => [key, decodeAttribute(value)]),
+      ),
+      children,
+      text,
+    }
   })
-  return root
+}
+
+function textOf(node: Node): string {
+  if (typeof node['#text'] === 'string') return decode(node['#text'])
+  if (!Array.isArray(node['#cdata'])) return ''
+  return node['#cdata'].map((part: Node) => String(part['#text'] ?? '')).join('')
+}
+
+// XML 1.0, 3.3.3: literal white space in an attribute is a space; a character reference is kept.
+function decodeAttribute(raw: string): string {
+  if (raw.includes('<')) throw new SyntaxError('has a tag inside a value')
+  return decode(raw.replace(/\r\n|[\t\n\r]/g, ' '))
+}
+
+const named: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+
+const decode = (raw: string) =>
+  raw.replace(/&(?:#x([0-9a-fA-F]+)|#([0-9]+)|([a-z]+));/g, (_all, hex, decimal, name) =>
+    name ? (named[name] ?? '') : codePoint(hex ? Number.parseInt(hex, 16) : Number(decimal)),
+  )
+
+function codePoint(code: number): string {
+  const isChar = code === 9 || code === 10 || code === 13 || (code >= 0x20 && code <= 0x10ffff)
+  if (!isChar || (code >= 0xd800 && code <= 0xdfff)) throw new SyntaxError('refers to no character')
+  return String.fromCodePoint(code)
+}
+
+function countUpTo(text: string, part: string, max: number): number {
+  let count = 0
+  for (let at = text.indexOf(part); at >= 0 && count < max; at = text.indexOf(part, at + 1)) count++
+  return count
 }
