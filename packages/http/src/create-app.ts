@@ -38,7 +38,7 @@ import {
   type TrustProxy,
 } from './requests/request-head.ts'
 import { validateRequests, zodCompilers } from './requests/validation.ts'
-import type { ZodTypeProvider } from './route-schema.ts'
+import { serveOptionalSlashes, type ZodTypeProvider } from './route-schema.ts'
 
 export type App = FastifyInstance<
   RawServerDefault,
@@ -87,6 +87,7 @@ export async function createApp(
   const cors = corsOptions(options)
   const crossOrigin = crossOriginHeaders(options.corsOrigins, cors.exposedHeaders)
   const app = createServer(options, { limits, accessLog, crossOrigin })
+  serveOptionalSlashes(app)
   logAbandonedRequests(app, accessLog)
   registerLogMetrics(metrics, options.log)
   const { trustProxy } = options

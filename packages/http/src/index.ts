@@ -55,6 +55,7 @@ export {
   answers,
   eachAnswer,
   type HeaderDoc,
+  operation,
 } from './route-schema.ts'
 export { followSecret, InvalidEnvironment, readEnv } from './settings/read-env.ts'
 export {

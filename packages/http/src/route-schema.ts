@@ -1,4 +1,9 @@
-import type { FastifyTypeProvider } from 'fastify'
+import type {
+  FastifyContextConfig,
+  FastifyInstance,
+  FastifySchema,
+  FastifyTypeProvider,
+} from 'fastify'
 import { z } from 'zod'
 import type { Fault } from './problem-details.ts'
 
@@ -23,7 +28,7 @@ export interface ResponseDoc {
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** A route without it stops the boot. */
-    access?: Access
+    access?: Access | undefined
     /**
      * The handler checks the record limits of API tokens. Other routes reject tokens with record limits, except for
      * reads by a token that also has a role.
@@ -39,9 +44,11 @@ declare module 'fastify' {
      * `prefix`: it covers the directory of the query parameter `prefix`, which defaults to the caller's only folder.
      * `handler`: it calls `requirePath` and `requireDirectory`. `none`: it neither shows nor changes files.
      */
-    folders?: 'path' | 'prefix' | 'handler' | 'none'
+    folders?: 'path' | 'prefix' | 'handler' | 'none' | undefined
     /** The path whose routes serve the other methods of this one; without it they are 405. */
-    otherMethods?: string
+    otherMethods?: string | undefined
+    /** The route is served at its path with a trailing slash, too. */
+    optionalSlash?: true | undefined
   }
   // Documentation of a route beside its schemas; texts are Markdown.
   interface FastifySchema {
@@ -72,6 +79,24 @@ declare module 'fastify' {
 export interface ZodTypeProvider extends FastifyTypeProvider {
   validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
   serializer: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
+}
+
+type Operation = FastifySchema &
+  Pick<FastifyContextConfig, 'access' | 'folders' | 'otherMethods' | 'optionalSlash'>
+
+/** The options of a route from one description: its rights, and the schema that validates and documents it. */
+export function operation<const Described extends Operation>(described: Described) {
+  const { access, folders, otherMethods, optionalSlash, ...schema } = described
+  return { config: { access, folders, otherMethods, optionalSlash }, schema }
+}
+
+/** Serves `optionalSlash`. Call it before other hooks change the options of routes. */
+export function serveOptionalSlashes(app: FastifyInstance): void {
+  app.addHook('onRoute', function addSlash(route) {
+    const { url, method, config } = route
+    if (!config?.optionalSlash || method === 'HEAD') return
+    this.route({ ...route, url: `${url}/`, config: { ...config, optionalSlash: undefined } })
+  })
 }
 
 /** The success response of a route, for its schema; without a body by default. */

@@ -1,5 +1,5 @@
 import { allowsPath, type Caller, callerOf } from '@domains-and-files/auth'
-import { type App, answers } from '@domains-and-files/http'
+import { type App, answers, operation } from '@domains-and-files/http'
 import { z } from 'zod'
 import { invalidPath, reservedPath } from '../errors.ts'
 import { readPath } from '../files/file-path.ts'
@@ -32,16 +32,21 @@ const AtPrefix = z.object({
 const tags = ['access']
 const faults = [invalidPath('a segment is empty'), reservedPath('tree')]
 
-const listRulesSchema = {
+const listRules = operation({
+  access: 'admin',
+  folders: 'none',
+  optionalSlash: true,
   operationId: 'listAccessRules',
   summary: 'List the rules of folders',
   description:
     'The rule of the longest prefix decides; files without a rule follow `STATIC_DEFAULT_ACCESS`. Admins limited to folders see the rules inside them.',
   tags,
   ...answers(200, 'The rules by prefix', RuleList),
-}
+})
 
-const setRuleSchema = {
+const setRule = operation({
+  access: 'admin',
+  folders: 'handler',
   operationId: 'setAccessRule',
   summary: 'Make a folder private or public',
   description:
@@ -51,9 +56,11 @@ const setRuleSchema = {
   body: NewRule,
   errors: [...faults, tooManyRules()],
   ...answers(200, 'The rule', RuleRecord),
-}
+})
 
-const removeRuleSchema = {
+const removeRule = operation({
+  access: 'admin',
+  folders: 'handler',
   operationId: 'removeAccessRule',
   summary: 'Remove the rule of a folder',
   description: 'Its files follow the next rule above. Counts with the response.',
@@ -61,17 +68,14 @@ const removeRuleSchema = {
   params: AtPrefix,
   errors: [...faults, ruleNotFound(example.prefix)],
   ...answers(204, 'Removed'),
-}
+})
 
 export function registerAccessRoutes(app: App, rules: AccessRules) {
-  const listed = { config: { access: 'admin', folders: 'none' } as const, schema: listRulesSchema }
-  for (const slash of ['', '/'])
-    app.get(`/api/access${slash}`, listed, async (request) => {
-      const caller = callerOf(request)
-      return { rules: (await rules.list()).filter(({ prefix }) => allowsPath(caller, prefix)) }
-    })
-  const config = { access: 'admin', folders: 'handler' } as const
-  app.put('/api/access/*', { config, schema: setRuleSchema }, async (request) => {
+  app.get('/api/access', listRules, async (request) => {
+    const caller = callerOf(request)
+    return { rules: (await rules.list()).filter(({ prefix }) => allowsPath(caller, prefix)) }
+  })
+  app.put('/api/access/*', setRule, async (request) => {
     const caller = callerOf(request)
     const prefix = readPrefix(caller, request.params['*'])
     const rule = { prefix, ...request.body, by: caller.username, at: new Date().toISOString() }
@@ -79,7 +83,7 @@ export function registerAccessRoutes(app: App, rules: AccessRules) {
     request.log.info({ prefix, ...request.body, user: caller.username }, 'access rule set')
     return rule
   })
-  app.delete('/api/access/*', { config, schema: removeRuleSchema }, async (request, reply) => {
+  app.delete('/api/access/*', removeRule, async (request, reply) => {
     const caller = callerOf(request)
     const prefix = readPrefix(caller, request.params['*'])
     await rules.remove(prefix)

@@ -4,6 +4,7 @@ import {
   answers,
   listPage,
   listSchema,
+  operation,
   pageQuery,
   tooManyFailures,
 } from '@domains-and-files/http'
@@ -71,7 +72,9 @@ const NewLink = z
 
 const tags = ['access']
 
-const createLinkSchema = {
+const createLink = operation({
+  access: 'editor',
+  folders: 'handler',
   operationId: 'createLink',
   summary: 'Create a link to a file or folder',
   description:
@@ -79,13 +82,17 @@ const createLinkSchema = {
   tags,
   body: NewLink,
   errors: [
-    ...[invalidPath('a segment is empty'), fileNotFound(file.path)],
-    ...[directoryNotFound('notes/old'), tooManyLinks()],
+    invalidPath('a segment is empty'),
+    fileNotFound(file.path),
+    directoryNotFound('notes/old'),
+    tooManyLinks(),
   ],
   ...answers(201, 'The link, its URL shown only now', CreatedLink),
-}
+})
 
-const listLinksSchema = {
+const listLinks = operation({
+  access: 'viewer',
+  folders: 'none',
   operationId: 'listLinks',
   summary: 'List links',
   description: 'Your own, newest first; admins see all. Without their URLs, which are not stored.',
@@ -95,9 +102,11 @@ const listLinksSchema = {
     path: z.string().optional().describe('only links to this file or folder'),
   }),
   ...answers(200, 'The links that have not expired', listSchema('LinkList', 'links', LinkRecord)),
-}
+})
 
-const deleteLinkSchema = {
+const deleteLink = operation({
+  access: 'viewer',
+  folders: 'none',
   operationId: 'deleteLink',
   summary: 'Delete a link',
   description: 'Your own; an admin may delete any. It stops working at once, at every replica.',
@@ -105,16 +114,12 @@ const deleteLinkSchema = {
   params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
   errors: [linkNotFound()],
   ...answers(204, 'Deleted'),
-}
+})
 
 /** Links to files and folders, and the documentation of what they lead to. */
 export function registerLinkRoutes(app: App, dependencies: Dependencies) {
   const { links, catalog, base = '' } = dependencies
-  const making = {
-    config: { access: 'editor', folders: 'handler' },
-    schema: createLinkSchema,
-  } as const
-  app.post('/api/links', making, async (request, reply) => {
+  app.post('/api/links', createLink, async (request, reply) => {
     const caller = callerOf(request)
     const { expires_in: lifetimeS = 604_800, downloads = null, name = null } = request.body
     const path = await requireReadable(catalog, caller, request.body.path)
@@ -126,15 +131,14 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
     reply.header('cache-control', 'no-store')
     return reply.code(201).send({ ...describeLink(link), url: `${base}/l/${token}` })
   })
-  const config = { access: 'viewer', folders: 'none' } as const
-  app.get('/api/links', { config, schema: listLinksSchema }, async (request) => {
+  app.get('/api/links', listLinks, async (request) => {
     const caller = callerOf(request)
     const by = hasRole(caller, 'admin') ? undefined : caller.username
     const found = await links.list({ by, path: request.query.path })
     const seen = found.filter((link) => maySee(caller, link))
     return listPage('links', seen, request.query, describeLink)
   })
-  app.delete('/api/links/:id', { config, schema: deleteLinkSchema }, async (request, reply) => {
+  app.delete('/api/links/:id', deleteLink, async (request, reply) => {
     const caller = callerOf(request)
     await links.remove(request.params.id, (link) => maySee(caller, link))
     request.log.info({ link_id: request.params.id, user: caller.username }, 'link deleted')

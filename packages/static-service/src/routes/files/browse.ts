@@ -3,6 +3,7 @@ import {
   afterQuery,
   answers,
   nextOf,
+  operation,
   pageQuery,
   paginate,
   uncheckedJson,
@@ -25,14 +26,6 @@ import {
 interface Dependencies {
   catalog: Catalog
   describe: DescribeFiles
-}
-
-export function registerBrowseRoutes(app: App, dependencies: Dependencies) {
-  for (const slash of ['', '/']) {
-    listFiles(app, slash, dependencies)
-    listCategories(app, slash, dependencies)
-    getTree(app, slash, dependencies)
-  }
 }
 
 const tags = ['files']
@@ -78,7 +71,10 @@ const ListQuery = z.strictObject({
     .meta({ description: 'with a leading -: descending' }),
 })
 
-const listFilesSchema = {
+const listFiles = operation({
+  access: 'viewer',
+  folders: 'prefix',
+  optionalSlash: true,
   operationId: 'listFiles',
   summary: 'List files',
   description:
@@ -87,30 +83,7 @@ const listFilesSchema = {
   querystring: ListQuery,
   errors: prefixFaults,
   ...answers(200, 'One page of the list', FileList),
-}
-
-function listFiles(app: App, slash: string, { catalog, describe }: Dependencies) {
-  app.get(
-    `/api/files${slash}`,
-    {
-      config: { access: 'viewer', folders: 'prefix' },
-      schema: listFilesSchema,
-      serializerCompiler: uncheckedJson,
-    },
-    async (request, reply) => {
-      const { query } = request
-      const list = await catalog.reads.list({ ...query, pageSize: query.page_size })
-      return {
-        files: (await describe(list.rows)).map(({ record }) => record),
-        pagination: {
-          ...paginate(query, list.total),
-          ...(list.isExact ? {} : { total_is_exact: false as const }),
-        },
-        next: nextOf(request, reply, list.next && positionOf(list.next)),
-      }
-    },
-  )
-}
+})
 
 const positionOf = ({ path, size, updatedAt }: SortedFile) => ({ path, size, updatedAt })
 
@@ -118,7 +91,10 @@ export const UsageQuery = z.strictObject({
   prefix: prefixQuery('only files below this directory'),
 })
 
-const listCategoriesSchema = {
+const listCategories = operation({
+  access: 'viewer',
+  folders: 'prefix',
+  optionalSlash: true,
   operationId: 'listCategories',
   summary: 'Count files by category, largest count first',
   description: 'The category follows from the media type of a file.',
@@ -132,24 +108,7 @@ const listCategoriesSchema = {
       .object({ categories: z.array(CategoryCount) })
       .meta({ examples: [{ categories: [category] }] }),
   ),
-}
-
-function listCategories(app: App, slash: string, { catalog }: Dependencies) {
-  app.get(
-    `/api/files/categories${slash}`,
-    {
-      config: { access: 'viewer', folders: 'prefix' },
-      schema: listCategoriesSchema,
-      serializerCompiler: uncheckedJson,
-    },
-    async ({ query }) => {
-      const { prefix } = query
-      const found =
-        prefix === '' ? await catalog.categories() : (await catalog.reads.usage(prefix)).categories
-      return { categories: found.map(describeCategory) }
-    },
-  )
-}
+})
 
 const maxDepth = 32
 
@@ -163,7 +122,10 @@ const TreeQuery = z.strictObject({
     .meta({ type: 'integer', description: 'number of levels to open' }),
 })
 
-const getTreeSchema = {
+const getTree = operation({
+  access: 'viewer',
+  folders: 'prefix',
+  optionalSlash: true,
   operationId: 'getTree',
   summary: 'Show a directory with everything below it',
   description:
@@ -176,17 +138,32 @@ const getTreeSchema = {
     'The directory and what lies below it',
     z.object({ tree: DirectoryNode }).meta({ examples: [{ tree }] }),
   ),
-}
+})
 
-function getTree(app: App, slash: string, { catalog }: Dependencies) {
-  app.get(
-    `/api/files/tree${slash}`,
-    { config: { access: 'viewer', folders: 'prefix' }, schema: getTreeSchema },
-    async (request, reply) => {
-      const json = await catalog.reads.tree(request.query)
-      if (!json) throw directoryNotFound(request.query.prefix)
-      // The read worker serialized it: 10,000 nodes would block the event loop.
-      return reply.type('application/json; charset=utf-8').send(Buffer.from(json) as never)
-    },
-  )
+export function registerBrowseRoutes(app: App, { catalog, describe }: Dependencies) {
+  const serializerCompiler = uncheckedJson
+  app.get('/api/files', { ...listFiles, serializerCompiler }, async (request, reply) => {
+    const { query } = request
+    const list = await catalog.reads.list({ ...query, pageSize: query.page_size })
+    return {
+      files: (await describe(list.rows)).map(({ record }) => record),
+      pagination: {
+        ...paginate(query, list.total),
+        ...(list.isExact ? {} : { total_is_exact: false as const }),
+      },
+      next: nextOf(request, reply, list.next && positionOf(list.next)),
+    }
+  })
+  app.get('/api/files/categories', { ...listCategories, serializerCompiler }, async ({ query }) => {
+    const { prefix } = query
+    const found =
+      prefix === '' ? await catalog.categories() : (await catalog.reads.usage(prefix)).categories
+    return { categories: found.map(describeCategory) }
+  })
+  app.get('/api/files/tree', getTree, async (request, reply) => {
+    const json = await catalog.reads.tree(request.query)
+    if (!json) throw directoryNotFound(request.query.prefix)
+    // The read worker serialized it: 10,000 nodes would block the event loop.
+    return reply.type('application/json; charset=utf-8').send(Buffer.from(json) as never)
+  })
 }

@@ -1,5 +1,5 @@
 import { type Caller, callerOf, hasRole } from '@domains-and-files/auth'
-import { type App, answers } from '@domains-and-files/http'
+import { type App, answers, operation } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
@@ -20,13 +20,13 @@ interface Dependencies {
   store: BlobStore
 }
 
-export function registerBulkRoutes(app: App, dependencies: Dependencies) {
-  moveFiles(app, dependencies)
-  deleteFiles(app, dependencies)
-}
-
 // `move` and `delete` are no reserved names: other methods of these paths are about files.
-const config = { access: 'editor', folders: 'handler', otherMethods: '/api/files/*' } as const
+const changing = {
+  access: 'editor',
+  folders: 'handler',
+  otherMethods: '/api/files/*',
+  tags: ['files'],
+} as const
 
 // A thousand paths of 1,024 bytes in JSON, some of their characters escaped.
 const bodyLimit = 4_194_304
@@ -52,29 +52,31 @@ const Move = z
   })
   .meta({ id: 'Move', examples: [{ from: 'notes/', to: 'archive/notes/' }] })
 
+const moveErrors = [
+  ...changeErrors,
+  errors.reservedPath('tree'),
+  errors.fileNotFound(file.path),
+  errors.directoryNotFound('notes/old'),
+  errors.pathConflict('notes'),
+  errors.targetExists([file.path]),
+  errors.moveIntoItself('notes/old'),
+]
+
 const Moved = z.object({ files_moved: z.int() }).meta({ examples: [{ files_moved: 12 }] })
 
-const moveFilesSchema = {
+const moveFiles = operation({
+  ...changing,
   operationId: 'moveFiles',
   summary: 'Move a file or a directory, all or nothing',
   description:
     'A directory is merged into an existing one. Records keep `created_at`; `updated_at` is the time of the move. More than 20,000 files are moved in slices, each whole.',
-  tags: ['files'],
   body: Move,
-  errors: [
-    ...changeErrors,
-    errors.reservedPath('tree'),
-    errors.fileNotFound(file.path),
-    errors.directoryNotFound('notes/old'),
-    errors.pathConflict('notes'),
-    errors.targetExists([file.path]),
-    errors.moveIntoItself('notes/old'),
-  ],
+  errors: moveErrors,
   ...answers(200, 'Moved', Moved),
-}
+})
 
-const moveBatchSchema = {
-  ...moveFilesSchema,
+const moveFileBatch = operation({
+  ...changing,
   operationId: 'moveFileBatch',
   summary: 'Move several files or directories, all or nothing',
   description:
@@ -82,42 +84,27 @@ const moveBatchSchema = {
   body: z
     .strictObject({ moves: z.array(Move).min(1).max(maxFiles) })
     .meta({ id: 'MoveBatch', examples: [{ moves: [{ from: 'notes/', to: 'archive/notes/' }] }] }),
-  errors: [
-    ...moveFilesSchema.errors,
-    errors.duplicatePath(file.path),
-    errors.treeTooLarge('20000 files'),
-  ],
-}
-
-function moveFiles(app: App, dependencies: Dependencies) {
-  app.post('/api/files/move', { config, schema: moveFilesSchema }, async (request) => {
-    const move = readMove(callerOf(request), request.body)
-    const actor = actorOf(request)
-    const moved = move.isDirectory
-      ? dependencies.catalog.moveDirectory(move, actor)
-      : moveAll([move], actor, dependencies)
-    return { files_moved: await moved }
-  })
-  const schema = moveBatchSchema
-  app.post('/api/files/move/batch', { config, schema, bodyLimit }, async (request) => {
-    const caller = callerOf(request)
-    const moves: DirectoryMove[] = []
-    for (const each of request.body.moves) {
-      const move = readMove(caller, each)
-      if (move.isDirectory) moves.push(...(await movesBelow(move, dependencies)))
-      else moves.push(move)
-      if (moves.length > maxFiles) throw errors.treeTooLarge(`${maxFiles} files`)
-    }
-    checkDistinct(moves.map(({ from }) => from))
-    checkDistinct(moves.map(({ to }) => to))
-    return { files_moved: await moveAll(moves, actorOf(request), dependencies) }
-  })
-}
+  errors: [...moveErrors, errors.duplicatePath(file.path), errors.treeTooLarge('20000 files')],
+  ...answers(200, 'Moved', Moved),
+})
 
 function readMove(caller: Caller, { from, to, overwrite = false }: z.infer<typeof Move>) {
   const isDirectory = from.endsWith('/')
   const end = isDirectory ? requireWrittenDirectory : requireWrittenPath
   return { from: end(caller, from), to: end(caller, to), overwrite, isDirectory }
+}
+
+async function readMoves(caller: Caller, written: z.infer<typeof Move>[], stores: Dependencies) {
+  const moves: DirectoryMove[] = []
+  for (const each of written) {
+    const move = readMove(caller, each)
+    if (move.isDirectory) moves.push(...(await movesBelow(move, stores)))
+    else moves.push(move)
+    if (moves.length > maxFiles) throw errors.treeTooLarge(`${maxFiles} files`)
+  }
+  checkDistinct(moves.map(({ from }) => from))
+  checkDistinct(moves.map(({ to }) => to))
+  return moves
 }
 
 // Keeps files that are stored there meanwhile.
@@ -191,12 +178,12 @@ const Deletion = z
   })
   .meta({ id: 'Deletion', examples: [{ paths: [file.path] }] })
 
-const deleteFilesSchema = {
+const deleteFiles = operation({
+  ...changing,
   operationId: 'deleteFiles',
   summary: 'Delete several files or a directory, all or nothing',
   description:
     'Send either `paths` or `prefix`. After the response no GET returns the files. More than 20,000 files are deleted in slices, each whole; files that are stored meanwhile stay.',
-  tags: ['files'],
   body: Deletion,
   errors: [
     ...changeErrors,
@@ -218,31 +205,40 @@ const deleteFilesSchema = {
       })
       .meta({ examples: [{ files_deleted: 1, bytes_freed: 13 }] }),
   ),
-}
+})
 
-function deleteFiles(app: App, { catalog, store }: Dependencies) {
-  app.post(
-    '/api/files/delete',
-    { config, schema: deleteFilesSchema, bodyLimit },
-    async (request) => {
-      const [caller, actor] = [callerOf(request), actorOf(request)]
-      const { paths: written = [], prefix, forget } = request.body
-      if (forget && !hasRole(caller, 'admin')) throw errors.forgetNeedsAdmin()
-      const paths = written.map((text) => requireWrittenPath(caller, text))
-      checkDistinct(paths)
-      if (prefix !== undefined) {
-        const directory = requireWrittenDirectory(caller, prefix)
-        return describe(await catalog.removeBelow(directory, actor))
-      }
-      if (!forget) return describe(await catalog.removeAll(paths, actor))
-      const { freed, ...removed } = await catalog.forget(paths, actor)
-      // It is forgotten: what a process could not erase is erased by the next start, or by the sweep.
-      void store
-        .erase(freed)
-        .catch((error) => request.log.error({ err: error }, 'contents not erased'))
-      return describe(removed)
-    },
-  )
+export function registerBulkRoutes(app: App, dependencies: Dependencies) {
+  const { catalog, store } = dependencies
+  app.post('/api/files/move', moveFiles, async (request) => {
+    const move = readMove(callerOf(request), request.body)
+    const actor = actorOf(request)
+    const moved = move.isDirectory
+      ? catalog.moveDirectory(move, actor)
+      : moveAll([move], actor, dependencies)
+    return { files_moved: await moved }
+  })
+  app.post('/api/files/move/batch', { ...moveFileBatch, bodyLimit }, async (request) => {
+    const moves = await readMoves(callerOf(request), request.body.moves, dependencies)
+    return { files_moved: await moveAll(moves, actorOf(request), dependencies) }
+  })
+  app.post('/api/files/delete', { ...deleteFiles, bodyLimit }, async (request) => {
+    const [caller, actor] = [callerOf(request), actorOf(request)]
+    const { paths: written = [], prefix, forget } = request.body
+    if (forget && !hasRole(caller, 'admin')) throw errors.forgetNeedsAdmin()
+    const paths = written.map((text) => requireWrittenPath(caller, text))
+    checkDistinct(paths)
+    if (prefix !== undefined) {
+      const directory = requireWrittenDirectory(caller, prefix)
+      return describe(await catalog.removeBelow(directory, actor))
+    }
+    if (!forget) return describe(await catalog.removeAll(paths, actor))
+    const { freed, ...removed } = await catalog.forget(paths, actor)
+    // It is forgotten: what a process could not erase is erased by the next start, or by the sweep.
+    void store
+      .erase(freed)
+      .catch((error) => request.log.error({ err: error }, 'contents not erased'))
+    return describe(removed)
+  })
 }
 
 const describe = ({ files, bytesFreed }: Removed) => ({

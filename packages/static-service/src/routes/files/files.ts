@@ -1,4 +1,4 @@
-import { type App, answers, isCurrent } from '@domains-and-files/http'
+import { type App, answers, isCurrent, operation } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
@@ -37,11 +37,6 @@ export function createRecordCache(catalog: Catalog, memoryBytes: number): Record
   return records
 }
 
-export function registerFileRoutes(app: App, dependencies: Dependencies) {
-  getFile(app, dependencies)
-  deleteFile(app, dependencies)
-}
-
 export const FilePath = z.object({
   '*': z.string().meta({
     description: 'path of a file, its slashes not percent-encoded',
@@ -51,7 +46,9 @@ export const FilePath = z.object({
 
 export const pathFaults = [invalidPath('a segment is empty'), reservedPath('tree')]
 
-const getFileSchema = {
+const getFile = operation({
+  access: 'viewer',
+  folders: 'path',
   operationId: 'getFile',
   summary: 'Read the record of a file',
   description: 'What is stored about it, not its bytes: those are at `/static/{path}`.',
@@ -64,9 +61,28 @@ const getFileSchema = {
     304: { description: 'Not modified since the record of If-None-Match', headers: recordTag },
   },
   response: { 200: FileRecord, 304: z.undefined() },
+})
+
+function sendRecord(request: FastifyRequest, reply: FastifyReply, { etag, json }: CachedRecord) {
+  reply.header('etag', etag).header('cache-control', 'private, no-cache')
+  if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send()
+  return reply.header('content-type', 'application/json; charset=utf-8').send(json)
 }
 
-function getFile(app: App, { catalog, describe, records }: Dependencies) {
+const deleteFile = operation({
+  access: 'editor',
+  folders: 'path',
+  operationId: 'deleteFile',
+  summary: 'Delete a file',
+  description: 'After the response no GET returns the file.',
+  tags: ['files'],
+  params: FilePath,
+  requestHeaders: ifMatchHeader,
+  errors: [...pathFaults, fileNotFound(file.path), preconditionFailed(file.path)],
+  ...answers(204, 'Deleted'),
+})
+
+export function registerFileRoutes(app: App, { catalog, describe, records }: Dependencies) {
   async function read(path: string): Promise<CachedRecord | undefined> {
     const row = await catalog.find(path)
     const [found] = row ? await describe([row]) : []
@@ -75,7 +91,7 @@ function getFile(app: App, { catalog, describe, records }: Dependencies) {
   app.get(
     '/api/files/*',
     {
-      config: { access: 'viewer', folders: 'path' },
+      ...getFile,
       // After authorization, before validation: a URL without a query needs none, and the cache knows valid paths only.
       onRequest: (request, reply, done) => {
         const { url } = request
@@ -84,7 +100,6 @@ function getFile(app: App, { catalog, describe, records }: Dependencies) {
         if (!record) return done()
         sendRecord(request, reply, record)
       },
-      schema: getFileSchema,
     },
     async (request, reply) => {
       const path = readUrlPath(request.url, request.params['*'])
@@ -95,33 +110,9 @@ function getFile(app: App, { catalog, describe, records }: Dependencies) {
       return sendRecord(request, reply, record)
     },
   )
-}
-
-function sendRecord(request: FastifyRequest, reply: FastifyReply, { etag, json }: CachedRecord) {
-  reply.header('etag', etag).header('cache-control', 'private, no-cache')
-  if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send()
-  return reply.header('content-type', 'application/json; charset=utf-8').send(json)
-}
-
-const deleteFileSchema = {
-  operationId: 'deleteFile',
-  summary: 'Delete a file',
-  description: 'After the response no GET returns the file.',
-  tags: ['files'],
-  params: FilePath,
-  requestHeaders: ifMatchHeader,
-  errors: [...pathFaults, fileNotFound(file.path), preconditionFailed(file.path)],
-  ...answers(204, 'Deleted'),
-}
-
-function deleteFile(app: App, { catalog }: Dependencies) {
-  app.delete(
-    '/api/files/*',
-    { config: { access: 'editor', folders: 'path' }, schema: deleteFileSchema },
-    async (request, reply) => {
-      const path = readUrlPath(request.url, request.params['*'])
-      await catalog.remove(path, conditionsOf(request.headers), actorOf(request))
-      return reply.code(204).send(undefined)
-    },
-  )
+  app.delete('/api/files/*', deleteFile, async (request, reply) => {
+    const path = readUrlPath(request.url, request.params['*'])
+    await catalog.remove(path, conditionsOf(request.headers), actorOf(request))
+    return reply.code(204).send(undefined)
+  })
 }

@@ -4,6 +4,7 @@ import {
   afterQuery,
   answers,
   longListSchema,
+  operation,
   pageOf,
   pageQuery,
 } from '@domains-and-files/http'
@@ -73,16 +74,12 @@ export const describeChange = ({
 export const forgottenIf = (isForgotten: boolean) =>
   isForgotten ? { forgotten: true as const } : {}
 
-/** Routes of what requests did to files. */
-export function registerChangeRoutes(app: App, catalog: Catalog) {
-  for (const slash of ['', '/']) listChanges(app, slash, catalog)
-  getChange(app, catalog)
-  revertChange(app, catalog)
-}
-
 const tags = ['history']
 
-const listChangesSchema = {
+const listChanges = operation({
+  access: 'viewer',
+  folders: 'prefix',
+  optionalSlash: true,
   operationId: 'listChanges',
   summary: 'List who changed which files, newest first',
   description:
@@ -108,24 +105,13 @@ const listChangesSchema = {
   }),
   errors: [errors.invalidPath('a segment is empty')],
   ...answers(200, 'One page of the list', longListSchema('changes', Change)),
-}
-
-function listChanges(app: App, slash: string, catalog: Catalog) {
-  app.get(
-    `/api/changes${slash}`,
-    { config: { access: 'viewer', folders: 'prefix' }, schema: listChangesSchema },
-    async (request, reply) => {
-      const { page_size: pageSize, ...query } = request.query
-      const { folders: within } = callerOf(request)
-      const found = await catalog.reads.changes({ ...query, within, pageSize })
-      return { changes: found.rows.map(describeChange), ...pageOf(request, reply, found) }
-    },
-  )
-}
+})
 
 const AtChange = z.object({ id: ChangeId })
 
-const getChangeSchema = {
+const getChange = operation({
+  access: 'viewer',
+  folders: 'handler',
   operationId: 'getChange',
   summary: 'Read one change with its files',
   description: 'A page of the files, by path. `before` null: new; `after` null: removed.',
@@ -140,33 +126,11 @@ const getChangeSchema = {
       lastPage({ ...change, files: [changedFile] }),
     ),
   ),
-}
+})
 
-function getChange(app: App, catalog: Catalog) {
-  app.get(
-    '/api/changes/:id',
-    { config: { access: 'viewer', folders: 'handler' }, schema: getChangeSchema },
-    async (request, reply) => {
-      const { id } = request.params
-      const { after, page, page_size: pageSize } = request.query
-      const { folders: within } = callerOf(request)
-      const found = await catalog.reads.change({ id, within, page, pageSize, after })
-      if (!found) throw errors.changeNotFound(id)
-      return {
-        ...describeChange(found.change),
-        files: found.rows.map(({ path, before, after }) => ({
-          path,
-          before: describeState(before),
-          after: describeState(after),
-          ...forgottenIf(!before && !after),
-        })),
-        ...pageOf(request, reply, found),
-      }
-    },
-  )
-}
-
-const revertChangeSchema = {
+const revertChange = operation({
+  access: 'editor',
+  folders: 'handler',
   operationId: 'revertChange',
   summary: 'Take back what one change did, and nothing else',
   description:
@@ -191,19 +155,39 @@ const revertChangeSchema = {
     errors.quotaExceeded(10_737_418_240),
   ],
   ...answers(200, 'The new change', Change),
-}
+})
 
-function revertChange(app: App, catalog: Catalog) {
-  app.post(
-    '/api/changes/:id/revert',
-    { config: { access: 'editor', folders: 'handler' }, schema: revertChangeSchema },
-    async (request) => {
-      const { overwrite = false } = request.body ?? {}
-      const { id } = request.params
-      const { folders: within } = callerOf(request)
-      const seen = within && (await catalog.reads.change({ id, within, page: 1, pageSize: 1 }))
-      if (within && !seen) throw errors.changeNotFound(id)
-      return describeChange(await catalog.revert(id, overwrite, actorOf(request)))
-    },
-  )
+/** Routes of what requests did to files. */
+export function registerChangeRoutes(app: App, catalog: Catalog) {
+  app.get('/api/changes', listChanges, async (request, reply) => {
+    const { page_size: pageSize, ...query } = request.query
+    const { folders: within } = callerOf(request)
+    const found = await catalog.reads.changes({ ...query, within, pageSize })
+    return { changes: found.rows.map(describeChange), ...pageOf(request, reply, found) }
+  })
+  app.get('/api/changes/:id', getChange, async (request, reply) => {
+    const { id } = request.params
+    const { after, page, page_size: pageSize } = request.query
+    const { folders: within } = callerOf(request)
+    const found = await catalog.reads.change({ id, within, page, pageSize, after })
+    if (!found) throw errors.changeNotFound(id)
+    return {
+      ...describeChange(found.change),
+      files: found.rows.map(({ path, before, after }) => ({
+        path,
+        before: describeState(before),
+        after: describeState(after),
+        ...forgottenIf(!before && !after),
+      })),
+      ...pageOf(request, reply, found),
+    }
+  })
+  app.post('/api/changes/:id/revert', revertChange, async (request) => {
+    const { overwrite = false } = request.body ?? {}
+    const { id } = request.params
+    const { folders: within } = callerOf(request)
+    const seen = within && (await catalog.reads.change({ id, within, page: 1, pageSize: 1 }))
+    if (within && !seen) throw errors.changeNotFound(id)
+    return describeChange(await catalog.revert(id, overwrite, actorOf(request)))
+  })
 }

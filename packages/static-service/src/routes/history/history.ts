@@ -5,6 +5,7 @@ import {
   afterQuery,
   answers,
   longListSchema,
+  operation,
   pageOf,
   pageQuery,
 } from '@domains-and-files/http'
@@ -30,12 +31,6 @@ interface Dependencies {
   cache: ContentCache
 }
 
-/** Routes of what was at a path. */
-export function registerHistoryRoutes(app: App, dependencies: Dependencies) {
-  for (const slash of ['', '/']) getHistory(app, slash, dependencies)
-  getPastContent(app, dependencies)
-}
-
 const tags = ['history']
 
 const Path = z
@@ -56,7 +51,10 @@ const State = z
   })
   .meta({ id: 'PathState', examples: [pathState] })
 
-const getHistorySchema = {
+const getHistory = operation({
+  access: 'viewer',
+  folders: 'handler',
+  optionalSlash: true,
   operationId: 'getHistory',
   summary: 'List every state of one path, newest first',
   description: 'Also of a file that is deleted. Old contents may be kept no more.',
@@ -68,21 +66,7 @@ const getHistorySchema = {
   }),
   errors: [errors.invalidPath('a segment is empty'), errors.neverStored(file.path)],
   ...answers(200, 'One page of the states', longListSchema('history', State)),
-}
-
-function getHistory(app: App, slash: string, { catalog }: Dependencies) {
-  app.get(
-    `/api/history${slash}`,
-    { config: { access: 'viewer', folders: 'handler' }, schema: getHistorySchema },
-    async (request, reply) => {
-      const path = pathOf(request)
-      const { page, page_size: pageSize, after } = request.query
-      const found = await catalog.reads.states({ path, page, pageSize, after })
-      if (found.total === 0) throw errors.neverStored(path)
-      return { history: found.rows.map(describePathState), ...pageOf(request, reply, found) }
-    },
-  )
-}
+})
 
 const describePathState = ({ file: state, isCurrent, isForgotten, ...rest }: PathState) => ({
   ...rest,
@@ -93,7 +77,9 @@ const describePathState = ({ file: state, isCurrent, isForgotten, ...rest }: Pat
   ...forgottenIf(isForgotten),
 })
 
-const getPastContentSchema = {
+const getPastContent = operation({
+  access: 'viewer',
+  folders: 'handler',
   operationId: 'getPastContent',
   summary: 'Download a file as it was after a change',
   description:
@@ -113,22 +99,26 @@ const getPastContentSchema = {
     206: { description: 'The selected ranges', content: '*/*' },
     304: { description: 'The bytes are those of the condition' },
   },
-}
+})
 
-function getPastContent(app: App, { catalog, cache }: Dependencies) {
-  app.get(
-    '/api/history/content',
-    { config: { access: 'viewer', folders: 'handler' }, schema: getPastContentSchema },
-    async (request, reply) => {
-      const path = pathOf(request)
-      const { change } = request.query
-      if (change > (await catalog.reads.lastChange())) throw errors.changeNotFound(change)
-      const row = await catalog.reads.fileAt({ path, change })
-      if (row) return sendPast(request, reply, { row, cache })
-      const isGone = await catalog.reads.isGone({ path, change })
-      throw isGone ? errors.historyGone() : errors.notThere(path, change)
-    },
-  )
+/** Routes of what was at a path. */
+export function registerHistoryRoutes(app: App, { catalog, cache }: Dependencies) {
+  app.get('/api/history', getHistory, async (request, reply) => {
+    const path = pathOf(request)
+    const { page, page_size: pageSize, after } = request.query
+    const found = await catalog.reads.states({ path, page, pageSize, after })
+    if (found.total === 0) throw errors.neverStored(path)
+    return { history: found.rows.map(describePathState), ...pageOf(request, reply, found) }
+  })
+  app.get('/api/history/content', getPastContent, async (request, reply) => {
+    const path = pathOf(request)
+    const { change } = request.query
+    if (change > (await catalog.reads.lastChange())) throw errors.changeNotFound(change)
+    const row = await catalog.reads.fileAt({ path, change })
+    if (row) return sendPast(request, reply, { row, cache })
+    const isGone = await catalog.reads.isGone({ path, change })
+    throw isGone ? errors.historyGone() : errors.notThere(path, change)
+  })
 }
 
 const pathOf = (request: FastifyRequest<{ Querystring: { path: string } }>): string =>

@@ -3,6 +3,7 @@ import {
   afterQuery,
   answers,
   Next,
+  operation,
   Pagination,
   pageOf,
   pageQuery,
@@ -21,14 +22,6 @@ interface Dependencies {
   describe: DescribeFiles
 }
 
-/** Routes of the files that versions show. */
-export function registerVersionFileRoutes(app: App, dependencies: Dependencies) {
-  for (const slash of ['', '/']) {
-    listFiles(app, slash, dependencies)
-    compare(app, slash, dependencies)
-  }
-}
-
 const VersionPath = z.object({
   version: z.string().meta({ description: 'name of the version', examples: [version.version] }),
 })
@@ -41,7 +34,10 @@ const PageQuery = z.strictObject({
 
 const errors = [...prefixFaults, versionNotFound(version.version), historyGone()]
 
-const listFilesSchema = {
+const listVersionFiles = operation({
+  access: 'viewer',
+  folders: 'prefix',
+  optionalSlash: true,
   operationId: 'listVersionFiles',
   summary: 'List the files that a version shows',
   description: 'As the list of files, by path, at the moment of the version.',
@@ -50,25 +46,12 @@ const listFilesSchema = {
   querystring: PageQuery,
   errors,
   ...answers(200, 'One page of the list', FileList),
-}
+})
 
-function listFiles(app: App, slash: string, { catalog, describe }: Dependencies) {
-  app.get(
-    `/api/versions/:version/files${slash}`,
-    { config: { access: 'viewer', folders: 'prefix' }, schema: listFilesSchema },
-    async (request, reply) => {
-      const { page_size: pageSize, prefix: directory, ...query } = request.query
-      const change = await momentOf(catalog, { name: request.params.version, directory })
-      const found = await catalog.reads.listAt({ ...query, pageSize, directory, change })
-      return {
-        files: (await describe(found.rows)).map(({ record }) => record),
-        ...pageOf(request, reply, found),
-      }
-    },
-  )
-}
-
-const compareSchema = {
+const compareVersions = operation({
+  access: 'viewer',
+  folders: 'prefix',
+  optionalSlash: true,
   operationId: 'compareVersions',
   summary: 'List what differs between a version and another, or the current files',
   description:
@@ -95,26 +78,32 @@ const compareSchema = {
       })
       .meta(lastPage({ added: [changedFile], removed: [], changed: [] })),
   ),
-}
+})
 
-function compare(app: App, slash: string, { catalog }: Dependencies) {
-  app.get(
-    `/api/versions/:version/diff${slash}`,
-    { config: { access: 'viewer', folders: 'prefix' }, schema: compareSchema },
-    async (request, reply) => {
-      const { page, page_size: pageSize, after, prefix: directory, to: name } = request.query
-      const from = await momentOf(catalog, { name: request.params.version, directory })
-      const to = name === 'current' ? latest : await momentOf(catalog, { name, directory })
-      const query = { directory, from, to, page, pageSize, after }
-      const { rows: files, ...found } = await catalog.reads.diff(query)
-      return {
-        added: files.filter(({ before }) => !before).map(describeDiff),
-        removed: files.filter((file) => !file.after).map(describeDiff),
-        changed: files.filter((file) => file.before && file.after).map(describeDiff),
-        ...pageOf(request, reply, found),
-      }
-    },
-  )
+/** Routes of the files that versions show. */
+export function registerVersionFileRoutes(app: App, { catalog, describe }: Dependencies) {
+  app.get('/api/versions/:version/files', listVersionFiles, async (request, reply) => {
+    const { page_size: pageSize, prefix: directory, ...query } = request.query
+    const change = await momentOf(catalog, { name: request.params.version, directory })
+    const found = await catalog.reads.listAt({ ...query, pageSize, directory, change })
+    return {
+      files: (await describe(found.rows)).map(({ record }) => record),
+      ...pageOf(request, reply, found),
+    }
+  })
+  app.get('/api/versions/:version/diff', compareVersions, async (request, reply) => {
+    const { page, page_size: pageSize, after, prefix: directory, to: name } = request.query
+    const from = await momentOf(catalog, { name: request.params.version, directory })
+    const to = name === 'current' ? latest : await momentOf(catalog, { name, directory })
+    const query = { directory, from, to, page, pageSize, after }
+    const { rows: files, ...found } = await catalog.reads.diff(query)
+    return {
+      added: files.filter(({ before }) => !before).map(describeDiff),
+      removed: files.filter((file) => !file.after).map(describeDiff),
+      changed: files.filter((file) => file.before && file.after).map(describeDiff),
+      ...pageOf(request, reply, found),
+    }
+  })
 }
 
 // After every change.

@@ -4,6 +4,7 @@ import {
   answers,
   isCurrent,
   listSchema,
+  operation,
   pageQuery,
   paginate,
 } from '@domains-and-files/http'
@@ -15,100 +16,6 @@ import { etagOf } from '../../rfc9110/entity-tags.ts'
 import { prefixFaults, UsageQuery } from '../files/browse.ts'
 import { CategoryCount, describeCategory } from '../files/file-schema.ts'
 import { ifNoneMatchHeader, recordTag, stats, version } from '../openapi-examples.ts'
-
-/** Routes of /api/versions, each with and without a trailing slash. */
-export function registerVersionRoutes(app: App, catalog: Catalog) {
-  for (const slash of ['', '/']) {
-    createVersion(app, slash, catalog)
-    listVersions(app, slash, catalog)
-    getCurrentVersion(app, slash, catalog)
-    getStats(app, slash, catalog)
-    getVersion(app, slash, catalog)
-  }
-}
-
-function createVersion(app: App, slash: string, catalog: Catalog) {
-  app.post(
-    `/api/versions${slash}`,
-    {
-      config: { access: 'editor', folders: 'none' },
-      bodyLimit: maxVersionBytes,
-      schema: createVersionSchema,
-    },
-    async (request, reply) => {
-      const createdBy = callerOf(request).username
-      const version = await catalog.record({ ...request.body, createdBy, requestId: request.id })
-      return reply.code(201).send(describeVersion(version))
-    },
-  )
-}
-
-function listVersions(app: App, slash: string, catalog: Catalog) {
-  app.get(
-    `/api/versions${slash}`,
-    { config: { access: 'viewer', folders: 'none' }, schema: listVersionsSchema },
-    async ({ query }) => {
-      const versions = await catalog.reads.versions({
-        skip: (query.page - 1) * query.page_size,
-        take: query.page_size,
-      })
-      const { versions: total } = await catalog.totals()
-      return {
-        versions: versions.map(({ isTruncated, ...version }) => ({
-          ...describeVersion(version),
-          ...(isTruncated ? { changelog_truncated: true as const } : {}),
-        })),
-        pagination: paginate(query, total),
-      }
-    },
-  )
-}
-
-function getCurrentVersion(app: App, slash: string, catalog: Catalog) {
-  app.get(
-    `/api/versions/current${slash}`,
-    { config: { access: 'public' }, schema: currentVersionSchema },
-    async (request, reply) => {
-      const newest = await catalog.newestVersion()
-      if (!newest) throw noVersion()
-      const etag = etagOf(newest)
-      reply.header('etag', etag).header('cache-control', 'public, max-age=5')
-      if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
-      return reply.send(describeVersion(newest))
-    },
-  )
-}
-
-function getStats(app: App, slash: string, catalog: Catalog) {
-  app.get(
-    `/api/versions/stats${slash}`,
-    { config: { access: 'viewer', folders: 'prefix' }, schema: statsSchema },
-    async ({ query }) => {
-      const usage = await catalog.reads.usage(query.prefix)
-      const { totalFiles, totalSize, storedSize, pastSize, categories, versions } = usage
-      return {
-        total_files: totalFiles,
-        total_size: totalSize,
-        stored_size: storedSize,
-        past_size: pastSize,
-        categories: categories.map(describeCategory),
-        versions,
-      }
-    },
-  )
-}
-
-function getVersion(app: App, slash: string, catalog: Catalog) {
-  app.get(
-    `/api/versions/:version${slash}`,
-    { config: { access: 'viewer', folders: 'none' }, schema: versionSchema },
-    async ({ params }) => {
-      const version = await catalog.findVersion(params.version)
-      if (!version) throw versionNotFound(params.version)
-      return describeVersion(version)
-    },
-  )
-}
 
 export const describeVersion = ({ id, version, changelog, ...row }: VersionRow) => ({
   id,
@@ -188,7 +95,10 @@ const Stats = z
 
 const tags = ['versions']
 
-const createVersionSchema = {
+const createVersion = operation({
+  access: 'editor',
+  folders: 'none',
+  optionalSlash: true,
   operationId: 'createVersion',
   summary: 'Record a version',
   description: 'A name for the current state of the files. Each name can be recorded once.',
@@ -196,18 +106,24 @@ const createVersionSchema = {
   body: NewVersion,
   errors: [versionExists(version.version)],
   ...answers(201, 'The recorded version, now the current one', VersionRecord),
-}
+})
 
-const listVersionsSchema = {
+const listVersions = operation({
+  access: 'viewer',
+  folders: 'none',
+  optionalSlash: true,
   operationId: 'listVersions',
   summary: 'List the versions, newest first',
   description: 'Changelogs are cut to 1 KiB.',
   tags,
   querystring: z.strictObject(pageQuery(50, 200)),
   ...answers(200, 'One page of the list', listSchema(undefined, 'versions', ListedVersion)),
-}
+})
 
-const versionSchema = {
+const getVersion = operation({
+  access: 'viewer',
+  folders: 'none',
+  optionalSlash: true,
   operationId: 'getVersion',
   summary: 'Read one version with its whole changelog',
   description: 'The list cuts long changelogs.',
@@ -217,9 +133,11 @@ const versionSchema = {
   }),
   errors: [versionNotFound(version.version)],
   ...answers(200, 'The version', VersionRecord),
-}
+})
 
-const currentVersionSchema = {
+const getCurrentVersion = operation({
+  access: 'public',
+  optionalSlash: true,
   operationId: 'getCurrentVersion',
   summary: 'Read the newest version',
   description: 'Public, and cacheable for a few seconds.',
@@ -231,9 +149,12 @@ const currentVersionSchema = {
     304: { description: 'Not modified since the version of If-None-Match', headers: recordTag },
   },
   response: { 200: VersionRecord, 304: z.undefined() },
-}
+})
 
-const statsSchema = {
+const getStats = operation({
+  access: 'viewer',
+  folders: 'prefix',
+  optionalSlash: true,
   operationId: 'getStats',
   summary: 'Storage statistics',
   description:
@@ -242,4 +163,50 @@ const statsSchema = {
   querystring: UsageQuery,
   errors: prefixFaults,
   ...answers(200, 'Files, bytes, categories and versions', Stats),
+})
+
+/** Routes of /api/versions. */
+export function registerVersionRoutes(app: App, catalog: Catalog) {
+  const bodyLimit = maxVersionBytes
+  app.post('/api/versions', { ...createVersion, bodyLimit }, async (request, reply) => {
+    const createdBy = callerOf(request).username
+    const version = await catalog.record({ ...request.body, createdBy, requestId: request.id })
+    return reply.code(201).send(describeVersion(version))
+  })
+  app.get('/api/versions', listVersions, async ({ query }) => {
+    const { page, page_size: take } = query
+    const versions = await catalog.reads.versions({ skip: (page - 1) * take, take })
+    const { versions: total } = await catalog.totals()
+    return {
+      versions: versions.map(({ isTruncated, ...version }) => ({
+        ...describeVersion(version),
+        ...(isTruncated ? { changelog_truncated: true as const } : {}),
+      })),
+      pagination: paginate(query, total),
+    }
+  })
+  app.get('/api/versions/current', getCurrentVersion, async (request, reply) => {
+    const newest = await catalog.newestVersion()
+    if (!newest) throw noVersion()
+    const etag = etagOf(newest)
+    reply.header('etag', etag).header('cache-control', 'public, max-age=5')
+    if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
+    return reply.send(describeVersion(newest))
+  })
+  app.get('/api/versions/:version', getVersion, async ({ params }) => {
+    const version = await catalog.findVersion(params.version)
+    if (!version) throw versionNotFound(params.version)
+    return describeVersion(version)
+  })
+  app.get('/api/versions/stats', getStats, async ({ query }) => {
+    const usage = await catalog.reads.usage(query.prefix)
+    return {
+      total_files: usage.totalFiles,
+      total_size: usage.totalSize,
+      stored_size: usage.storedSize,
+      past_size: usage.pastSize,
+      categories: usage.categories.map(describeCategory),
+      versions: usage.versions,
+    }
+  })
 }
