@@ -4,7 +4,7 @@ import { z } from 'zod'
 export const Pagination = z
   .object({
     page: z.int(),
-    page_size: z.int(),
+    page_size: z.int().meta({ examples: [50] }),
     total_items: z.int(),
     total_pages: z.int(),
   })
@@ -36,33 +36,21 @@ export const listPage = <const Name extends string, Row, Item>(
   return { ...items, pagination: paginate(query, rows.length) }
 }
 
-/** The schema of a list response, such as `{ "tokens": […], "pagination" }`. The example is that of the item. */
+/** The schema of a list response, such as `{ "tokens": […], "pagination" }`. */
 export const listSchema = <const Name extends string, Item extends z.ZodType>(
   id: string | undefined,
   name: Name,
   item: Item,
 ) => {
-  const shape = { [name]: z.array(item), pagination: Pagination }
-  const example = {
-    [name]: item.meta()?.examples,
-    pagination: paginate({ page: 1, page_size: 50 }, 1),
-  }
-  return z
-    .object(shape as Record<Name, z.ZodArray<Item>> & { pagination: typeof Pagination })
-    .meta({ ...(id && { id }), examples: [example] })
+  const items = { [name]: z.array(item) } as Record<Name, z.ZodArray<Item>>
+  return z.object({ ...items, pagination: Pagination }).meta(id === undefined ? {} : { id })
 }
 
 /** As `listSchema`, for a list with cursor pagination (`afterQuery`). */
 export const longListSchema = <const Name extends string, Item extends z.ZodType>(
   name: Name,
   item: Item,
-) => {
-  const list = listSchema(undefined, name, item)
-  const examples = list.meta()?.examples as object[] // As `listSchema` gave them.
-  return list
-    .extend({ next: Next })
-    .meta({ examples: examples.map((example) => ({ ...example, next: null })) })
-}
+) => listSchema(undefined, name, item).extend({ next: Next })
 
 /**
  * The query parameter `after` of a list: a cursor, taken from `next` of an earlier response. It stays valid while rows
@@ -85,7 +73,10 @@ export const afterQuery = <Position>(position: z.ZodType<Position>) => ({
 export const Next = z
   .string()
   .nullable()
-  .meta({ description: 'send it as `after` for the following rows; null: there are none' })
+  .meta({
+    description: 'send it as `after` for the following rows; null: there are none',
+    examples: [null],
+  })
 
 /** The cursor `next` for a position, and null at the end (`position` undefined). Sets `Link`. */
 export const nextOf = (request: FastifyRequest, reply: FastifyReply, position: unknown) =>

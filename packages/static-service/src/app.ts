@@ -25,7 +25,7 @@ import { registerBrowseRoutes } from './routes/files/browse.ts'
 import { registerBulkRoutes } from './routes/files/bulk-changes.ts'
 import { type DescribeFiles, fileDescriber } from './routes/files/file-schema.ts'
 import { createRecordCache, registerFileRoutes } from './routes/files/files.ts'
-import { putContent, putFile, registerRawBodies } from './routes/files/put-file.ts'
+import { registerPutRoutes, registerRawBodies } from './routes/files/put-file.ts'
 import { UploadLimits } from './routes/files/store-files.ts'
 import { registerUploadRoutes, type UploadDependencies } from './routes/files/uploads.ts'
 import { registerChangeRoutes } from './routes/history/changes.ts'
@@ -124,7 +124,6 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   const uploads = uploadDependencies(parts, fileDescriber(rules, base))
   const { describe } = uploads
   await registerUploadRoutes(app, uploads)
-  await registerRawBodies(app, (scope) => putFile(scope, uploads))
   await registerResumableRoutes(app, { ...uploads, uploads: parts.uploads })
   const records = createRecordCache(catalog, recordBytes)
   rules.onChange(() => records.invalidate('all'))
@@ -139,8 +138,8 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   registerHistoryRoutes(app, { catalog, cache })
   const limits = { uploads: uploads.limits, ...config.trees }
   await registerRawBodies(app, (scope) => {
+    registerPutRoutes(scope, uploads)
     registerPutTreeRoute(scope, { ...uploads, limits })
-    putContent(scope, uploads)
   })
   registerLinkRoutes(app, { links, catalog, base })
   documentStaticRoute(app)

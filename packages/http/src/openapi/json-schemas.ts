@@ -7,6 +7,12 @@ export interface JsonSchema {
   examples?: unknown[]
   properties?: Record<string, JsonSchema>
   required?: string[]
+  items?: JsonSchema
+  anyOf?: JsonSchema[]
+  enum?: unknown[]
+  /** Several for a value that can be null. */
+  type?: string | string[]
+  format?: string
   [keyword: string]: unknown
 }
 
@@ -53,4 +59,31 @@ const complete: Override = ({ zodSchema, jsonSchema }) => {
   if (jsonSchema.type === 'integer' || jsonSchema.format) delete jsonSchema.pattern
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+}
+
+/** The example of a schema, else one of its required parts; undefined for a component inside itself. */
+export function exampleOf(
+  schema: JsonSchema,
+  components: Record<string, JsonSchema>,
+  around: JsonSchema[] = [],
+): unknown {
+  const { examples, properties = {}, required = [], items = {}, format = '' } = schema
+  const [type = ''] = [schema.type ?? []].flat()
+  const inside = [...around, schema]
+  const partOf = (part: JsonSchema = {}) => exampleOf(part, components, inside)
+  const [known = schema.const ?? schema.enum?.[0]] = examples ?? []
+  if (known !== undefined || around.includes(schema)) return known
+  if (schema.$ref) return partOf(components[schema.$ref.split('/').at(-1) ?? ''])
+  if (schema.anyOf) return schema.anyOf.map(partOf).find((each) => each !== undefined)
+  if (type === 'object')
+    return Object.fromEntries(required.map((name) => [name, partOf(properties[name])]))
+  if (type === 'array') return [partOf(items)].filter((item) => item !== undefined)
+  return samples[format] ?? samples[type]
+}
+
+const samples: Record<string, unknown> = {
+  string: 'text',
+  'date-time': '2027-01-15T09:30:00.000Z',
+  integer: 1,
+  boolean: true,
 }

@@ -8,7 +8,7 @@ import {
   validationFailed,
 } from '../problem-details.ts'
 import type { HeaderDoc, ResponseDoc } from '../route-schema.ts'
-import type { JsonSchema, JsonSchemas } from './json-schemas.ts'
+import { exampleOf, type JsonSchema, type JsonSchemas } from './json-schemas.ts'
 
 export type DocumentedRoute = Pick<RouteOptions, 'method' | 'url' | 'schema' | 'config'>
 
@@ -86,12 +86,13 @@ const asZod = (schema: unknown) => (schema instanceof z.ZodType ? schema : undef
 // OpenAPI needs a name for the router's wildcard `*`.
 function parameters(schema: z.ZodType | undefined, place: 'path' | 'query', input: JsonSchemas) {
   const { properties = {}, required = [] } = schema ? input.of(schema) : {}
-  return Object.entries(properties).map(([name, { description, ...rest }]) => ({
+  return Object.entries(properties).map(([name, { description, examples, ...rest }]) => ({
     name: name === '*' ? 'path' : name,
     in: place,
     ...(description ? { description } : {}),
     required: place === 'path' || required.includes(name),
-    ...mediaOf(rest, input),
+    schema: rest,
+    ...(examples ? { example: examples[0] } : {}),
   }))
 }
 
@@ -111,10 +112,11 @@ function describeBody(body: z.ZodType, { schema }: DocumentedRoute, input: JsonS
   return { required, content: Object.fromEntries(types.map((type) => [type, media])) }
 }
 
-// Repeats the example beside the schema, for tools that do not follow references.
+// The example is beside the schema, for tools that do not follow references.
 function mediaOf(json: JsonSchema, { components }: JsonSchemas): Media {
-  const { examples = components[json.$ref?.split('/').at(-1) ?? '']?.examples, ...schema } = json
-  return { schema, ...(examples ? { example: examples[0] } : {}) }
+  const { examples: _examples, ...schema } = json
+  const example = exampleOf(json, components)
+  return { schema, ...(example === undefined ? {} : { example }) }
 }
 
 function describeResponses(route: DocumentedRoute, output: JsonSchemas): Record<string, Response> {

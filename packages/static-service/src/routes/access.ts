@@ -5,28 +5,27 @@ import { invalidPath, reservedPath } from '../errors.ts'
 import { readPath } from '../files/file-path.ts'
 import { type AccessRules, ruleNotFound, tooManyRules } from '../sharing/access-rules.ts'
 import { requireWrittenDirectory } from './callers.ts'
+import { Username } from './openapi-examples.ts'
 
-const example = { prefix: 'drafts/', public: false, by: 'admin', at: '2027-01-15T09:30:00.000Z' }
+const folder = 'drafts/'
 
 const RuleRecord = z
   .object({
-    prefix: z.string(),
+    prefix: z.string().meta({ examples: [folder] }),
     public: z.boolean().describe('false: only callers of the API read its files'),
-    by: z.string().describe('username'),
+    by: Username,
     at: z.iso.datetime(),
   })
-  .meta({ id: 'AccessRule', examples: [example] })
+  .meta({ id: 'AccessRule' })
 
-const RuleList = z
-  .object({ rules: z.array(RuleRecord) })
-  .meta({ id: 'AccessRules', examples: [{ rules: [example] }] })
+const RuleList = z.object({ rules: z.array(RuleRecord) }).meta({ id: 'AccessRules' })
 
 const NewRule = z
   .strictObject({ public: z.boolean('must be true or false') })
   .meta({ id: 'NewAccessRule', examples: [{ public: false }] })
 
 const AtPrefix = z.object({
-  '*': z.string().meta({ description: 'a folder', examples: [example.prefix] }),
+  '*': z.string().meta({ description: 'a folder', examples: [folder] }),
 })
 
 const tags = ['access']
@@ -66,7 +65,7 @@ const removeRule = operation({
   description: 'Its files follow the next rule above. Counts with the response.',
   tags,
   params: AtPrefix,
-  errors: [...faults, ruleNotFound(example.prefix)],
+  errors: [...faults, ruleNotFound(folder)],
   ...answers(204, 'Removed'),
 })
 

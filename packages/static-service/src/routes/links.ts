@@ -13,7 +13,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { directoryNotFound, fileNotFound, invalidPath, rangeNotSatisfiable } from '../errors.ts'
 import { type Link, type Links, linkNotFound, tooManyLinks } from '../sharing/links.ts'
 import { requireWrittenDirectory, requireWrittenPath } from './callers.ts'
-import { file } from './openapi-examples.ts'
+import { file, Path, Username } from './openapi-examples.ts'
 import { documentRawRoute } from './static.ts'
 
 interface Dependencies {
@@ -26,31 +26,27 @@ interface Dependencies {
 const exampleId = '0d6f3a5e-8e0f-4f0a-9f6b-3c1c1d9f1a20'
 const exampleToken = 'q3VnV0x2bGk1c2R0eW9rZA'
 
-const example = {
-  id: exampleId,
-  path: file.path,
-  name: null,
-  expires_at: '2027-01-22T09:30:00.000Z',
-  downloads_left: 3,
-  by: 'admin',
-  created_at: '2027-01-15T09:30:00.000Z',
-}
-
 const LinkRecord = z
   .object({
-    id: z.string(),
-    path: z.string().describe('of a file, or of a folder with a trailing slash'),
-    name: z.string().nullable(),
+    id: z.string().meta({ examples: [exampleId] }),
+    path: Path.describe('of a file, or of a folder with a trailing slash'),
+    name: z
+      .string()
+      .nullable()
+      .meta({ examples: [null] }),
     expires_at: z.iso.datetime(),
     downloads_left: z.int().nullable().describe('null: not limited'),
-    by: z.string().describe('username'),
+    by: Username,
     created_at: z.iso.datetime(),
   })
-  .meta({ id: 'Link', examples: [example] })
+  .meta({ id: 'Link' })
 
 const CreatedLink = LinkRecord.extend({
-  url: z.string().describe('shown only now: whoever has it reads the files'),
-}).meta({ id: 'CreatedLink', examples: [{ ...example, url: `/l/${exampleToken}` }] })
+  url: z.string().meta({
+    description: 'shown only now: whoever has it reads the files',
+    examples: [`/l/${exampleToken}`],
+  }),
+}).meta({ id: 'CreatedLink' })
 
 const NewLink = z
   .strictObject({

@@ -1,49 +1,13 @@
-import { type HeaderDoc, paginate } from '@domains-and-files/http'
+import type { HeaderDoc } from '@domains-and-files/http'
+import { z } from 'zod'
 import * as errors from '../errors.ts'
 
 // Examples and headers of the OpenAPI document that several routes share.
 
 export const file = {
   path: 'notes/hello.txt',
-  name: 'hello.txt',
-  category: 'document' as const,
-  content_type: 'text/plain',
   size: 13,
   sha256: 'a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc',
-  url: '/static/notes/hello.txt',
-  public: true,
-  uploaded_by: 'admin',
-  created_at: '2027-01-15T09:30:00.000Z',
-  updated_at: '2027-01-15T09:30:00.000Z',
-}
-
-export const category = { category: 'document' as const, file_count: 1, total_size: 13 }
-
-const fileNode = {
-  name: file.name,
-  path: file.path,
-  type: 'file' as const,
-  size: file.size,
-  content_type: file.content_type,
-}
-
-const directory = { type: 'directory' as const, file_count: 1, total_size: 13 }
-
-export const tree = {
-  name: '',
-  path: '',
-  ...directory,
-  children: [{ name: 'notes', path: 'notes', ...directory, children: [fileNode] }],
-}
-
-export const version = {
-  id: 1,
-  version: '1.4.0',
-  changelog: 'Dark mode and a faster start.',
-  created_by: 'admin',
-  created_at: '2027-01-15T09:30:00.000Z',
-  change: 4711,
-  files_kept: true,
 }
 
 export const change = {
@@ -62,31 +26,15 @@ export const change = {
   paths: [file.path],
 }
 
-export const changedFile = {
-  path: file.path,
-  before: null,
-  after: { sha256: file.sha256, size: file.size },
-}
+// Fields of several resources, with examples.
 
-export const pathState = {
-  change: change.id,
-  at: change.at,
-  by: change.by,
-  action: change.action,
-  sha256: file.sha256,
-  size: file.size,
-  content_type: file.content_type,
-  is_current: true,
-}
-
-export const stats = {
-  total_files: 1,
-  total_size: 13,
-  stored_size: 13,
-  past_size: 0,
-  categories: [category],
-  versions: 1,
-}
+export const Path = z.string().meta({ examples: [file.path] })
+export const Size = z.int().meta({ description: 'bytes', examples: [file.size] })
+export const Sha256 = z.string().meta({ description: '64 hex digits', examples: [file.sha256] })
+export const Username = z.string().meta({ description: 'username', examples: ['admin'] })
+export const VersionName = z
+  .string()
+  .meta({ description: 'name of the version', examples: ['1.4.0'] })
 
 const etag = '"ea65beb02cd7af588b52298bc8e4c0af"'
 
@@ -126,6 +74,8 @@ export const storedAnswers = {
   201: { description: 'Created: the record of the file', headers: uploadHeaders },
 }
 
+export const fileTooLarge = errors.fileTooLarge(1_073_741_824)
+
 export const uploadErrors = [
   errors.invalidPath('a segment is . or ..'),
   errors.pathConflict('notes'),
@@ -133,10 +83,3 @@ export const uploadErrors = [
   errors.quotaExceeded(10_737_418_240),
   errors.preconditionFailed(file.path),
 ]
-
-const pagination = paginate({ page: 1, page_size: 50 }, 1)
-
-/** The example of a list that `next` follows: one page. */
-export const lastPage = (members: object) => ({
-  examples: [{ ...members, pagination, next: null }],
-})

@@ -14,7 +14,6 @@ import { type SortedFile, sorts } from '../../catalog/list-query.ts'
 import { directoryNotFound, invalidPath, reservedPath } from '../../errors.ts'
 import { readDirectory } from '../../files/file-path.ts'
 import { categories } from '../../files/media-type.ts'
-import { category, tree } from '../openapi-examples.ts'
 import {
   CategoryCount,
   type DescribeFiles,
@@ -104,9 +103,7 @@ const listCategories = operation({
   ...answers(
     200,
     'The categories with at least one file',
-    z
-      .object({ categories: z.array(CategoryCount) })
-      .meta({ examples: [{ categories: [category] }] }),
+    z.object({ categories: z.array(CategoryCount) }),
   ),
 })
 
@@ -133,11 +130,7 @@ const getTree = operation({
   tags,
   querystring: TreeQuery,
   errors: [...prefixFaults, directoryNotFound('notes/old')],
-  ...answers(
-    200,
-    'The directory and what lies below it',
-    z.object({ tree: DirectoryNode }).meta({ examples: [{ tree }] }),
-  ),
+  ...answers(200, 'The directory and what lies below it', z.object({ tree: DirectoryNode })),
 })
 
 export function registerBrowseRoutes(app: App, { catalog, describe }: Dependencies) {

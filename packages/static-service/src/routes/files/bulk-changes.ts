@@ -62,7 +62,7 @@ const moveErrors = [
   errors.moveIntoItself('notes/old'),
 ]
 
-const Moved = z.object({ files_moved: z.int() }).meta({ examples: [{ files_moved: 12 }] })
+const Moved = z.object({ files_moved: z.int() })
 
 const moveFiles = operation({
   ...changing,
@@ -81,9 +81,7 @@ const moveFileBatch = operation({
   summary: 'Move several files or directories, all or nothing',
   description:
     'One change of up to 20,000 files. A 409 because of existing files names them in `paths`. Files that are stored in one of the directories meanwhile stay there.',
-  body: z
-    .strictObject({ moves: z.array(Move).min(1).max(maxFiles) })
-    .meta({ id: 'MoveBatch', examples: [{ moves: [{ from: 'notes/', to: 'archive/notes/' }] }] }),
+  body: z.strictObject({ moves: z.array(Move).min(1).max(maxFiles) }).meta({ id: 'MoveBatch' }),
   errors: [...moveErrors, errors.duplicatePath(file.path), errors.treeTooLarge('20000 files')],
   ...answers(200, 'Moved', Moved),
 })
@@ -195,15 +193,13 @@ const deleteFiles = operation({
   ...answers(
     200,
     'Deleted',
-    z
-      .object({
-        files_deleted: z.int(),
-        bytes_freed: z.int().meta({
-          description:
-            'of contents that no other file has; they leave the disk when the history does not need them any more',
-        }),
-      })
-      .meta({ examples: [{ files_deleted: 1, bytes_freed: 13 }] }),
+    z.object({
+      files_deleted: z.int(),
+      bytes_freed: z.int().meta({
+        description:
+          'of contents that no other file has; they leave the disk when the history does not need them any more',
+      }),
+    }),
   ),
 })
 

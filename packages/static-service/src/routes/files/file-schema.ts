@@ -6,47 +6,51 @@ import type { CategoryCount as Count, FileRow } from '../../files/file-record.ts
 import { categories } from '../../files/media-type.ts'
 import { etagOf } from '../../rfc9110/entity-tags.ts'
 import type { AccessRules } from '../../sharing/access-rules.ts'
-import { category, file, lastPage } from '../openapi-examples.ts'
+import { Path, Sha256, Size, Username } from '../openapi-examples.ts'
 
 // Files, directories and categories as the API describes them.
 
 export const FileRecord = z
   .object({
-    path: z.string(),
-    name: z.string().meta({ description: 'last segment of the path' }),
-    category: z.enum(categories).meta({ description: 'derived from the content type' }),
+    path: Path,
+    name: z.string().meta({ description: 'last segment of the path', examples: ['hello.txt'] }),
+    category: z
+      .enum(categories)
+      .meta({ description: 'derived from the content type', examples: ['document'] }),
     content_type: z.string().meta({
       description: 'from the extension, else from the first bytes',
-      examples: ['image/png'],
+      examples: ['text/plain'],
     }),
-    size: z.int().meta({ description: 'bytes' }),
-    sha256: z.string().meta({ description: '64 hex digits' }),
-    url: z.string().meta({ description: 'URL of the content' }),
+    size: Size,
+    sha256: Sha256,
+    url: z
+      .string()
+      .meta({ description: 'URL of the content', examples: ['/static/notes/hello.txt'] }),
     public: z.boolean().meta({ description: 'whether everybody may read the content' }),
-    uploaded_by: z.string().meta({ description: 'username' }),
+    uploaded_by: Username,
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
-  .meta({ id: 'StoredFile', examples: [file] })
+  .meta({ id: 'StoredFile' })
 
 export const CategoryCount = z
   .object({ category: z.enum(categories), file_count: z.int(), total_size: z.int() })
-  .meta({ id: 'Category', examples: [category] })
+  .meta({ id: 'Category' })
 
 const FileNode = z
   .object({
-    name: z.string(),
-    path: z.string(),
+    name: z.string().meta({ examples: ['hello.txt'] }),
+    path: Path,
     type: z.literal('file'),
-    size: z.int(),
-    content_type: z.string(),
+    size: Size,
+    content_type: z.string().meta({ examples: ['text/plain'] }),
   })
   .meta({ id: 'FileNode' })
 
 export const DirectoryNode = z
   .object({
-    name: z.string(),
-    path: z.string(),
+    name: z.string().meta({ examples: ['notes'] }),
+    path: z.string().meta({ examples: ['notes'] }),
     type: z.literal('directory'),
     file_count: z.int().meta({ description: 'including everything below' }),
     total_size: z.int().meta({ description: 'including everything below' }),
@@ -62,18 +66,16 @@ export const DirectoryNode = z
   })
   .meta({ id: 'DirectoryNode' })
 
-export const FileList = z
-  .object({
-    files: z.array(FileRecord),
-    pagination: Pagination.extend({
-      total_is_exact: z
-        .literal(false)
-        .optional()
-        .meta({ description: 'total_items is a lower bound' }),
-    }),
-    next: Next,
-  })
-  .meta(lastPage({ files: [file] }))
+export const FileList = z.object({
+  files: z.array(FileRecord),
+  pagination: Pagination.extend({
+    total_is_exact: z
+      .literal(false)
+      .optional()
+      .meta({ description: 'total_items is a lower bound' }),
+  }),
+  next: Next,
+})
 
 export type DescribeFiles = (rows: FileRow[]) => Promise<DescribedFile[]>
 

@@ -1,10 +1,16 @@
 import { callerOf } from '@domains-and-files/auth'
-import type { App } from '@domains-and-files/http'
+import { type App, operation } from '@domains-and-files/http'
 import { z } from 'zod'
 import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
 import { readUrlPath } from '../../files/file-path.ts'
-import { file, storedAnswers, uploadConditions, uploadErrors } from '../openapi-examples.ts'
+import {
+  file,
+  fileTooLarge,
+  storedAnswers,
+  uploadConditions,
+  uploadErrors,
+} from '../openapi-examples.ts'
 import { FileRecord } from './file-schema.ts'
 import { FilePath, pathFaults } from './files.ts'
 import {
@@ -36,7 +42,9 @@ const bytes = {
   body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
 }
 
-const putFileSchema = (maxBytes: number) => ({
+const putFile = operation({
+  access: 'editor',
+  folders: 'path',
   operationId: 'putFile',
   summary: 'Store the request body as a file',
   description:
@@ -57,38 +65,12 @@ const putFileSchema = (maxBytes: number) => ({
     errors.digestMismatch('Content-Digest'),
     errors.partialPut(),
     errors.contentCodingNotSupported(),
-    errors.fileTooLarge(maxBytes),
+    fileTooLarge,
   ],
   responses: storedAnswers,
   ...bytes,
   response: { 200: FileRecord, 201: FileRecord },
 })
-
-/** Route PUT /api/files/{path}, in the scope of `registerRawBodies`. */
-export function putFile(app: App, dependencies: UploadDependencies) {
-  const { store, limits } = dependencies
-  app.put(
-    '/api/files/*',
-    {
-      config: { access: 'editor', folders: 'path' },
-      schema: putFileSchema(limits.maxBytes),
-    },
-    async (request, reply) => {
-      const { headers, url } = request
-      const path = readUrlPath(url, request.params['*'])
-      // Validates the headers before the first byte of the body.
-      if (headers['content-range'] !== undefined) throw errors.partialPut()
-      const digests = checkDigests(headers)
-      await limits.checkTarget(path, conditionsOf(headers))
-      await limits.checkLength(path, headers)
-      await using draft = store.draft()
-      const options = { count: limits.meter(path), onChunk: digests.update }
-      await readBody(request.raw, (chunks) => stage(chunks, draft, options))
-      digests.end()
-      return sendStored(reply, await storeFiles(request, [{ path, draft }], dependencies))
-    },
-  )
-}
 
 const ContentPath = z.object({
   sha256: z
@@ -100,7 +82,9 @@ const ContentPath = z.object({
 // A content replaces no file.
 const noPath = ''
 
-const putContentSchema = (maxBytes: number) => ({
+const putContent = operation({
+  access: 'editor',
+  folders: 'none',
   operationId: 'putContent',
   summary: 'Store a content that a manifest is going to name',
   description:
@@ -109,7 +93,7 @@ const putContentSchema = (maxBytes: number) => ({
   params: ContentPath,
   errors: [
     errors.digestMismatch('its name'),
-    errors.fileTooLarge(maxBytes),
+    fileTooLarge,
     errors.contentCodingNotSupported(),
     errors.insufficientStorage(),
     errors.quotaExceeded(10_737_418_240),
@@ -119,25 +103,33 @@ const putContentSchema = (maxBytes: number) => ({
   response: { 201: z.undefined(), 204: z.undefined() },
 })
 
-/** Route PUT /api/contents/{sha256}, in the scope of `registerRawBodies`. */
-export function putContent(app: App, { catalog, store, limits }: UploadDependencies) {
-  app.put(
-    '/api/contents/:sha256',
-    {
-      config: { access: 'editor', folders: 'none' },
-      schema: putContentSchema(limits.maxBytes),
-    },
-    async (request, reply) => {
-      await limits.checkLength(noPath, request.headers)
-      await using draft = store.draft()
-      const options = { count: limits.meter(noPath) }
-      await readBody(request.raw, (chunks) => stage(chunks, draft, options))
-      const content = await draft.keep()
-      if (content.digest !== request.params.sha256) throw errors.digestMismatch('its name')
-      const caller = callerOf(request)
-      const known = await catalog.reads.contentSizes({ ...caller, digests: [content.digest] })
-      await catalog.keepContents([content], { callerId: caller.id, isLimited: true })
-      return reply.code(known.size > 0 ? 204 : 201).send(undefined)
-    },
-  )
+/** PUT of files and contents, in the scope of `registerRawBodies`. */
+export function registerPutRoutes(app: App, dependencies: UploadDependencies) {
+  const { store, catalog, limits } = dependencies
+  app.put('/api/files/*', putFile, async (request, reply) => {
+    const { headers, url } = request
+    const path = readUrlPath(url, request.params['*'])
+    // Validates the headers before the first byte of the body.
+    if (headers['content-range'] !== undefined) throw errors.partialPut()
+    const digests = checkDigests(headers)
+    await limits.checkTarget(path, conditionsOf(headers))
+    await limits.checkLength(path, headers)
+    await using draft = store.draft()
+    const options = { count: limits.meter(path), onChunk: digests.update }
+    await readBody(request.raw, (chunks) => stage(chunks, draft, options))
+    digests.end()
+    return sendStored(reply, await storeFiles(request, [{ path, draft }], dependencies))
+  })
+  app.put('/api/contents/:sha256', putContent, async (request, reply) => {
+    await limits.checkLength(noPath, request.headers)
+    await using draft = store.draft()
+    const options = { count: limits.meter(noPath) }
+    await readBody(request.raw, (chunks) => stage(chunks, draft, options))
+    const content = await draft.keep()
+    if (content.digest !== request.params.sha256) throw errors.digestMismatch('its name')
+    const caller = callerOf(request)
+    const known = await catalog.reads.contentSizes({ ...caller, digests: [content.digest] })
+    await catalog.keepContents([content], { callerId: caller.id, isLimited: true })
+    return reply.code(known.size > 0 ? 204 : 201).send(undefined)
+  })
 }

@@ -1,7 +1,13 @@
-import { answers } from '@domains-and-files/http'
+import { answers, operation } from '@domains-and-files/http'
 import { z } from 'zod'
 import * as errors from '../../errors.ts'
-import { file, storedAnswers, uploadConditions, uploadErrors } from '../openapi-examples.ts'
+import {
+  file,
+  fileTooLarge,
+  storedAnswers,
+  uploadConditions,
+  uploadErrors,
+} from '../openapi-examples.ts'
 import { FileRecord } from './file-schema.ts'
 
 const binary = { type: 'string', format: 'binary' } as const
@@ -14,19 +20,16 @@ const formErrors = [
   errors.contentCodingNotSupported(),
 ]
 
-export const uploadFileSchema = (maxBytes: number) => ({
+export const uploadFile = operation({
+  access: 'editor',
+  folders: 'handler',
   operationId: 'uploadFile',
   summary: 'Store one file',
   description:
     'Replaces an existing file; `If-None-Match: *` forbids that, `If-Match` allows it for one state of the file only. After the response the bytes are durable; a failed upload leaves nothing behind.',
   tags: ['files'],
   requestHeaders: uploadConditions,
-  errors: [
-    ...formErrors,
-    errors.fileTooLarge(maxBytes),
-    errors.fileMissing('file'),
-    errors.tooManyFiles(1),
-  ],
+  errors: [...formErrors, fileTooLarge, errors.fileMissing('file'), errors.tooManyFiles(1)],
   responses: storedAnswers,
   consumes: ['multipart/form-data'],
   body: z.any().meta({
@@ -45,7 +48,9 @@ export const uploadFileSchema = (maxBytes: number) => ({
   response: { 200: FileRecord, 201: FileRecord },
 })
 
-export const uploadFilesSchema = (maxBytes: number, maxFiles: number) => ({
+export const uploadFiles = operation({
+  access: 'editor',
+  folders: 'handler',
   operationId: 'uploadFiles',
   summary: 'Store several files, all or none',
   description:
@@ -54,9 +59,9 @@ export const uploadFilesSchema = (maxBytes: number, maxFiles: number) => ({
   requestHeaders: uploadConditions,
   errors: [
     ...formErrors,
-    errors.fileTooLarge(maxBytes),
+    fileTooLarge,
     errors.fileMissing('files'),
-    errors.tooManyFiles(maxFiles),
+    errors.tooManyFiles(100),
     errors.duplicatePath(file.path),
   ],
   consumes: ['multipart/form-data'],
@@ -69,9 +74,5 @@ export const uploadFilesSchema = (maxBytes: number, maxFiles: number) => ({
       path: { type: 'string', description: 'directory of all files', examples: ['notes'] },
     },
   }),
-  ...answers(
-    201,
-    'The records in the order sent',
-    z.object({ files: z.array(FileRecord) }).meta({ examples: [{ files: [file] }] }),
-  ),
+  ...answers(201, 'The records in the order sent', z.object({ files: z.array(FileRecord) })),
 })

@@ -19,7 +19,7 @@ import {
   storeFiles,
   type UploadLimits,
 } from './store-files.ts'
-import { uploadFileSchema, uploadFilesSchema } from './upload-schemas.ts'
+import { uploadFile, uploadFiles } from './upload-schemas.ts'
 
 export interface UploadDependencies {
   store: BlobStore
@@ -40,37 +40,17 @@ export async function registerUploadRoutes(app: App, dependencies: UploadDepende
       if (!/^multipart\/form-data(?:\s*;|$)/i.test(type)) throw errors.notMultipart()
       refuseContentCoding(headers)
     })
-    uploadFile(scope, dependencies)
-    uploadFiles(scope, dependencies)
-  })
-}
-
-function uploadFile(app: App, dependencies: UploadDependencies) {
-  const rules = { field: 'file', maxFiles: 1, pathOf: singlePath }
-  app.post(
-    '/api/files/upload',
-    {
-      config: { access: 'editor', folders: 'handler' },
-      schema: uploadFileSchema(dependencies.limits.maxBytes),
-    },
-    async (request, reply) => sendStored(reply, await storeForm(request, rules, dependencies)),
-  )
-}
-
-function uploadFiles(app: App, dependencies: UploadDependencies) {
-  const { limits, maxBatchFiles: maxFiles } = dependencies
-  const rules = { field: 'files', maxFiles, pathOf: batchPath }
-  app.post(
-    '/api/files/upload/batch',
-    {
-      config: { access: 'editor', folders: 'handler' },
-      schema: uploadFilesSchema(limits.maxBytes, maxFiles),
-    },
-    async (request, reply) => {
-      const { stored } = await storeForm(request, rules, dependencies)
+    const { maxBatchFiles: maxFiles } = dependencies
+    const single = { field: 'file', maxFiles: 1, pathOf: singlePath }
+    scope.post('/api/files/upload', uploadFile, async (request, reply) =>
+      sendStored(reply, await storeForm(request, single, dependencies)),
+    )
+    const batch = { field: 'files', maxFiles, pathOf: batchPath }
+    scope.post('/api/files/upload/batch', uploadFiles, async (request, reply) => {
+      const { stored } = await storeForm(request, batch, dependencies)
       return reply.code(201).send({ files: stored.map(({ record }) => record) })
-    },
-  )
+    })
+  })
 }
 
 /** What a form may hold: at most one field `path`, and files in parts named `field`. */

@@ -14,7 +14,7 @@ import { type ChangeEntry, changeActions } from '../../catalog/changes/change-en
 import * as errors from '../../errors.ts'
 import { actorOf } from '../callers.ts'
 import { prefixQuery } from '../files/browse.ts'
-import { change, changedFile, lastPage } from '../openapi-examples.ts'
+import { change, Path, Sha256, Size, Username } from '../openapi-examples.ts'
 
 /** The number of a change in a URL. */
 export const ChangeId = z
@@ -34,7 +34,7 @@ export const Change = z
   .object({
     id: z.int().meta({ description: 'grows with time; some numbers are no change' }),
     at: z.iso.datetime(),
-    by: z.string().meta({ description: 'username' }),
+    by: Username,
     token: z.string().nullable().meta({ description: 'name of the API token that was used' }),
     request_id: z.string(),
     action: z.enum(changeActions),
@@ -51,12 +51,12 @@ export const Change = z
   })
   .meta({ id: 'Change', examples: [change] })
 
-const State = z.object({ sha256: z.string(), size: z.int() }).nullable()
+const State = z.object({ sha256: Sha256, size: Size }).nullable()
 
 /** A file before and after a change, or at two moments. */
 export const ChangedFile = z
-  .object({ path: z.string(), before: State, after: State, forgotten: Forgotten })
-  .meta({ id: 'ChangedFile', examples: [changedFile] })
+  .object({ path: Path, before: State, after: State, forgotten: Forgotten })
+  .meta({ id: 'ChangedFile' })
 
 export const describeState = (state: { digest: string; size: number } | null) =>
   state && { sha256: state.digest, size: state.size }
@@ -122,9 +122,7 @@ const getChange = operation({
   ...answers(
     200,
     'The change and a page of its files',
-    Change.extend(longListSchema('files', ChangedFile).shape).meta(
-      lastPage({ ...change, files: [changedFile] }),
-    ),
+    Change.extend(longListSchema('files', ChangedFile).shape),
   ),
 })
 

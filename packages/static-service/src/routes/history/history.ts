@@ -23,7 +23,7 @@ import { contentTag } from '../../rfc9110/content-negotiation.ts'
 import type { ContentCache } from '../../serving/content-cache.ts'
 import { ContentStream, joinPieces } from '../../serving/content-stream.ts'
 import { requireWrittenPath } from '../callers.ts'
-import { file, pathState } from '../openapi-examples.ts'
+import { file, Sha256, Size, Username } from '../openapi-examples.ts'
 import { ChangeId, Forgotten, forgottenIf } from './changes.ts'
 
 interface Dependencies {
@@ -41,15 +41,18 @@ const State = z
   .object({
     change: z.int(),
     at: z.iso.datetime(),
-    by: z.string(),
+    by: Username,
     action: z.enum(changeActions),
-    sha256: z.string().nullable().meta({ description: 'null: the change removed the file' }),
-    size: z.int().nullable(),
-    content_type: z.string().nullable(),
+    sha256: Sha256.nullable().meta({ description: 'null: the change removed the file' }),
+    size: Size.nullable(),
+    content_type: z
+      .string()
+      .nullable()
+      .meta({ examples: ['text/plain'] }),
     is_current: z.boolean(),
     forgotten: Forgotten,
   })
-  .meta({ id: 'PathState', examples: [pathState] })
+  .meta({ id: 'PathState' })
 
 const getHistory = operation({
   access: 'viewer',

@@ -14,7 +14,7 @@ import type { DiffFile } from '../../catalog/history/tree-diff.ts'
 import { historyGone, versionNotFound } from '../../errors.ts'
 import { prefixFaults, prefixQuery } from '../files/browse.ts'
 import { type DescribeFiles, FileList } from '../files/file-schema.ts'
-import { changedFile, lastPage, version } from '../openapi-examples.ts'
+import { VersionName } from '../openapi-examples.ts'
 import { ChangedFile, describeState } from './changes.ts'
 
 interface Dependencies {
@@ -22,9 +22,7 @@ interface Dependencies {
   describe: DescribeFiles
 }
 
-const VersionPath = z.object({
-  version: z.string().meta({ description: 'name of the version', examples: [version.version] }),
-})
+const VersionPath = z.object({ version: VersionName })
 
 const PageQuery = z.strictObject({
   ...pageQuery(50, 1000),
@@ -32,7 +30,7 @@ const PageQuery = z.strictObject({
   prefix: prefixQuery('only files below this directory'),
 })
 
-const errors = [...prefixFaults, versionNotFound(version.version), historyGone()]
+const errors = [...prefixFaults, versionNotFound('1.4.0'), historyGone()]
 
 const listVersionFiles = operation({
   access: 'viewer',
@@ -68,15 +66,13 @@ const compareVersions = operation({
   ...answers(
     200,
     'One page of the differences',
-    z
-      .object({
-        added: z.array(ChangedFile),
-        removed: z.array(ChangedFile),
-        changed: z.array(ChangedFile),
-        pagination: Pagination,
-        next: Next,
-      })
-      .meta(lastPage({ added: [changedFile], removed: [], changed: [] })),
+    z.object({
+      added: z.array(ChangedFile),
+      removed: z.array(ChangedFile),
+      changed: z.array(ChangedFile),
+      pagination: Pagination,
+      next: Next,
+    }),
   ),
 })
 

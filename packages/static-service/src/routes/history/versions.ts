@@ -15,7 +15,7 @@ import type { VersionRow } from '../../files/file-record.ts'
 import { etagOf } from '../../rfc9110/entity-tags.ts'
 import { prefixFaults, UsageQuery } from '../files/browse.ts'
 import { CategoryCount, describeCategory } from '../files/file-schema.ts'
-import { ifNoneMatchHeader, recordTag, stats, version } from '../openapi-examples.ts'
+import { ifNoneMatchHeader, recordTag, Username, VersionName } from '../openapi-examples.ts'
 
 export const describeVersion = ({ id, version, changelog, ...row }: VersionRow) => ({
   id,
@@ -32,12 +32,14 @@ const maxChangelogBytes = 65_536
 /** Maximum bytes of a body with a changelog, each byte of which may be escaped in JSON. */
 const maxVersionBytes = 8 * maxChangelogBytes
 
+const exampleChangelog = 'Dark mode and a faster start.'
+
 const VersionRecord = z
   .object({
     id: z.int(),
-    version: z.string(),
-    changelog: z.string(),
-    created_by: z.string().meta({ description: 'username' }),
+    version: VersionName,
+    changelog: z.string().meta({ examples: [exampleChangelog] }),
+    created_by: Username,
     created_at: z.iso.datetime(),
     change: z
       .int()
@@ -46,14 +48,14 @@ const VersionRecord = z
       .boolean()
       .meta({ description: 'false: not all files that it shows are kept any more' }),
   })
-  .meta({ id: 'Version', examples: [version] })
+  .meta({ id: 'Version' })
 
 const ListedVersion = VersionRecord.extend({
   changelog_truncated: z
     .literal(true)
     .optional()
     .meta({ description: 'the changelog is longer than 1 KiB: GET /api/versions/{version}' }),
-}).meta({ id: 'ListedVersion', examples: [version] })
+}).meta({ id: 'ListedVersion' })
 
 // Paths of other routes, and steps in a path: no URL would lead to a version of this name.
 const unreadable = new Set(['current', 'stats', '.', '..'])
@@ -77,10 +79,7 @@ export const NewVersion = z
       )
       .meta({ description: 'what changed, at most 64 KiB' }),
   })
-  .meta({
-    id: 'NewVersion',
-    examples: [{ version: version.version, changelog: version.changelog }],
-  })
+  .meta({ id: 'NewVersion', examples: [{ version: '1.4.0', changelog: exampleChangelog }] })
 
 const Stats = z
   .object({
@@ -91,7 +90,7 @@ const Stats = z
     categories: z.array(CategoryCount),
     versions: z.int(),
   })
-  .meta({ id: 'Stats', examples: [stats] })
+  .meta({ id: 'Stats' })
 
 const tags = ['versions']
 
@@ -104,7 +103,7 @@ const createVersion = operation({
   description: 'A name for the current state of the files. Each name can be recorded once.',
   tags,
   body: NewVersion,
-  errors: [versionExists(version.version)],
+  errors: [versionExists('1.4.0')],
   ...answers(201, 'The recorded version, now the current one', VersionRecord),
 })
 
@@ -128,10 +127,8 @@ const getVersion = operation({
   summary: 'Read one version with its whole changelog',
   description: 'The list cuts long changelogs.',
   tags,
-  params: z.object({
-    version: z.string().meta({ description: 'name of the version', examples: [version.version] }),
-  }),
-  errors: [versionNotFound(version.version)],
+  params: z.object({ version: VersionName }),
+  errors: [versionNotFound('1.4.0')],
   ...answers(200, 'The version', VersionRecord),
 })
 

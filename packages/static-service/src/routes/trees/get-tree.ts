@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { callerOf } from '@domains-and-files/auth'
-import { type App, type HeaderDoc, isCurrent } from '@domains-and-files/http'
+import { type App, type HeaderDoc, isCurrent, operation } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
@@ -99,7 +99,9 @@ const formats = {
 
 type Format = keyof typeof formats
 
-const getTreeSchema = {
+const getTree = operation({
+  access: 'viewer',
+  folders: 'handler',
   operationId: 'getTreeFiles',
   summary: 'Download a directory as one thing',
   description:
@@ -121,35 +123,30 @@ const getTreeSchema = {
     304: { description: 'Not modified since the tree of If-None-Match', headers: treeTag },
   },
   response: { 304: z.undefined() },
-}
+})
 
 /** Route GET /api/trees/{prefix}. */
 export function registerGetTreeRoute(app: App, { catalog, store }: Dependencies) {
-  app.get(
-    '/api/trees/*',
-    { config: { access: 'viewer', folders: 'handler' }, schema: getTreeSchema },
-    async (request, reply) => {
-      const directory = readTreePath(request)
-      const { at } = request.query
-      const change = at === undefined ? undefined : await changeOf(catalog, at)
-      const tree = await catalog.reads.openTree({ directory, at: change })
-      if (!tree) throw errors.changeNotFound(change ?? 0)
-      if (tree.isGone) throw errors.historyGone()
-      const { files, etag } = tree
-      if (files === 0) throw errors.directoryNotFound(directory)
-      reply.header('etag', etag).header('cache-control', 'private, no-cache')
-      reply.header('vary', 'Accept')
-      if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
-      const type = formatOf(request.headers.accept)
-      const pages = wholeTree(catalog, directory, tree)
-      const archive = formats[type]
-      reply.type(archive ? type : 'application/json; charset=utf-8')
-      if (!archive) return reply.send(Readable.from(writeJson(directory, pages)) as never)
-      const name = `${nameOf(directory) || 'files'}.${archive.extension}`
-      reply.header('content-disposition', createDisposition(name))
-      return reply.send(archive.write(archived(pages, store)) as never) // Streams have no schema.
-    },
-  )
+  app.get('/api/trees/*', getTree, async (request, reply) => {
+    const directory = readTreePath(request)
+    const { at } = request.query
+    const change = at === undefined ? undefined : await changeOf(catalog, at)
+    const tree = await catalog.reads.openTree({ directory, at: change })
+    if (!tree) throw errors.changeNotFound(change ?? 0)
+    if (tree.isGone) throw errors.historyGone()
+    const { files, etag } = tree
+    if (files === 0) throw errors.directoryNotFound(directory)
+    reply.header('etag', etag).header('cache-control', 'private, no-cache').header('vary', 'Accept')
+    if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
+    const type = formatOf(request.headers.accept)
+    const pages = wholeTree(catalog, directory, tree)
+    const archive = formats[type]
+    reply.type(archive ? type : 'application/json; charset=utf-8')
+    if (!archive) return reply.send(Readable.from(writeJson(directory, pages)) as never)
+    const name = `${nameOf(directory) || 'files'}.${archive.extension}`
+    reply.header('content-disposition', createDisposition(name))
+    return reply.send(archive.write(archived(pages, store)) as never) // Streams have no schema.
+  })
 }
 
 function formatOf(accept: string | undefined): Format {

@@ -3,6 +3,7 @@ import {
   type App,
   describeIssue,
   malformedBody,
+  operation,
   toFaults,
   validationFailed,
 } from '@domains-and-files/http'
@@ -19,7 +20,7 @@ import { actorOf, requireWrittenDirectory } from '../callers.ts'
 import { conditionsOf, readBody } from '../files/store-files.ts'
 import { Change, describeChange } from '../history/changes.ts'
 import { NewVersion } from '../history/versions.ts'
-import { change, file } from '../openapi-examples.ts'
+import { file } from '../openapi-examples.ts'
 import {
   At,
   atErrors,
@@ -64,7 +65,7 @@ const TreeQuery = z
 const TreeResult = z
   .object({
     change: Change.nullable().meta({ description: 'null: nothing was changed' }),
-    prefix: z.string(),
+    prefix: z.string().meta({ examples: ['site/'] }),
     files: z.int().meta({ description: 'in the tree' }),
     added: z.int(),
     replaced: z.int(),
@@ -72,18 +73,11 @@ const TreeResult = z
     unchanged: z.int(),
     bytes_received: z.int().meta({ description: 'of the body' }),
   })
-  .meta({
-    id: 'TreeResult',
-    examples: [
-      {
-        change: { ...change, action: 'deploy', prefix: 'notes/' },
-        ...{ prefix: 'notes/', files: 1, added: 1, replaced: 0, removed: 0, unchanged: 0 },
-        bytes_received: 10_240,
-      },
-    ],
-  })
+  .meta({ id: 'TreeResult' })
 
-const putTreeSchema = {
+const putTree = operation({
+  access: 'editor',
+  folders: 'handler',
   operationId: 'putTree',
   summary: 'Make a directory exactly what the body is, in one step',
   description:
@@ -126,39 +120,29 @@ const putTreeSchema = {
     examples: ['{ "from": "previews/pr-12/" }'],
   }),
   response: { 200: TreeResult },
-}
+})
 
 /** Route PUT /api/trees/{prefix}, in the scope of `registerRawBodies`. */
 export function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
-  app.put(
-    '/api/trees/*',
-    {
-      config: { access: 'editor', folders: 'handler' },
-      schema: putTreeSchema,
-    },
-    async (request, reply) => {
-      const directory = readTreePath(request)
-      const { id: callerId } = callerOf(request)
-      await using arrivals = new TreeArrivals({ ...dependencies, callerId })
-      const { source, bytes } = await receive(request, directory, { arrivals, ...dependencies })
-      const { mode, version, changelog, dry_run } = request.query
-      const actor = actorOf(request)
-      const { ifMatch, ifNoneMatch } = conditionsOf(request.headers)
-      const tree = await dependencies.catalog.replaceTree({
-        ...{ actor, directory, source },
-        isMerge: mode === 'merge',
-        conditions: { ifMatch, ifNoneMatch },
-        version:
-          version === undefined
-            ? undefined
-            : { version, changelog, createdBy: actor.by, requestId: actor.requestId },
-        isDryRun: dry_run,
-        maxFiles: dependencies.limits.maxFiles,
-      })
-      if (!dry_run) for (const row of tree.rows) dependencies.onStored(row)
-      return reply.header('etag', tree.etag).send(describe(tree, directory, bytes))
-    },
-  )
+  app.put('/api/trees/*', putTree, async (request, reply) => {
+    const directory = readTreePath(request)
+    const { id: callerId } = callerOf(request)
+    await using arrivals = new TreeArrivals({ ...dependencies, callerId })
+    const { source, bytes } = await receive(request, directory, { arrivals, ...dependencies })
+    const { mode, version, changelog, dry_run: isDryRun } = request.query
+    const actor = actorOf(request)
+    const { by: createdBy, requestId } = actor
+    const { ifMatch, ifNoneMatch } = conditionsOf(request.headers)
+    const tree = await dependencies.catalog.replaceTree({
+      ...{ actor, directory, source, isDryRun },
+      isMerge: mode === 'merge',
+      conditions: { ifMatch, ifNoneMatch },
+      version: version === undefined ? undefined : { version, changelog, createdBy, requestId },
+      maxFiles: dependencies.limits.maxFiles,
+    })
+    if (!isDryRun) for (const row of tree.rows) dependencies.onStored(row)
+    return reply.header('etag', tree.etag).send(describe(tree, directory, bytes))
+  })
 }
 
 const describe = (
