@@ -624,18 +624,18 @@ test('GET / redirects a browser to the docs, relative to its prefix', async () =
 })
 
 test.each([
-  ['{"items": [', 1, 12],
-  ['{"items": }', 1, 11],
-  ['{\n  "items": [1,\n  x]}', 3, 3],
-  ['{"items": [],}', 1, 14],
-])('invalid JSON is located: %j', async (body, line, column) => {
+  ['{"items": [],}', ': see line 1 column 14'],
+  ['{\n  "items": [1\n  2]}', ': see line 3 column 3'],
+  ['{"items": [', ''],
+  ['{"items": }', ''],
+])('invalid JSON is located where the parser knows the place: %j', async (body, place) => {
   await using service = await start()
 
   const answer = await fetch(`${service.url}/things/a`, { ...json({}), body })
 
   expect(await answer.json()).toMatchObject({
     code: 'malformed_body',
-    detail: `The body is not valid JSON: see line ${line}, column ${column}`,
+    detail: `The body is not valid JSON${place}`,
   })
 })
 

@@ -66,7 +66,7 @@ export function limitConnections(
     if (!hasBody(request)) return
     // Fix the request id, so that a later rejection of the body has the id of the log lines.
     request.headers['x-request-id'] = requestIdOf(request)
-    remember({ request, response })
+    remember(request, response)
     bodies.add(request, response)
   })
   // Node emits CONNECT as an event of its own, outside the routes.
@@ -78,22 +78,8 @@ export function limitConnections(
     if (hasBody(request)) return
     // Most responses are sent by now. Remembering those would keep each request alive until the next one on its socket,
     // and garbage collections would copy it.
-    if (isSent(response)) markAnswered(request.socket)
-    else remember({ request, response })
+    if (!isSent(response)) remember(request, response)
   })
-}
-
-// The socket answered last in this event-loop iteration: the parser may still reject bytes that followed the request in
-// the same read.
-let justAnswered: Socket | undefined
-
-function markAnswered(socket: Socket) {
-  if (!justAnswered) {
-    setImmediate(() => {
-      justAnswered = undefined
-    })
-  }
-  justAnswered = socket
 }
 
 /** Whether the kernel has taken all of a response. Node's `writableFinished` follows in a later tick. */
@@ -112,20 +98,18 @@ export function answerSocketError(
   crossOrigin: CrossOriginHeaders = () => ({}),
 ) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
-  if (socket === justAnswered) return socket.destroySoon()
-  const open = openOn(socket)
-  const last = open.at(-1)
-  if (last?.request.complete) {
+  const { request, response } = unfinishedOn(socket) ?? {}
+  if (request?.complete) {
     socket.pause()
-    return last.response.once('close', () => socket.destroySoon())
+    return response?.once('close', () => socket.destroySoon())
   }
   // Truncated body: the client would take this error for the response to an earlier request, or for part of one.
-  if (last && (open.length > 1 || last.response.headersSent)) return socket.destroy()
+  if (response && (!response.socket || response.headersSent)) return socket.destroy()
   const problem = error.cause instanceof HttpError ? error.cause : socketProblem(error.code)
   const { status } = problem
   const headers: Record<string, string> = {
     ...problem.headers,
-    ...(last && { 'x-request-id': requestIdOf(last.request), ...crossOrigin(last.request) }),
+    ...(request && { 'x-request-id': requestIdOf(request), ...crossOrigin(request) }),
   }
   const { 'x-request-id': id = randomUUID(), ...others } = headers
   const body = JSON.stringify(problemOf(problem, id))
@@ -162,22 +146,19 @@ interface Exchange {
   response: ServerResponse
 }
 
-// Stored on the socket, since each request looks it up.
-const exchanges = Symbol('exchanges')
-type Remembering = Socket & { [exchanges]?: Exchange[] | undefined }
+// The latest exchange, stored on its socket, since each request sets it.
+const latest = Symbol('latest')
+type Remembering = Socket & { [latest]?: Exchange }
 
-function remember(exchange: Exchange) {
-  const socket: Remembering = exchange.request.socket
-  const known = socket[exchanges]
-  // Usual case: one exchange, which has ended.
-  if (known?.length === 1 && known[0] && !isOpen(known[0])) known[0] = exchange
-  else socket[exchanges] = [...openOn(socket), exchange]
+function remember(request: IncomingMessage, response: ServerResponse) {
+  const socket: Remembering = request.socket
+  socket[latest] = { request, response }
 }
 
-// Exchanges whose request is not fully read or whose response is not fully sent.
-const openOn = (socket: Remembering): Exchange[] => (socket[exchanges] ?? []).filter(isOpen)
-
-const isOpen = ({ request, response }: Exchange) => !request.complete || !response.writableFinished
+// Undefined once its request is read and its response sent.
+function unfinishedOn({ [latest]: exchange }: Remembering): Exchange | undefined {
+  return exchange?.request.complete && exchange.response.writableFinished ? undefined : exchange
+}
 
 export const hasBody = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0

@@ -97,22 +97,19 @@ const overloaded = new HttpError(503, 'unavailable', 'Service overloaded: try ag
   headers: { 'retry-after': '2' },
 })
 
-/** Counter for bursts: logs the first event at once, then every five seconds the number of new ones. */
+/** Counter for bursts: logs the first event at once, later ones together, at most every five seconds. */
 function createLoggedCount(logCount: (count: number) => void) {
   let total = 0
-  let unlogged = 0
-  let timer: NodeJS.Timeout | undefined
-  const logUnlogged = () => {
-    timer = unlogged > 0 ? setTimeout(logUnlogged, 5000).unref() : undefined
-    if (unlogged > 0) logCount(unlogged)
-    unlogged = 0
-  }
+  let logged = 0
+  let nextLog = 0
   return {
     total: () => total,
     add: () => {
       total += 1
-      unlogged += 1
-      if (!timer) logUnlogged()
+      if (performance.now() < nextLog) return
+      logCount(total - logged)
+      logged = total
+      nextLog = performance.now() + 5000
     },
   }
 }

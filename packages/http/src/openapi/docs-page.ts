@@ -4,7 +4,6 @@ import { createRequire } from 'node:module'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { noSuchRoute } from '../requests/allowed-methods.ts'
 import { isCurrent } from '../requests/entity-tags.ts'
 import { noQuery } from '../requests/validation.ts'
 
@@ -19,17 +18,24 @@ interface Asset {
 
 /** GET /docs: Swagger UI on /openapi.json, to read and try the API. Loads nothing from other hosts. */
 export function serveDocsPage(app: FastifyInstance, title: string) {
-  const assets = new DocsAssets(title)
+  const assets: Record<string, () => Promise<Asset>> = {
+    '': once('html', async () => Buffer.from(page(title))),
+    'start.js': once('javascript', async () => Buffer.from(start)),
+    'swagger-ui.css': once('css', () => readFile(`${swaggerFolder()}/swagger-ui.css`)),
+    'swagger-ui-bundle.js': once('javascript', () =>
+      readFile(`${swaggerFolder()}/swagger-ui-bundle.js`),
+    ),
+  }
   const route = {
     schema: { hide: true, querystring: noQuery },
     config: { access: 'public' },
   } as const
-  app.get('/docs', route, async (request, reply) => sendAsset(request, reply, await assets.get('')))
   // Relative redirect: a proxy may serve this app under a prefix.
   app.get('/docs/', route, (_request, reply) => reply.redirect('../docs', 308))
-  app.get<{ Params: { asset: string } }>('/docs/:asset', route, async (request, reply) =>
-    sendAsset(request, reply, await assets.get(request.params.asset)),
-  )
+  for (const [name, load] of Object.entries(assets))
+    app.get(name ? `/docs/${name}` : '/docs', route, async (request, reply) =>
+      sendAsset(request, reply, await load()),
+    )
 }
 
 function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset) {
@@ -48,35 +54,17 @@ function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset) {
   return acceptsGzip ? reply.header('content-encoding', 'gzip').send(compressed) : reply.send(body)
 }
 
-/** The page and its files, loaded and compressed when first requested. */
-class DocsAssets {
-  readonly #sources: Map<string, { type: string; load: () => Promise<Buffer> | Buffer }>
-  readonly #loaded = new Map<string, Promise<Asset>>()
-
-  constructor(title: string) {
-    const swagger = (file: string) => () => readFile(`${swaggerFolder()}/${file}`)
-    this.#sources = new Map([
-      ['', { type: html, load: () => Buffer.from(page(title)) }],
-      ['start.js', { type: javascript, load: () => Buffer.from(start) }],
-      ['swagger-ui.css', { type: css, load: swagger('swagger-ui.css') }],
-      ['swagger-ui-bundle.js', { type: javascript, load: swagger('swagger-ui-bundle.js') }],
-    ])
+/** An asset, loaded and compressed when first requested. */
+function once(subtype: string, load: () => Promise<Buffer>): () => Promise<Asset> {
+  let asset: Promise<Asset> | undefined
+  return () => {
+    asset ??= load().then(async (body) => {
+      const digest = createHash('sha256').update(body).digest('base64url')
+      const type = `text/${subtype}; charset=utf-8`
+      return { type, body, compressed: await promisify(gzip)(body), etag: `"${digest}"` }
+    })
+    return asset
   }
-
-  /** @throws {HttpError} 404 */
-  get(name: string): Promise<Asset> {
-    const source = this.#sources.get(name)
-    if (!source) throw noSuchRoute()
-    const loaded = this.#loaded.get(name) ?? loadAsset(source.type, source.load)
-    this.#loaded.set(name, loaded)
-    return loaded
-  }
-}
-
-async function loadAsset(type: string, load: () => Promise<Buffer> | Buffer): Promise<Asset> {
-  const body = await load()
-  const digest = createHash('sha256').update(body).digest('base64url')
-  return { type, body, compressed: await promisify(gzip)(body), etag: `"${digest}"` }
 }
 
 // Resolves a small module instead of the package's main one, which is the whole browser bundle.
@@ -84,10 +72,6 @@ function swaggerFolder(): string {
   const find: () => string = createRequire(import.meta.url)('swagger-ui-dist/absolute-path.js')
   return find()
 }
-
-const html = 'text/html; charset=utf-8'
-const css = 'text/css; charset=utf-8'
-const javascript = 'text/javascript; charset=utf-8'
 
 // Swagger UI uses inline styles and data URLs for icons. Nothing else is allowed, and no other host.
 const policy =

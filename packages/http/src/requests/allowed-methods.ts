@@ -14,8 +14,6 @@ export const maxParamLength = 1024
 export function refuseOtherMethods(app: FastifyInstance): void {
   const allowed = new Map<string, Set<string>>()
   const widerPaths = new Map<string, string>()
-  /** Paths that match paths of other routes, too; found with the first request. */
-  let overlapping: Set<string> | undefined
   let paths: ReturnType<typeof routerOf> | undefined
   function methodsAt(url = ''): Set<string> | undefined {
     paths ??= routerOf(allowed, widerPaths)
@@ -35,16 +33,11 @@ export function refuseOtherMethods(app: FastifyInstance): void {
     allowed.set(url, known)
     if (config?.otherMethods) widerPaths.set(url, config.otherMethods)
   })
-  app.addHook('onRequest', ({ is404, method, params, raw, routeOptions }, reply, done) => {
+  app.addHook('onRequest', ({ method, raw, routeOptions }, reply, done) => {
     // The CORS plugin has a route for OPTIONS of any path, and has set the headers of the response.
-    const isAnyPath = routeOptions.url === '*'
-    if (isAnyPath && isPreflight(raw)) return reply.code(204).send()
-    if (is404 || isAnyPath) return done(refusal(method, raw.url))
-    // The router may have matched a wider path (such as a wildcard) that has this method, though the exact path does not.
-    overlapping ??= findOverlapping([...allowed.keys()])
-    const isDoubtful = overlapping.has(routeOptions.url ?? '') || hasEmptyParameter(params)
-    const isRefused = isDoubtful && !methodsAt(raw.url)?.has(method)
-    done(isRefused ? refusal(method, raw.url) : undefined)
+    if (routeOptions.url === '*' && isPreflight(raw)) return reply.code(204).send()
+    // Whatever the router has matched: it may be a wider path, such as a wildcard, that has this method.
+    done(methodsAt(raw.url)?.has(method) ? undefined : refusal(method, raw.url))
   })
   // For preflights of unknown paths.
   app.setNotFoundHandler(({ method, raw }) => {
@@ -63,14 +56,6 @@ export function refuseOtherMethods(app: FastifyInstance): void {
 // The router matches `/things/` with `/things/:id`.
 const hasEmptyParameter = (params: unknown) =>
   Object.entries(params ?? {}).some(([name, value]) => value === '' && name !== '*')
-
-const findOverlapping = (urls: string[]) =>
-  new Set(
-    urls.filter((url) => {
-      const pattern = new RegExp(`^${url.replace(/:[^/]+/g, '[^/]+').replace('*', '.*')}$`)
-      return urls.some((each) => each !== url && pattern.test(each))
-    }),
-  )
 
 /** Router from paths to their methods. Built on demand: building costs as much as registering a third of the routes. */
 function routerOf(allowed: Map<string, Set<string>>, widerPaths: Map<string, string>) {
