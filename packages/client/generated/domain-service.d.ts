@@ -1516,35 +1516,6 @@ export interface components {
             error: "invalid_request" | "invalid_grant" | "unsupported_grant_type";
             error_description: string;
         };
-        /**
-         * @example {
-         *       "trusts": [
-         *         {
-         *           "id": "5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11",
-         *           "name": "deploy-site",
-         *           "issuer": "https://token.actions.githubusercontent.com",
-         *           "audience": "https://files.example.com",
-         *           "claims": {
-         *             "repository": "acme/site",
-         *             "ref": "refs/heads/main"
-         *           },
-         *           "role": "editor",
-         *           "folders": [
-         *             "site/"
-         *           ],
-         *           "domains": null,
-         *           "records": null,
-         *           "created_at": "2027-01-15T09:30:00.000Z"
-         *         }
-         *       ],
-         *       "pagination": {
-         *         "page": 1,
-         *         "page_size": 50,
-         *         "total_items": 1,
-         *         "total_pages": 1
-         *       }
-         *     }
-         */
         TrustList: {
             trusts: components["schemas"]["Trust"][];
             pagination: components["schemas"]["Pagination"];
@@ -1591,6 +1562,7 @@ export interface components {
         };
         Pagination: {
             page: number;
+            /** @example 50 */
             page_size: number;
             total_items: number;
             total_pages: number;
@@ -1651,43 +1623,6 @@ export interface components {
             /** @description shown only now */
             token: string;
         };
-        /**
-         * @example {
-         *       "tokens": [
-         *         {
-         *           "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
-         *           "name": "certificates of example.com",
-         *           "hint": "x7Qa",
-         *           "owner": "admin",
-         *           "role": null,
-         *           "domains": [
-         *             "example.com"
-         *           ],
-         *           "folders": null,
-         *           "writes": null,
-         *           "records": [
-         *             {
-         *               "name": "_acme-challenge",
-         *               "types": [
-         *                 "TXT"
-         *               ]
-         *             }
-         *           ],
-         *           "networks": null,
-         *           "replace": false,
-         *           "created_at": "2027-01-15T09:30:00.000Z",
-         *           "expires_at": "2027-04-15T09:30:00.000Z",
-         *           "last_used_at": null
-         *         }
-         *       ],
-         *       "pagination": {
-         *         "page": 1,
-         *         "page_size": 50,
-         *         "total_items": 1,
-         *         "total_pages": 1
-         *       }
-         *     }
-         */
         TokenList: {
             tokens: components["schemas"]["ApiToken"][];
             pagination: components["schemas"]["Pagination"];
@@ -1745,30 +1680,6 @@ export interface components {
             /** @description to the minute; null: not used yet */
             last_used_at: string | null;
         };
-        /**
-         * @example {
-         *       "users": [
-         *         {
-         *           "username": "alice",
-         *           "role": "editor",
-         *           "domains": [
-         *             "example.com"
-         *           ],
-         *           "folders": null,
-         *           "writes": null,
-         *           "source": "local",
-         *           "created_at": "2027-01-15T09:30:00.000Z",
-         *           "last_login_at": null
-         *         }
-         *       ],
-         *       "pagination": {
-         *         "page": 1,
-         *         "page_size": 50,
-         *         "total_items": 1,
-         *         "total_pages": 1
-         *       }
-         *     }
-         */
         UserList: {
             users: components["schemas"]["User"][];
             pagination: components["schemas"]["Pagination"];
@@ -2498,30 +2409,6 @@ export interface components {
             /** @description signs the deliveries; shown only now */
             secret: string;
         };
-        /**
-         * @example {
-         *       "webhooks": [
-         *         {
-         *           "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
-         *           "url": "https://hooks.example.com/changes",
-         *           "name": "chat",
-         *           "types": [
-         *             "zone.changed"
-         *           ],
-         *           "domains": null,
-         *           "paused": false,
-         *           "created_at": "2027-01-15T09:30:00.000Z",
-         *           "created_by": "admin"
-         *         }
-         *       ],
-         *       "pagination": {
-         *         "page": 1,
-         *         "page_size": 50,
-         *         "total_items": 1,
-         *         "total_pages": 1
-         *       }
-         *     }
-         */
         WebhookList: {
             webhooks: components["schemas"]["Webhook"][];
             pagination: components["schemas"]["Pagination"];
@@ -9325,7 +9212,10 @@ export interface operations {
                     "application/json": {
                         history: components["schemas"]["HistoryEntry"][];
                         pagination: components["schemas"]["Pagination"];
-                        /** @description send it as `after` for the following rows; null: there are none */
+                        /**
+                         * @description send it as `after` for the following rows; null: there are none
+                         * @example null
+                         */
                         next: string | null;
                     };
                 };
@@ -10294,7 +10184,10 @@ export interface operations {
                     "application/json": {
                         changes: components["schemas"]["Change"][];
                         pagination: components["schemas"]["Pagination"];
-                        /** @description send it as `after` for the following rows; null: there are none */
+                        /**
+                         * @description send it as `after` for the following rows; null: there are none
+                         * @example null
+                         */
                         next: string | null;
                     };
                 };

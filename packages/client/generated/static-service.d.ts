@@ -550,34 +550,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/files/{path}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Read the record of a file
-         * @description What is stored about it, not its bytes: those are at `/static/{path}`.
-         */
-        get: operations["getFile"];
-        /**
-         * Store the request body as a file
-         * @description The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The ETag of the response is that of the record; If-Match also accepts the quoted `sha256`.
-         */
-        put: operations["putFile"];
-        post?: never;
-        /**
-         * Delete a file
-         * @description After the response no GET returns the file.
-         */
-        delete: operations["deleteFile"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/uploads": {
         parameters: {
             query?: never;
@@ -677,6 +649,34 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the record of a file
+         * @description What is stored about it, not its bytes: those are at `/static/{path}`.
+         */
+        get: operations["getFile"];
+        /**
+         * Store the request body as a file
+         * @description The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The ETag of the response is that of the record; If-Match also accepts the quoted `sha256`.
+         */
+        put: operations["putFile"];
+        post?: never;
+        /**
+         * Delete a file
+         * @description After the response no GET returns the file.
+         */
+        delete: operations["deleteFile"];
         options?: never;
         head?: never;
         patch?: never;
@@ -786,26 +786,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/versions/stats": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Storage statistics
-         * @description Counted while files change, so that reading them is cheap; below a `prefix` when they are read.
-         */
-        get: operations["getStats"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/versions/{version}": {
         parameters: {
             query?: never;
@@ -818,6 +798,26 @@ export interface paths {
          * @description The list cuts long changelogs.
          */
         get: operations["getVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/versions/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Storage statistics
+         * @description Counted while files change, so that reading them is cheap; below a `prefix` when they are read.
+         */
+        get: operations["getStats"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1380,16 +1380,6 @@ export interface components {
             /** @description replace files that exist at the new paths; default: false */
             overwrite?: boolean;
         };
-        /**
-         * @example {
-         *       "moves": [
-         *         {
-         *           "from": "notes/",
-         *           "to": "archive/notes/"
-         *         }
-         *       ]
-         *     }
-         */
         MoveBatchInput: {
             moves: components["schemas"]["MoveInput"][];
         };
@@ -1630,35 +1620,6 @@ export interface components {
             error: "invalid_request" | "invalid_grant" | "unsupported_grant_type";
             error_description: string;
         };
-        /**
-         * @example {
-         *       "trusts": [
-         *         {
-         *           "id": "5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11",
-         *           "name": "deploy-site",
-         *           "issuer": "https://token.actions.githubusercontent.com",
-         *           "audience": "https://files.example.com",
-         *           "claims": {
-         *             "repository": "acme/site",
-         *             "ref": "refs/heads/main"
-         *           },
-         *           "role": "editor",
-         *           "folders": [
-         *             "site/"
-         *           ],
-         *           "domains": null,
-         *           "records": null,
-         *           "created_at": "2027-01-15T09:30:00.000Z"
-         *         }
-         *       ],
-         *       "pagination": {
-         *         "page": 1,
-         *         "page_size": 50,
-         *         "total_items": 1,
-         *         "total_pages": 1
-         *       }
-         *     }
-         */
         TrustList: {
             trusts: components["schemas"]["Trust"][];
             pagination: components["schemas"]["Pagination"];
@@ -1705,6 +1666,7 @@ export interface components {
         };
         Pagination: {
             page: number;
+            /** @example 50 */
             page_size: number;
             total_items: number;
             total_pages: number;
@@ -1765,43 +1727,6 @@ export interface components {
             /** @description shown only now */
             token: string;
         };
-        /**
-         * @example {
-         *       "tokens": [
-         *         {
-         *           "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
-         *           "name": "certificates of example.com",
-         *           "hint": "x7Qa",
-         *           "owner": "admin",
-         *           "role": null,
-         *           "domains": [
-         *             "example.com"
-         *           ],
-         *           "folders": null,
-         *           "writes": null,
-         *           "records": [
-         *             {
-         *               "name": "_acme-challenge",
-         *               "types": [
-         *                 "TXT"
-         *               ]
-         *             }
-         *           ],
-         *           "networks": null,
-         *           "replace": false,
-         *           "created_at": "2027-01-15T09:30:00.000Z",
-         *           "expires_at": "2027-04-15T09:30:00.000Z",
-         *           "last_used_at": null
-         *         }
-         *       ],
-         *       "pagination": {
-         *         "page": 1,
-         *         "page_size": 50,
-         *         "total_items": 1,
-         *         "total_pages": 1
-         *       }
-         *     }
-         */
         TokenList: {
             tokens: components["schemas"]["ApiToken"][];
             pagination: components["schemas"]["Pagination"];
@@ -1859,30 +1784,6 @@ export interface components {
             /** @description to the minute; null: not used yet */
             last_used_at: string | null;
         };
-        /**
-         * @example {
-         *       "users": [
-         *         {
-         *           "username": "alice",
-         *           "role": "editor",
-         *           "domains": [
-         *             "example.com"
-         *           ],
-         *           "folders": null,
-         *           "writes": null,
-         *           "source": "local",
-         *           "created_at": "2027-01-15T09:30:00.000Z",
-         *           "last_login_at": null
-         *         }
-         *       ],
-         *       "pagination": {
-         *         "page": 1,
-         *         "page_size": 50,
-         *         "total_items": 1,
-         *         "total_pages": 1
-         *       }
-         *     }
-         */
         UserList: {
             users: components["schemas"]["User"][];
             pagination: components["schemas"]["Pagination"];
@@ -2037,30 +1938,6 @@ export interface components {
             /** @description signs the deliveries; shown only now */
             secret: string;
         };
-        /**
-         * @example {
-         *       "webhooks": [
-         *         {
-         *           "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
-         *           "url": "https://hooks.example.com/changes",
-         *           "name": "chat",
-         *           "types": [
-         *             "files.changed"
-         *           ],
-         *           "folders": null,
-         *           "paused": false,
-         *           "created_at": "2027-01-15T09:30:00.000Z",
-         *           "created_by": "admin"
-         *         }
-         *       ],
-         *       "pagination": {
-         *         "page": 1,
-         *         "page_size": 50,
-         *         "total_items": 1,
-         *         "total_pages": 1
-         *       }
-         *     }
-         */
         WebhookList: {
             webhooks: components["schemas"]["Webhook"][];
             pagination: components["schemas"]["Pagination"];
@@ -2135,57 +2012,52 @@ export interface components {
         DeliveryList: {
             deliveries: components["schemas"]["Delivery"][];
         };
-        /**
-         * @example {
-         *       "path": "notes/hello.txt",
-         *       "name": "hello.txt",
-         *       "category": "document",
-         *       "content_type": "text/plain",
-         *       "size": 13,
-         *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
-         *       "url": "/static/notes/hello.txt",
-         *       "public": true,
-         *       "uploaded_by": "admin",
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "updated_at": "2027-01-15T09:30:00.000Z"
-         *     }
-         */
         StoredFile: {
+            /** @example notes/hello.txt */
             path: string;
-            /** @description last segment of the path */
+            /**
+             * @description last segment of the path
+             * @example hello.txt
+             */
             name: string;
             /**
              * @description derived from the content type
+             * @example document
              * @enum {string}
              */
             category: "image" | "video" | "audio" | "font" | "document" | "archive" | "code" | "data" | "other";
             /**
              * @description from the extension, else from the first bytes
-             * @example image/png
+             * @example text/plain
              */
             content_type: string;
-            /** @description bytes */
+            /**
+             * @description bytes
+             * @example 13
+             */
             size: number;
-            /** @description 64 hex digits */
+            /**
+             * @description 64 hex digits
+             * @example a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc
+             */
             sha256: string;
-            /** @description URL of the content */
+            /**
+             * @description URL of the content
+             * @example /static/notes/hello.txt
+             */
             url: string;
             /** @description whether everybody may read the content */
             public: boolean;
-            /** @description username */
+            /**
+             * @description username
+             * @example admin
+             */
             uploaded_by: string;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
             updated_at: string;
         };
-        /**
-         * @example {
-         *       "category": "document",
-         *       "file_count": 1,
-         *       "total_size": 13
-         *     }
-         */
         Category: {
             /** @enum {string} */
             category: "image" | "video" | "audio" | "font" | "document" | "archive" | "code" | "data" | "other";
@@ -2193,7 +2065,9 @@ export interface components {
             total_size: number;
         };
         DirectoryNode: {
+            /** @example notes */
             name: string;
+            /** @example notes */
             path: string;
             /** @constant */
             type: "directory";
@@ -2209,29 +2083,33 @@ export interface components {
             truncated?: true;
         };
         FileNode: {
+            /** @example hello.txt */
             name: string;
+            /** @example notes/hello.txt */
             path: string;
             /** @constant */
             type: "file";
+            /**
+             * @description bytes
+             * @example 13
+             */
             size: number;
+            /** @example text/plain */
             content_type: string;
         };
-        /**
-         * @example {
-         *       "id": 1,
-         *       "version": "1.4.0",
-         *       "changelog": "Dark mode and a faster start.",
-         *       "created_by": "admin",
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "change": 4711,
-         *       "files_kept": true
-         *     }
-         */
         Version: {
             id: number;
+            /**
+             * @description name of the version
+             * @example 1.4.0
+             */
             version: string;
+            /** @example Dark mode and a faster start. */
             changelog: string;
-            /** @description username */
+            /**
+             * @description username
+             * @example admin
+             */
             created_by: string;
             /** Format: date-time */
             created_at: string;
@@ -2240,22 +2118,19 @@ export interface components {
             /** @description false: not all files that it shows are kept any more */
             files_kept: boolean;
         };
-        /**
-         * @example {
-         *       "id": 1,
-         *       "version": "1.4.0",
-         *       "changelog": "Dark mode and a faster start.",
-         *       "created_by": "admin",
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "change": 4711,
-         *       "files_kept": true
-         *     }
-         */
         ListedVersion: {
             id: number;
+            /**
+             * @description name of the version
+             * @example 1.4.0
+             */
             version: string;
+            /** @example Dark mode and a faster start. */
             changelog: string;
-            /** @description username */
+            /**
+             * @description username
+             * @example admin
+             */
             created_by: string;
             /** Format: date-time */
             created_at: string;
@@ -2269,22 +2144,6 @@ export interface components {
              */
             changelog_truncated?: true;
         };
-        /**
-         * @example {
-         *       "total_files": 1,
-         *       "total_size": 13,
-         *       "stored_size": 13,
-         *       "past_size": 0,
-         *       "categories": [
-         *         {
-         *           "category": "document",
-         *           "file_count": 1,
-         *           "total_size": 13
-         *         }
-         *       ],
-         *       "versions": 1
-         *     }
-         */
         Stats: {
             total_files: number;
             /** @description bytes of all files */
@@ -2307,13 +2166,30 @@ export interface components {
          *     }
          */
         ChangedFile: {
+            /** @example notes/hello.txt */
             path: string;
             before: {
+                /**
+                 * @description 64 hex digits
+                 * @example a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc
+                 */
                 sha256: string;
+                /**
+                 * @description bytes
+                 * @example 13
+                 */
                 size: number;
             } | null;
             after: {
+                /**
+                 * @description 64 hex digits
+                 * @example a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc
+                 */
                 sha256: string;
+                /**
+                 * @description bytes
+                 * @example 13
+                 */
                 size: number;
             } | null;
             /**
@@ -2346,7 +2222,10 @@ export interface components {
             id: number;
             /** Format: date-time */
             at: string;
-            /** @description username */
+            /**
+             * @description username
+             * @example admin
+             */
             by: string;
             /** @description name of the API token that was used */
             token: string | null;
@@ -2370,60 +2249,37 @@ export interface components {
              */
             forgotten?: true;
         };
-        /**
-         * @example {
-         *       "rules": [
-         *         {
-         *           "prefix": "drafts/",
-         *           "public": false,
-         *           "by": "admin",
-         *           "at": "2027-01-15T09:30:00.000Z"
-         *         }
-         *       ]
-         *     }
-         */
         AccessRules: {
             rules: components["schemas"]["AccessRule"][];
         };
-        /**
-         * @example {
-         *       "prefix": "drafts/",
-         *       "public": false,
-         *       "by": "admin",
-         *       "at": "2027-01-15T09:30:00.000Z"
-         *     }
-         */
         AccessRule: {
+            /** @example drafts/ */
             prefix: string;
             /** @description false: only callers of the API read its files */
             public: boolean;
-            /** @description username */
+            /**
+             * @description username
+             * @example admin
+             */
             by: string;
             /** Format: date-time */
             at: string;
         };
-        /**
-         * @example {
-         *       "change": 4711,
-         *       "at": "2027-01-15T09:30:00.000Z",
-         *       "by": "admin",
-         *       "action": "upload",
-         *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
-         *       "size": 13,
-         *       "content_type": "text/plain",
-         *       "is_current": true
-         *     }
-         */
         PathState: {
             change: number;
             /** Format: date-time */
             at: string;
+            /**
+             * @description username
+             * @example admin
+             */
             by: string;
             /** @enum {string} */
             action: "upload" | "delete" | "move" | "deploy" | "restore" | "revert";
             /** @description null: the change removed the file */
             sha256: string | null;
             size: number | null;
+            /** @example text/plain */
             content_type: string | null;
             is_current: boolean;
             /**
@@ -2432,37 +2288,10 @@ export interface components {
              */
             forgotten?: true;
         };
-        /**
-         * @example {
-         *       "change": {
-         *         "id": 4711,
-         *         "at": "2027-01-15T09:30:00.000Z",
-         *         "by": "admin",
-         *         "token": null,
-         *         "request_id": "9f1c2a4e-5b7d-4c3a-8e6f-0a1b2c3d4e5f",
-         *         "action": "deploy",
-         *         "prefix": "notes/",
-         *         "version": null,
-         *         "added": 1,
-         *         "replaced": 0,
-         *         "removed": 0,
-         *         "bytes": 13,
-         *         "paths": [
-         *           "notes/hello.txt"
-         *         ]
-         *       },
-         *       "prefix": "notes/",
-         *       "files": 1,
-         *       "added": 1,
-         *       "replaced": 0,
-         *       "removed": 0,
-         *       "unchanged": 0,
-         *       "bytes_received": 10240
-         *     }
-         */
         TreeResult: {
             /** @description null: nothing was changed */
             change: components["schemas"]["Change"] | null;
+            /** @example site/ */
             prefix: string;
             /** @description in the tree */
             files: number;
@@ -2473,80 +2302,55 @@ export interface components {
             /** @description of the body */
             bytes_received: number;
         };
-        /**
-         * @example {
-         *       "id": "0d6f3a5e-8e0f-4f0a-9f6b-3c1c1d9f1a20",
-         *       "path": "notes/hello.txt",
-         *       "name": null,
-         *       "expires_at": "2027-01-22T09:30:00.000Z",
-         *       "downloads_left": 3,
-         *       "by": "admin",
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "url": "/l/q3VnV0x2bGk1c2R0eW9rZA"
-         *     }
-         */
         CreatedLink: {
+            /** @example 0d6f3a5e-8e0f-4f0a-9f6b-3c1c1d9f1a20 */
             id: string;
-            /** @description of a file, or of a folder with a trailing slash */
+            /**
+             * @description of a file, or of a folder with a trailing slash
+             * @example notes/hello.txt
+             */
             path: string;
+            /** @example null */
             name: string | null;
             /** Format: date-time */
             expires_at: string;
             /** @description null: not limited */
             downloads_left: number | null;
-            /** @description username */
+            /**
+             * @description username
+             * @example admin
+             */
             by: string;
             /** Format: date-time */
             created_at: string;
-            /** @description shown only now: whoever has it reads the files */
+            /**
+             * @description shown only now: whoever has it reads the files
+             * @example /l/q3VnV0x2bGk1c2R0eW9rZA
+             */
             url: string;
         };
-        /**
-         * @example {
-         *       "links": [
-         *         {
-         *           "id": "0d6f3a5e-8e0f-4f0a-9f6b-3c1c1d9f1a20",
-         *           "path": "notes/hello.txt",
-         *           "name": null,
-         *           "expires_at": "2027-01-22T09:30:00.000Z",
-         *           "downloads_left": 3,
-         *           "by": "admin",
-         *           "created_at": "2027-01-15T09:30:00.000Z"
-         *         }
-         *       ],
-         *       "pagination": {
-         *         "page": 1,
-         *         "page_size": 50,
-         *         "total_items": 1,
-         *         "total_pages": 1
-         *       }
-         *     }
-         */
         LinkList: {
             links: components["schemas"]["Link"][];
             pagination: components["schemas"]["Pagination"];
         };
-        /**
-         * @example {
-         *       "id": "0d6f3a5e-8e0f-4f0a-9f6b-3c1c1d9f1a20",
-         *       "path": "notes/hello.txt",
-         *       "name": null,
-         *       "expires_at": "2027-01-22T09:30:00.000Z",
-         *       "downloads_left": 3,
-         *       "by": "admin",
-         *       "created_at": "2027-01-15T09:30:00.000Z"
-         *     }
-         */
         Link: {
+            /** @example 0d6f3a5e-8e0f-4f0a-9f6b-3c1c1d9f1a20 */
             id: string;
-            /** @description of a file, or of a folder with a trailing slash */
+            /**
+             * @description of a file, or of a folder with a trailing slash
+             * @example notes/hello.txt
+             */
             path: string;
+            /** @example null */
             name: string | null;
             /** Format: date-time */
             expires_at: string;
             /** @description null: not limited */
             downloads_left: number | null;
-            /** @description username */
+            /**
+             * @description username
+             * @example admin
+             */
             by: string;
             /** Format: date-time */
             created_at: string;
@@ -6106,452 +5910,6 @@ export interface operations {
             };
         };
     };
-    getFile: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description ETag of a cached copy: 304 if still current. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
-                "if-none-match"?: string;
-            };
-            path: {
-                /**
-                 * @description path of a file, its slashes not percent-encoded
-                 * @example notes/hello.txt
-                 */
-                path: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The record of the file */
-            200: {
-                headers: {
-                    /**
-                     * @description Changes with every change of the record
-                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
-                     */
-                    etag?: string;
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "path": "notes/hello.txt",
-                     *       "name": "hello.txt",
-                     *       "category": "document",
-                     *       "content_type": "text/plain",
-                     *       "size": 13,
-                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
-                     *       "url": "/static/notes/hello.txt",
-                     *       "public": true,
-                     *       "uploaded_by": "admin",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "updated_at": "2027-01-15T09:30:00.000Z"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["StoredFile"];
-                };
-            };
-            /** @description Not modified since the record of If-None-Match */
-            304: {
-                headers: {
-                    /**
-                     * @description Changes with every change of the record
-                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
-                     */
-                    etag?: string;
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unauthorized`, `token_expired` */
-            401: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `file_not_found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `url_too_long` */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error, such as `internal_error` */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    putFile: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
-                "if-match"?: string;
-                /** @description Only if there is no file that was stored after this date; ignored with If-Match. For example `Fri, 15 Jan 2027 09:30:00 GMT` */
-                "if-unmodified-since"?: string;
-                /** @description `*`: only if there is no such file. For example `*` */
-                "if-none-match"?: string;
-                /** @description SHA-256 of the body (RFC 9530), checked before anything is stored. For example `sha-256=:oXJbunNw5AqnjWiMyZCJ/N89ep2F4R5DCrg6jc63Vdw=:` */
-                "content-digest"?: string;
-            };
-            path: {
-                /**
-                 * @description path of a file, its slashes not percent-encoded
-                 * @example notes/hello.txt
-                 */
-                path: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example Hello, files */
-                "application/octet-stream": Blob;
-            };
-        };
-        responses: {
-            /** @description Replaced: the record of the file */
-            200: {
-                headers: {
-                    /**
-                     * @description URL of the record
-                     * @example /api/files/notes/hello.txt
-                     */
-                    location?: string;
-                    /**
-                     * @description Changes with every change of the record
-                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
-                     */
-                    etag?: string;
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "path": "notes/hello.txt",
-                     *       "name": "hello.txt",
-                     *       "category": "document",
-                     *       "content_type": "text/plain",
-                     *       "size": 13,
-                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
-                     *       "url": "/static/notes/hello.txt",
-                     *       "public": true,
-                     *       "uploaded_by": "admin",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "updated_at": "2027-01-15T09:30:00.000Z"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["StoredFile"];
-                };
-            };
-            /** @description Created: the record of the file */
-            201: {
-                headers: {
-                    /**
-                     * @description URL of the record
-                     * @example /api/files/notes/hello.txt
-                     */
-                    location?: string;
-                    /**
-                     * @description Changes with every change of the record
-                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
-                     */
-                    etag?: string;
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "path": "notes/hello.txt",
-                     *       "name": "hello.txt",
-                     *       "category": "document",
-                     *       "content_type": "text/plain",
-                     *       "size": 13,
-                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
-                     *       "url": "/static/notes/hello.txt",
-                     *       "public": true,
-                     *       "uploaded_by": "admin",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "updated_at": "2027-01-15T09:30:00.000Z"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["StoredFile"];
-                };
-            };
-            /** @description `invalid_path`, `reserved_path`, `digest_mismatch`, `malformed_request`, `validation_failed` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unauthorized`, `token_expired` */
-            401: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `forbidden` */
-            403: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `file_not_found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `path_conflict` */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `precondition_failed` */
-            412: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `file_too_large` */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `url_too_long` */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unsupported_media_type` */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `insufficient_storage`, `quota_exceeded` */
-            507: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error, such as `internal_error` */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    deleteFile: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
-                "if-match"?: string;
-                /** @description Only if there is no file that was stored after this date; ignored with If-Match. For example `Fri, 15 Jan 2027 09:30:00 GMT` */
-                "if-unmodified-since"?: string;
-            };
-            path: {
-                /**
-                 * @description path of a file, its slashes not percent-encoded
-                 * @example notes/hello.txt
-                 */
-                path: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Deleted */
-            204: {
-                headers: {
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unauthorized`, `token_expired` */
-            401: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `forbidden` */
-            403: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `file_not_found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `precondition_failed` */
-            412: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `url_too_long` */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error, such as `internal_error` */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     createUpload: {
         parameters: {
             query?: {
@@ -7218,6 +6576,7 @@ export interface operations {
                         files: components["schemas"]["StoredFile"][];
                         pagination: {
                             page: number;
+                            /** @example 50 */
                             page_size: number;
                             total_items: number;
                             total_pages: number;
@@ -7227,7 +6586,10 @@ export interface operations {
                              */
                             total_is_exact?: false;
                         };
-                        /** @description send it as `after` for the following rows; null: there are none */
+                        /**
+                         * @description send it as `after` for the following rows; null: there are none
+                         * @example null
+                         */
                         next: string | null;
                     };
                 };
@@ -7293,9 +6655,9 @@ export interface operations {
                      * @example {
                      *       "categories": [
                      *         {
-                     *           "category": "document",
+                     *           "category": "image",
                      *           "file_count": 1,
-                     *           "total_size": 13
+                     *           "total_size": 1
                      *         }
                      *       ]
                      *     }
@@ -7367,18 +6729,18 @@ export interface operations {
                     /**
                      * @example {
                      *       "tree": {
-                     *         "name": "",
-                     *         "path": "",
+                     *         "name": "notes",
+                     *         "path": "notes",
                      *         "type": "directory",
                      *         "file_count": 1,
-                     *         "total_size": 13,
+                     *         "total_size": 1,
                      *         "children": [
                      *           {
                      *             "name": "notes",
                      *             "path": "notes",
                      *             "type": "directory",
                      *             "file_count": 1,
-                     *             "total_size": 13,
+                     *             "total_size": 1,
                      *             "children": [
                      *               {
                      *                 "name": "hello.txt",
@@ -7441,6 +6803,452 @@ export interface operations {
             };
         };
     };
+    getFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETag of a cached copy: 304 if still current. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-none-match"?: string;
+            };
+            path: {
+                /**
+                 * @description path of a file, its slashes not percent-encoded
+                 * @example notes/hello.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record of the file */
+            200: {
+                headers: {
+                    /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "notes/hello.txt",
+                     *       "name": "hello.txt",
+                     *       "category": "document",
+                     *       "content_type": "text/plain",
+                     *       "size": 13,
+                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *       "url": "/static/notes/hello.txt",
+                     *       "public": true,
+                     *       "uploaded_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "updated_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            /** @description Not modified since the record of If-None-Match */
+            304: {
+                headers: {
+                    /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    putFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-match"?: string;
+                /** @description Only if there is no file that was stored after this date; ignored with If-Match. For example `Fri, 15 Jan 2027 09:30:00 GMT` */
+                "if-unmodified-since"?: string;
+                /** @description `*`: only if there is no such file. For example `*` */
+                "if-none-match"?: string;
+                /** @description SHA-256 of the body (RFC 9530), checked before anything is stored. For example `sha-256=:oXJbunNw5AqnjWiMyZCJ/N89ep2F4R5DCrg6jc63Vdw=:` */
+                "content-digest"?: string;
+            };
+            path: {
+                /**
+                 * @description path of a file, its slashes not percent-encoded
+                 * @example notes/hello.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example Hello, files */
+                "application/octet-stream": Blob;
+            };
+        };
+        responses: {
+            /** @description Replaced: the record of the file */
+            200: {
+                headers: {
+                    /**
+                     * @description URL of the record
+                     * @example /api/files/notes/hello.txt
+                     */
+                    location?: string;
+                    /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "notes/hello.txt",
+                     *       "name": "hello.txt",
+                     *       "category": "document",
+                     *       "content_type": "text/plain",
+                     *       "size": 13,
+                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *       "url": "/static/notes/hello.txt",
+                     *       "public": true,
+                     *       "uploaded_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "updated_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            /** @description Created: the record of the file */
+            201: {
+                headers: {
+                    /**
+                     * @description URL of the record
+                     * @example /api/files/notes/hello.txt
+                     */
+                    location?: string;
+                    /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "notes/hello.txt",
+                     *       "name": "hello.txt",
+                     *       "category": "document",
+                     *       "content_type": "text/plain",
+                     *       "size": 13,
+                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *       "url": "/static/notes/hello.txt",
+                     *       "public": true,
+                     *       "uploaded_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "updated_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `digest_mismatch`, `malformed_request`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `path_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage`, `quota_exceeded` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-match"?: string;
+                /** @description Only if there is no file that was stored after this date; ignored with If-Match. For example `Fri, 15 Jan 2027 09:30:00 GMT` */
+                "if-unmodified-since"?: string;
+            };
+            path: {
+                /**
+                 * @description path of a file, its slashes not percent-encoded
+                 * @example notes/hello.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     moveFiles: {
         parameters: {
             query?: never;
@@ -7473,7 +7281,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "files_moved": 12
+                     *       "files_moved": 1
                      *     }
                      */
                     "application/json": {
@@ -7610,7 +7418,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "files_moved": 12
+                     *       "files_moved": 1
                      *     }
                      */
                     "application/json": {
@@ -7745,7 +7553,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "files_deleted": 1,
-                     *       "bytes_freed": 13
+                     *       "bytes_freed": 1
                      *     }
                      */
                     "application/json": {
@@ -7871,7 +7679,7 @@ export interface operations {
                      *           "changelog": "Dark mode and a faster start.",
                      *           "created_by": "admin",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
-                     *           "change": 4711,
+                     *           "change": 1,
                      *           "files_kept": true
                      *         }
                      *       ],
@@ -7960,7 +7768,7 @@ export interface operations {
                      *       "changelog": "Dark mode and a faster start.",
                      *       "created_by": "admin",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "change": 4711,
+                     *       "change": 1,
                      *       "files_kept": true
                      *     }
                      */
@@ -8077,7 +7885,7 @@ export interface operations {
                      *       "changelog": "Dark mode and a faster start.",
                      *       "created_by": "admin",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "change": 4711,
+                     *       "change": 1,
                      *       "files_kept": true
                      *     }
                      */
@@ -8130,82 +7938,6 @@ export interface operations {
             };
         };
     };
-    getStats: {
-        parameters: {
-            query?: {
-                /** @description only files below this directory */
-                prefix?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Files, bytes, categories and versions */
-            200: {
-                headers: {
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "total_files": 1,
-                     *       "total_size": 13,
-                     *       "stored_size": 13,
-                     *       "past_size": 0,
-                     *       "categories": [
-                     *         {
-                     *           "category": "document",
-                     *           "file_count": 1,
-                     *           "total_size": 13
-                     *         }
-                     *       ],
-                     *       "versions": 1
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Stats"];
-                };
-            };
-            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unauthorized`, `token_expired` */
-            401: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error, such as `internal_error` */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     getVersion: {
         parameters: {
             query?: never;
@@ -8239,7 +7971,7 @@ export interface operations {
                      *       "changelog": "Dark mode and a faster start.",
                      *       "created_by": "admin",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "change": 4711,
+                     *       "change": 1,
                      *       "files_kept": true
                      *     }
                      */
@@ -8281,6 +8013,82 @@ export interface operations {
             /** @description `url_too_long` */
             414: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getStats: {
+        parameters: {
+            query?: {
+                /** @description only files below this directory */
+                prefix?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Files, bytes, categories and versions */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "total_files": 1,
+                     *       "total_size": 1,
+                     *       "stored_size": 1,
+                     *       "past_size": 1,
+                     *       "categories": [
+                     *         {
+                     *           "category": "image",
+                     *           "file_count": 1,
+                     *           "total_size": 1
+                     *         }
+                     *       ],
+                     *       "versions": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Stats"];
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8361,6 +8169,7 @@ export interface operations {
                         files: components["schemas"]["StoredFile"][];
                         pagination: {
                             page: number;
+                            /** @example 50 */
                             page_size: number;
                             total_items: number;
                             total_pages: number;
@@ -8370,7 +8179,10 @@ export interface operations {
                              */
                             total_is_exact?: false;
                         };
-                        /** @description send it as `after` for the following rows; null: there are none */
+                        /**
+                         * @description send it as `after` for the following rows; null: there are none
+                         * @example null
+                         */
                         next: string | null;
                     };
                 };
@@ -8496,10 +8308,15 @@ export interface operations {
                      */
                     "application/json": {
                         added: components["schemas"]["ChangedFile"][];
+                        /** @example [] */
                         removed: components["schemas"]["ChangedFile"][];
+                        /** @example [] */
                         changed: components["schemas"]["ChangedFile"][];
                         pagination: components["schemas"]["Pagination"];
-                        /** @description send it as `after` for the following rows; null: there are none */
+                        /**
+                         * @description send it as `after` for the following rows; null: there are none
+                         * @example null
+                         */
                         next: string | null;
                     };
                 };
@@ -8631,7 +8448,10 @@ export interface operations {
                     "application/json": {
                         changes: components["schemas"]["Change"][];
                         pagination: components["schemas"]["Pagination"];
-                        /** @description send it as `after` for the following rows; null: there are none */
+                        /**
+                         * @description send it as `after` for the following rows; null: there are none
+                         * @example null
+                         */
                         next: string | null;
                     };
                 };
@@ -8703,20 +8523,20 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4711,
+                     *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
-                     *       "token": null,
-                     *       "request_id": "9f1c2a4e-5b7d-4c3a-8e6f-0a1b2c3d4e5f",
+                     *       "token": "text",
+                     *       "request_id": "text",
                      *       "action": "upload",
-                     *       "prefix": null,
-                     *       "version": null,
+                     *       "prefix": "text",
+                     *       "version": "text",
                      *       "added": 1,
-                     *       "replaced": 0,
-                     *       "removed": 0,
-                     *       "bytes": 13,
+                     *       "replaced": 1,
+                     *       "removed": 1,
+                     *       "bytes": 1,
                      *       "paths": [
-                     *         "notes/hello.txt"
+                     *         "text"
                      *       ],
                      *       "files": [
                      *         {
@@ -8742,7 +8562,10 @@ export interface operations {
                         id: number;
                         /** Format: date-time */
                         at: string;
-                        /** @description username */
+                        /**
+                         * @description username
+                         * @example admin
+                         */
                         by: string;
                         /** @description name of the API token that was used */
                         token: string | null;
@@ -8767,7 +8590,10 @@ export interface operations {
                         forgotten?: true;
                         files: components["schemas"]["ChangedFile"][];
                         pagination: components["schemas"]["Pagination"];
-                        /** @description send it as `after` for the following rows; null: there are none */
+                        /**
+                         * @description send it as `after` for the following rows; null: there are none
+                         * @example null
+                         */
                         next: string | null;
                     };
                 };
@@ -9184,8 +9010,8 @@ export interface operations {
                      *         "by": "admin",
                      *         "token": null,
                      *         "request_id": "9f1c2a4e-5b7d-4c3a-8e6f-0a1b2c3d4e5f",
-                     *         "action": "deploy",
-                     *         "prefix": "notes/",
+                     *         "action": "upload",
+                     *         "prefix": null,
                      *         "version": null,
                      *         "added": 1,
                      *         "replaced": 0,
@@ -9195,13 +9021,13 @@ export interface operations {
                      *           "notes/hello.txt"
                      *         ]
                      *       },
-                     *       "prefix": "notes/",
+                     *       "prefix": "site/",
                      *       "files": 1,
                      *       "added": 1,
-                     *       "replaced": 0,
-                     *       "removed": 0,
-                     *       "unchanged": 0,
-                     *       "bytes_received": 10240
+                     *       "replaced": 1,
+                     *       "removed": 1,
+                     *       "unchanged": 1,
+                     *       "bytes_received": 1
                      *     }
                      */
                     "application/json": components["schemas"]["TreeResult"];
@@ -9343,7 +9169,7 @@ export interface operations {
                      *       "rules": [
                      *         {
                      *           "prefix": "drafts/",
-                     *           "public": false,
+                     *           "public": true,
                      *           "by": "admin",
                      *           "at": "2027-01-15T09:30:00.000Z"
                      *         }
@@ -9439,7 +9265,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "prefix": "drafts/",
-                     *       "public": false,
+                     *       "public": true,
                      *       "by": "admin",
                      *       "at": "2027-01-15T09:30:00.000Z"
                      *     }
@@ -9658,7 +9484,7 @@ export interface operations {
                      * @example {
                      *       "history": [
                      *         {
-                     *           "change": 4711,
+                     *           "change": 1,
                      *           "at": "2027-01-15T09:30:00.000Z",
                      *           "by": "admin",
                      *           "action": "upload",
@@ -9680,7 +9506,10 @@ export interface operations {
                     "application/json": {
                         history: components["schemas"]["PathState"][];
                         pagination: components["schemas"]["Pagination"];
-                        /** @description send it as `after` for the following rows; null: there are none */
+                        /**
+                         * @description send it as `after` for the following rows; null: there are none
+                         * @example null
+                         */
                         next: string | null;
                     };
                 };
@@ -10028,8 +9857,8 @@ export interface operations {
                      *           "id": "0d6f3a5e-8e0f-4f0a-9f6b-3c1c1d9f1a20",
                      *           "path": "notes/hello.txt",
                      *           "name": null,
-                     *           "expires_at": "2027-01-22T09:30:00.000Z",
-                     *           "downloads_left": 3,
+                     *           "expires_at": "2027-01-15T09:30:00.000Z",
+                     *           "downloads_left": 1,
                      *           "by": "admin",
                      *           "created_at": "2027-01-15T09:30:00.000Z"
                      *         }
@@ -10114,8 +9943,8 @@ export interface operations {
                      *       "id": "0d6f3a5e-8e0f-4f0a-9f6b-3c1c1d9f1a20",
                      *       "path": "notes/hello.txt",
                      *       "name": null,
-                     *       "expires_at": "2027-01-22T09:30:00.000Z",
-                     *       "downloads_left": 3,
+                     *       "expires_at": "2027-01-15T09:30:00.000Z",
+                     *       "downloads_left": 1,
                      *       "by": "admin",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "url": "/l/q3VnV0x2bGk1c2R0eW9rZA"

@@ -3,7 +3,7 @@ export { type Clock, delay, slices, steadyNow, systemClock, type Timer } from '.
 export { type App, type AppOptions, createApp } from './create-app.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
 export { hasBody } from './limits/connections.ts'
-export { receiveBody } from './limits/request-bodies.ts'
+export { bodyChunks, receiveBody } from './limits/request-bodies.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'
 export {

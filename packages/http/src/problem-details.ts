@@ -74,7 +74,8 @@ export const validationFailed = (errors: Fault[]) =>
 
 const maxFaults = 1000
 
-export const malformedBody = (detail: string) => new HttpError(400, 'malformed_body', detail)
+export const malformedBody = (detail: string, cause?: unknown) =>
+  new HttpError(400, 'malformed_body', detail, { cause })
 
 /** The error handler of every app: sends problem details (RFC 9457). */
 export function answerError(
@@ -183,14 +184,6 @@ function unsupportedMediaType({ routeOptions }: FastifyRequest): HttpError {
 }
 
 const frameworkErrors: Record<string, [number, string, string]> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: [413, 'body_too_large', 'The body is too large for this endpoint'],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
-    400,
-    'malformed_body',
-    'The length of the body differs from Content-Length',
-  ],
-  FST_ERR_CTP_EMPTY_JSON_BODY: [400, 'malformed_body', 'The body is empty: send JSON'],
-  FST_ERR_CTP_INVALID_JSON_BODY: [400, 'malformed_body', 'The body is not valid JSON'],
   FST_ERR_BAD_URL: [400, 'malformed_url', 'The path is not valid percent-encoded UTF-8'],
   FST_ERR_MAX_PARAM_LENGTH: [414, 'url_too_long', 'A part of the path is too long'],
 }

@@ -42,9 +42,6 @@ export const malformedUpload = (cause: unknown) =>
     { cause },
   )
 
-export const truncatedBody = (cause: unknown) =>
-  new HttpError(400, 'malformed_body', 'The body ended early: send it again', { cause })
-
 export const digestMismatch = (field: string) =>
   new HttpError(400, 'digest_mismatch', `The body does not match ${field}: nothing stored`)
 

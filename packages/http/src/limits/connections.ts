@@ -78,8 +78,22 @@ export function limitConnections(
     if (hasBody(request)) return
     // Most responses are sent by now. Remembering those would keep each request alive until the next one on its socket,
     // and garbage collections would copy it.
-    if (!isSent(response)) remember(request, response)
+    if (isSent(response)) markAnswered(request.socket)
+    else remember(request, response)
   })
+}
+
+// The socket answered last in this event-loop iteration: the parser may still reject bytes that followed the request in
+// the same read.
+let justAnswered: Socket | undefined
+
+function markAnswered(socket: Socket) {
+  if (!justAnswered) {
+    setImmediate(() => {
+      justAnswered = undefined
+    })
+  }
+  justAnswered = socket
 }
 
 /** Whether the kernel has taken all of a response. Node's `writableFinished` follows in a later tick. */
@@ -98,6 +112,7 @@ export function answerSocketError(
   crossOrigin: CrossOriginHeaders = () => ({}),
 ) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
+  if (socket === justAnswered) return socket.destroySoon()
   const { request, response } = unfinishedOn(socket) ?? {}
   if (request?.complete) {
     socket.pause()

@@ -61,7 +61,7 @@ const complete: Override = ({ zodSchema, jsonSchema }) => {
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
 }
 
-/** The example of a schema, else one of its required parts; undefined for a component inside itself. */
+/** The example of a schema, else one of its required parts. A component is inside itself once. */
 export function exampleOf(
   schema: JsonSchema,
   components: Record<string, JsonSchema>,
@@ -72,7 +72,7 @@ export function exampleOf(
   const inside = [...around, schema]
   const partOf = (part: JsonSchema = {}) => exampleOf(part, components, inside)
   const [known = schema.const ?? schema.enum?.[0]] = examples ?? []
-  if (known !== undefined || around.includes(schema)) return known
+  if (known !== undefined || around.indexOf(schema) !== around.lastIndexOf(schema)) return known
   if (schema.$ref) return partOf(components[schema.$ref.split('/').at(-1) ?? ''])
   if (schema.anyOf) return schema.anyOf.map(partOf).find((each) => each !== undefined)
   if (type === 'object')

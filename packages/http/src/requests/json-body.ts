@@ -24,7 +24,7 @@ export function parseJsonBodies(app: FastifyInstance) {
     const text = body.toString()
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     void parseJson(request, text, (error, value) => {
-      if (error) reject(text ? malformedBody(describeError(text)) : error)
+      if (error) reject(malformedBody(text ? describeError(text) : 'The body is empty: send JSON'))
       else if (hasMoreThan(maxValues, value)) reject(tooManyValues())
       else resolve(value)
     })

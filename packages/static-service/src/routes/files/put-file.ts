@@ -1,5 +1,5 @@
 import { callerOf } from '@domains-and-files/auth'
-import { type App, operation } from '@domains-and-files/http'
+import { type App, bodyChunks, operation } from '@domains-and-files/http'
 import { z } from 'zod'
 import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
@@ -13,14 +13,7 @@ import {
 } from '../openapi-examples.ts'
 import { FileRecord } from './file-schema.ts'
 import { FilePath, pathFaults } from './files.ts'
-import {
-  conditionsOf,
-  readBody,
-  refuseContentCoding,
-  sendStored,
-  stage,
-  storeFiles,
-} from './store-files.ts'
+import { conditionsOf, refuseContentCoding, sendStored, stage, storeFiles } from './store-files.ts'
 import type { UploadDependencies } from './uploads.ts'
 
 /** Routes whose handlers read bodies of any content type, but without a content coding, themselves. */
@@ -116,7 +109,7 @@ export function registerPutRoutes(app: App, dependencies: UploadDependencies) {
     await limits.checkLength(path, headers)
     await using draft = store.draft()
     const options = { count: limits.meter(path), onChunk: digests.update }
-    await readBody(request.raw, (chunks) => stage(chunks, draft, options))
+    await stage(bodyChunks(request.raw), draft, options)
     digests.end()
     return sendStored(reply, await storeFiles(request, [{ path, draft }], dependencies))
   })
@@ -124,7 +117,7 @@ export function registerPutRoutes(app: App, dependencies: UploadDependencies) {
     await limits.checkLength(noPath, request.headers)
     await using draft = store.draft()
     const options = { count: limits.meter(noPath) }
-    await readBody(request.raw, (chunks) => stage(chunks, draft, options))
+    await stage(bodyChunks(request.raw), draft, options)
     const content = await draft.keep()
     if (content.digest !== request.params.sha256) throw errors.digestMismatch('its name')
     const caller = callerOf(request)

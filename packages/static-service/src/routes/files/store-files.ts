@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { callerOf } from '@domains-and-files/auth'
 import { readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -108,28 +108,6 @@ export class UploadLimits {
 
 // Not per chunk: the check reads the catalog.
 const quotaCheckBytes = 1_048_576
-
-/** Reads the body of a request; what `read` leaves of it is discarded. @throws {HttpError} `malformed_body` if it is cut. */
-export async function readBody<T>(
-  body: IncomingMessage,
-  read: (chunks: AsyncIterable<Buffer>) => Promise<T>,
-): Promise<T> {
-  try {
-    return await read(chunksOf(body))
-  } catch (error) {
-    // Not destroyed: the socket must stay open for the response.
-    body.resume()
-    throw error
-  }
-}
-
-async function* chunksOf(body: IncomingMessage) {
-  try {
-    for await (const chunk of body.iterator({ destroyOnReturn: false })) yield chunk as Buffer // Without an encoding, it is bytes.
-  } catch (error) {
-    throw errors.truncatedBody(error)
-  }
-}
 
 /** Stages arriving bytes, whose size the meter limits. `onChunk` is called before a chunk is written. */
 export async function stage(

@@ -14,7 +14,7 @@ import { type ChangeEntry, changeActions } from '../../catalog/changes/change-en
 import * as errors from '../../errors.ts'
 import { actorOf } from '../callers.ts'
 import { prefixQuery } from '../files/browse.ts'
-import { change, Path, Sha256, Size, Username } from '../openapi-examples.ts'
+import { change, file, Path, Sha256, Size, Username } from '../openapi-examples.ts'
 
 /** The number of a change in a URL. */
 export const ChangeId = z
@@ -51,12 +51,16 @@ export const Change = z
   })
   .meta({ id: 'Change', examples: [change] })
 
+const { path, sha256, size } = file
 const State = z.object({ sha256: Sha256, size: Size }).nullable()
 
 /** A file before and after a change, or at two moments. */
 export const ChangedFile = z
   .object({ path: Path, before: State, after: State, forgotten: Forgotten })
-  .meta({ id: 'ChangedFile' })
+  .meta({
+    id: 'ChangedFile',
+    examples: [{ path, before: null, after: { sha256, size } }],
+  })
 
 export const describeState = (state: { digest: string; size: number } | null) =>
   state && { sha256: state.digest, size: state.size }

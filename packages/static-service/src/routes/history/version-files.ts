@@ -68,8 +68,8 @@ const compareVersions = operation({
     'One page of the differences',
     z.object({
       added: z.array(ChangedFile),
-      removed: z.array(ChangedFile),
-      changed: z.array(ChangedFile),
+      removed: z.array(ChangedFile).meta({ examples: [[]] }),
+      changed: z.array(ChangedFile).meta({ examples: [[]] }),
       pagination: Pagination,
       next: Next,
     }),

@@ -1,6 +1,7 @@
 import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
+  bodyChunks,
   describeIssue,
   malformedBody,
   operation,
@@ -17,7 +18,7 @@ import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { actorOf, requireWrittenDirectory } from '../callers.ts'
-import { conditionsOf, readBody } from '../files/store-files.ts'
+import { conditionsOf } from '../files/store-files.ts'
 import { Change, describeChange } from '../history/changes.ts'
 import { NewVersion } from '../history/versions.ts'
 import { file } from '../openapi-examples.ts'
@@ -165,22 +166,24 @@ async function receive(
   const { raw } = request
   const digests = checkDigests(request.headers)
   let bytes = 0
-  async function* checked(chunks: AsyncIterable<Buffer>) {
-    for await (const chunk of chunks) {
+  async function* checked() {
+    for await (const chunk of bodyChunks(raw)) {
       bytes += chunk.length
       digests.update(chunk)
       yield chunk
     }
   }
-  return readBody(raw, async (chunks) => {
-    const body = await peek(checked(chunks))
+  try {
+    const body = await peek(checked())
     const isJson = archiveTypeOf(body.head) === undefined && /^\s*\{/.test(body.head.toString())
     const source = isJson
       ? await readSource(request, body.chunks, { directory, ...dependencies })
       : await readFiles(request, body, { directory, arrivals, ...dependencies })
     digests.end()
     return { source, bytes }
-  })
+  } finally {
+    raw.resume() // Not every reader of archives closes its source.
+  }
 }
 
 type Reading = TreeDependencies & { directory: string }

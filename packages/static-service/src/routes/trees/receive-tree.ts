@@ -1,4 +1,5 @@
-import { validationFailed } from '@domains-and-files/http'
+import { describeIssue, toFaults, validationFailed } from '@domains-and-files/http'
+import { z } from 'zod'
 import type { ArchiveEntry } from '../../archives/read-archive.ts'
 import { maxSmallBytes } from '../../blobs/blob-path.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
@@ -180,8 +181,6 @@ const maxKeeping = 64
 const maxKeepingBytes = 8_388_608
 const maxHeldBytes = 8_388_608
 
-const digestPattern = /^[0-9a-f]{64}$/
-
 /**
  * The files of `{ "files": { "path": { "sha256" } } }`, whose contents must be stored, and known to the reader.
  * @throws {HttpError} `validation_failed`, `invalid_archive`, `tree_too_large` or `contents_missing`.
@@ -217,28 +216,29 @@ export async function detectType(store: BlobStore, name: string, digest: string)
   return contentTypeOf(name, head ?? Buffer.alloc(0))
 }
 
+const Manifest = z.strictObject({ files: z.custom<object>(isObject, 'must be an object') })
+
+// GET of a tree names the sizes, too.
+const ManifestFile = z.strictObject({
+  sha256: z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hex digits in lower case'),
+  size: z.unknown().optional(),
+})
+
+// Not as a record, of which zod drops the key `__proto__`.
 function digestsOf(body: object): { name: string; digest: string }[] {
-  checkKeys(body, ['files'], '')
-  const files: unknown = 'files' in body ? body.files : undefined
-  if (!isObject(files)) throw fault('/files', 'must be an object')
+  const { files } = parse(Manifest, body, '')
   return Object.entries(files).map(([name, file]) => {
     const pointer = `/files/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-    if (!isObject(file)) throw fault(pointer, 'must be an object')
-    // GET of a tree names the sizes, too.
-    checkKeys(file, ['sha256', 'size'], pointer)
-    const digest = 'sha256' in file ? file.sha256 : undefined
-    if (typeof digest !== 'string' || !digestPattern.test(digest))
-      throw fault(`${pointer}/sha256`, 'must be 64 hex digits in lower case')
-    return { name, digest }
+    return { name, digest: parse(ManifestFile, file, pointer).sha256 }
   })
 }
 
-function checkKeys(value: object, known: string[], pointer: string) {
-  const unknown = Object.keys(value).find((key) => !known.includes(key))
-  if (unknown !== undefined) throw fault(`${pointer}/${unknown}`, 'is not known here')
+function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, place: string) {
+  const { data, error } = schema.safeParse(value, { error: describeIssue, reportInput: true })
+  if (error) throw validationFailed(toFaults(error, place))
+  return data
 }
 
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const fault = (path: string, message: string) => validationFailed([{ path, message }])
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,12 +1,12 @@
 import { callerOf } from '@domains-and-files/auth'
-import { type App, HttpError, hasBody, methodNotAllowed } from '@domains-and-files/http'
+import { type App, bodyChunks, HttpError, hasBody, methodNotAllowed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import * as errors from '../../errors.ts'
 import { encodePath } from '../../files/file-path.ts'
 import type { Upload, Uploads, UploadWriter } from '../../uploads/uploads.ts'
 import { requirePath } from '../callers.ts'
 import { registerRawBodies } from '../files/put-file.ts'
-import { readBody, storeFiles } from '../files/store-files.ts'
+import { storeFiles } from '../files/store-files.ts'
 import type { UploadDependencies } from '../files/uploads.ts'
 import * as tus from './tus-schemas.ts'
 
@@ -136,14 +136,12 @@ async function receive(exchange: Exchange, writer: UploadWriter, offset: number)
   if (length !== upload.length) await writer.record({ length })
   writer.isTentative = checksum !== undefined
   let end = offset
-  await readBody(raw, async (chunks) => {
-    for await (const chunk of chunks) {
-      end += chunk.length
-      demandRoom(end)
-      checksum?.hash.update(chunk)
-      if (!isWhole(upload)) await writer.write(chunk)
-    }
-  })
+  for await (const chunk of bodyChunks(raw)) {
+    end += chunk.length
+    demandRoom(end)
+    checksum?.hash.update(chunk)
+    if (!isWhole(upload)) await writer.write(chunk)
+  }
   if (end < size) throw conflict
   if (checksum && checksum.hash.digest('base64') !== checksum.digest)
     throw errors.checksumMismatch()
