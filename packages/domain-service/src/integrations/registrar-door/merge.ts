@@ -15,8 +15,34 @@ export function chooseGiven(
   const list = byKey(submitted, domain)
   const zones = given.map((used) => keyedZoneOf(used, domain))
   const live = latest(zones)
+  const best = findExplanation(zones, { list, live, text: JSON.stringify(submitted) })
+  if (!best) return undefined
+  const { zone, isRepeat, age } = best
+  const before = latest(zones.slice(0, zones.indexOf(zone)))
+  const isGone = (key: string) =>
+    isRepeat && zone.keys.has(key) && !live.has(key) && !before.has(key)
+  // A list that was refused as unclear adds what it has, and removes nothing.
+  const rest = [...live.values()].filter(({ key }) => list.has(key))
+  const base =
+    zone.used.copies < 0
+      ? { emailType: submitted.emailType, records: rest.map(({ record }) => record) }
+      : certainPart(zone, list, { zones, domain, isGone })
+  const after = withDifference(live, compare(byKey(base, domain), list))
+  const mayRepeat = isRepeat && age > 0
+  return {
+    used: zone.used,
+    base,
+    mayRepeat,
+    isUnclear: mayRepeat && zone.used.copies > 0 && [...list.keys()].some((key) => !after.has(key)),
+  }
+}
+
+/** The zone that explains the list best, whether the list repeats it, and how many were given after it. */
+function findExplanation(
+  zones: KeyedZone[],
+  { list, live, text }: { list: Keyed; live: Keyed; text: string },
+) {
   const later = new Set<string>()
-  const text = JSON.stringify(submitted)
   const explanations = zones.toReversed().flatMap((zone, age) => {
     const { used, keys, change } = zone
     const { present, absent } = compare(keys, list)
@@ -42,24 +68,7 @@ export function chooseGiven(
     ]
     return [{ zone, isRepeat, age, rank: ranks.map((each) => String(each).padStart(9)).join() }]
   })
-  const [best] = explanations.sort((one, other) => (one.rank < other.rank ? -1 : 1))
-  if (!best) return undefined
-  const { zone, isRepeat, age } = best
-  const before = latest(zones.slice(0, zones.indexOf(zone)))
-  const isGone = (key: string) =>
-    isRepeat && zone.keys.has(key) && !live.has(key) && !before.has(key)
-  const base =
-    zone.used.copies < 0
-      ? restOf(live, list, zone)
-      : certainPart(zone, list, { zones, domain, isGone })
-  const after = withDifference(live, compare(byKey(base, domain), list))
-  const mayRepeat = isRepeat && age > 0
-  return {
-    used: zone.used,
-    base,
-    mayRepeat,
-    isUnclear: mayRepeat && zone.used.copies > 0 && [...list.keys()].some((key) => !after.has(key)),
-  }
+  return explanations.sort((one, other) => (one.rank < other.rank ? -1 : 1))[0]
 }
 
 /** Keys of the records and of their RRsets; at `_acme-challenge`, where processes share an RRset, of the records alone. */
@@ -152,13 +161,6 @@ function certainPart(
     if (isDoneNow(key) && !isGone(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
   const records = [...certain.values()].map(({ record }) => record)
   return { emailType: zone.emailType === base.emailType ? zone.emailType : undefined, records }
-}
-
-/** What a list that was refused as unclear is compared with: it adds all that it has, and removes what it had removed. */
-function restOf(live: Keyed, list: Keyed, { used, change }: KeyedZone): KnownZone {
-  const removed = new Set(change.absent.map(({ key }) => key))
-  const rest = [...live.values()].filter(({ key }) => list.has(key) || removed.has(key))
-  return { emailType: used.zone.emailType, records: rest.map(({ record }) => record) }
 }
 
 const isDone = (kind: GivenZone['kind']) => kind === 'unanswered' || kind === 'done'
