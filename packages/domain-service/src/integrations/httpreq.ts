@@ -58,7 +58,8 @@ const notAChallenge = (fqdn: string) =>
     `${fqdn} does not begin with _acme-challenge: use a token whose records name it`,
   )
 
-const text = z.string().optional()
+// What is no text counts as missing.
+const text = z.string().optional().catch(undefined)
 const Challenge = anyCase(z.object({ fqdn: text, value: text, domain: text, keyAuth: text }))
 
 // lego's RAW mode sends the key authorization, from which the value is computed (RFC 8555, 8.4).

@@ -155,6 +155,7 @@ test.each([
     'domain_not_found',
   ],
   ['no value', limits, { fqdn }, 400, 'validation_failed'],
+  ['a value that is no text', limits, { fqdn, value: 5, keyAuth: null }, 400, 'validation_failed'],
   ['a list', limits, [], 400, 'malformed_body'],
   ['an empty value', limits, { fqdn, value: '' }, 400, 'validation_failed'],
 ])('%s is refused with error beside the problem', async (_name, token, body, status, code) => {
