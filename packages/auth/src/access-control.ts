@@ -2,26 +2,16 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type Access, HttpError } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { ApiTokens } from './api-tokens/api-tokens.ts'
-import { looksLikeApiToken, otherServiceOf } from './api-tokens/token-format.ts'
 import {
-  apiTokenExpired,
-  apiTokenInvalid,
   authorizationMalformed,
   loginRequired,
   roleRequired,
   tokenExpired,
   tokenInvalid,
   tokenMissing,
-  tokenOfOtherService,
 } from './errors.ts'
 import { type Caller, isAccess, requireRights } from './rights.ts'
 import type { SessionTokens } from './sessions/session-tokens.ts'
-
-interface AccessDependencies {
-  sessions: SessionTokens
-  apiTokens: ApiTokens
-  audience: string
-}
 
 const callers = new WeakMap<FastifyRequest, Caller>()
 
@@ -90,12 +80,13 @@ function admit(request: FastifyRequest, caller: Caller, access: NeededRole) {
   request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
 }
 
-export function createAuthenticate({ sessions, apiTokens, audience }: AccessDependencies) {
+export function createAuthenticate(sessions: SessionTokens, apiTokens: ApiTokens) {
   const authenticate: Authenticate = async ({ headers, ip }) => {
     const token = readCredential(headers)
     const isApiToken = token.startsWith(apiTokens.prefix)
     const caller = isApiToken ? await apiTokens.verify(token, ip) : await sessions.verify(token)
-    if (typeof caller === 'string') throw rejectionOf(token, caller, audience)
+    if (caller === 'expired') throw tokenExpired()
+    if (caller === 'invalid') throw tokenInvalid()
     return caller
   }
   /**
@@ -115,14 +106,6 @@ export function createAuthenticate({ sessions, apiTokens, audience }: AccessDepe
     }
   }
   return { authenticate, findReader }
-}
-
-function rejectionOf(token: string, reason: 'invalid' | 'expired', audience: string) {
-  const isApiToken = looksLikeApiToken(token)
-  if (reason === 'expired') return isApiToken ? apiTokenExpired() : tokenExpired()
-  const other = otherServiceOf(token, audience)
-  if (other) return tokenOfOtherService(other)
-  return isApiToken ? apiTokenInvalid() : tokenInvalid()
 }
 
 type NeededRole = Exclude<Access, 'public'>

@@ -9,31 +9,19 @@ function refuse(status: 401 | 403, code: string, detail: string, error?: string)
   return new HttpError(status, code, detail, { headers: { 'www-authenticate': challenge } })
 }
 
-const invalid = (detail: string) => refuse(401, 'unauthorized', detail, 'invalid_token')
-
 export const tokenMissing = () =>
   refuse(401, 'unauthorized', 'Send a token: Authorization: Bearer <access_token>')
 
 export const authorizationMalformed = () =>
-  refuse(
-    401,
-    'unauthorized',
-    'The Authorization header must be the scheme Bearer and one token: Bearer <access_token>',
-    'invalid_request',
-  )
+  refuse(401, 'unauthorized', 'Authorization must be Bearer and one token', 'invalid_request')
 
-export const tokenInvalid = () => invalid('The token is not valid here: log in again')
+const again = 'log in again, or create another API token'
 
-export const apiTokenInvalid = () =>
-  invalid('The API token is not valid here: check that it is complete, or create another')
+export const tokenInvalid = () =>
+  refuse(401, 'unauthorized', `The token is not valid here: ${again}`, 'invalid_token')
 
-export const tokenOfOtherService = (service: string) =>
-  invalid(`This token is for the ${service}: log in here`)
-
-export const tokenExpired = (detail = 'The token has expired: log in again') =>
-  refuse(401, 'token_expired', detail, 'invalid_token')
-
-export const apiTokenExpired = () => tokenExpired('The API token has expired: create another')
+export const tokenExpired = () =>
+  refuse(401, 'token_expired', `The token has expired: ${again}`, 'invalid_token')
 
 export const credentialsInvalid = () =>
   refuse(401, 'invalid_credentials', 'The username or the password is wrong')
@@ -68,11 +56,7 @@ export const loginRequired = () =>
   new HttpError(403, 'forbidden', 'An API token cannot do this: log in with a password')
 
 export const passwordLoginOff = () =>
-  new HttpError(
-    403,
-    'password_login_off',
-    'Logins with a password are switched off: use single sign-on',
-  )
+  new HttpError(403, 'password_login_off', 'Logins with a password are off: use single sign-on')
 
 /** The token of a workload is refused. The message says why, for the log. */
 export class TokenRefusedError extends Error {}
@@ -84,7 +68,7 @@ export const notBegun = () =>
   new HttpError(
     400,
     'login_not_begun',
-    'This login was not begun in this browser, or over ten minutes ago: begin again',
+    'This login is not of this browser, or too old: begin again',
   )
 
 export const loginFailed = () =>

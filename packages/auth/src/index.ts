@@ -2,6 +2,8 @@ export { callerOf } from './access-control.ts'
 export type { ApiTokens } from './api-tokens/api-tokens.ts'
 export { importUsers, readAuthFolder, readAuthSchema, writeAuthRows } from './auth-backup.ts'
 export {
+  allowsDomain,
+  allowsPath,
   Domains,
   Folders,
   isInNetworks,
@@ -14,8 +16,6 @@ export type { HashQueue } from './login/password.ts'
 export { type Auth, openAuth, openAuthFile } from './open-auth.ts'
 export { auth } from './plugin.ts'
 export {
-  allowsDomain,
-  allowsPath,
   type Caller,
   findExcess,
   hasRole,

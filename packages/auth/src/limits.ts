@@ -47,8 +47,12 @@ const listOf = (kind: string, read: (text: string) => string | undefined, messag
 /** Names of domains, and `*.` patterns for all domains below a name, as lower-case A-labels. */
 export const Domains = listOf('domain', canonicalDomain, 'must be a domain, or one after *.')
 
-/** Whether a list names a domain in any spelling of its name: exactly, or by a pattern above it. */
-export function includesDomain(domains: readonly string[], domain: string): boolean {
+/**
+ * Whether a caller may see this domain: listed exactly, or below a listed `*.` pattern; without a list, always. Case and
+ * Unicode spelling of the domain do not matter; the list is canonical already.
+ */
+export function allowsDomain({ domains }: { domains?: string[] }, domain: string): boolean {
+  if (!domains) return true
   const name = canonicalDomain(domain)
   if (!name || name.startsWith('*')) return false
   return domains.some((pattern) => covers.domains(pattern, name))
@@ -77,9 +81,9 @@ export const Folders = listOf('folder', canonicalFolder, 'must be a folder such 
   .max(10, 'must name at most 10 folders')
   .transform((folders) => [...new Set(folders)].filter(isOutermost))
 
-/** Whether a path, or a folder that ends in a slash, is in one of these folders. */
-export const includesPath = (folders: readonly string[], path: string) =>
-  folders.some((folder) => path.startsWith(folder))
+/** Whether a caller may see a path, or a folder that ends in a slash; without a list, always. */
+export const allowsPath = ({ folders }: { folders?: string[] }, path: string): boolean =>
+  !folders || folders.some((folder) => covers.folders(folder, path))
 
 const isOutermost = (folder: string, _at: number, folders: string[]) =>
   !folders.some((other) => other !== folder && folder.startsWith(other))

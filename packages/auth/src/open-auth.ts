@@ -9,7 +9,7 @@ import {
 import { createAuthenticate } from './access-control.ts'
 import { ApiTokens, type ApiTokensOptions } from './api-tokens/api-tokens.ts'
 import { serviceOf } from './api-tokens/token-format.ts'
-import { defaultLoginLimits, LoginLimit } from './login/login-limit.ts'
+import { defaultLoginLimits, LoginLimit, type LoginLimits } from './login/login-limit.ts'
 import { createHashQueue, verifyPassword } from './login/password.ts'
 import { OneTime } from './one-time.ts'
 import { type Caller, callerOfUser } from './rights.ts'
@@ -38,7 +38,7 @@ interface AuthDependencies {
   database?: Postgres | undefined
   /** Other small tables of the service, which are beside the API tokens in DATA_DIR. */
   migrations?: Migrations | undefined
-  loginLimits?: typeof defaultLoginLimits | undefined
+  loginLimits?: LoginLimits | undefined
   /** Milliseconds since 1970. */
   now?: (() => number) | undefined
 }
@@ -61,28 +61,15 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
   const report = (error: unknown) => log.warn({ err: error }, 'last use not recorded')
   const { prefix } = serviceOf(audience)
   const accounts = openAccounts({ users, database, prefix, now, report })
-  const oneTime = await OneTime.open(database, now)
+  const oneTime = new OneTime(database, now)
   const secrets = previousSecret ? [secret, previousSecret] : [secret]
-  const sessions = new SessionTokens({
-    ...accounts,
-    audience,
-    secrets,
-    ttl: tokenTtl,
-    now,
-    oneTime,
-  })
-  const { loginLimits = defaultLoginLimits } = dependencies
-  const limit = new LoginLimit(
-    logins,
-    loginLimits,
-    // An unknown username may be a password typed into the wrong field.
-    ({ username, isUser, address: client }, lockout) =>
-      log.warn({ client, limit: lockout, ...(isUser && { username }) }, 'login locked'),
-  )
+  const issuing = { audience, secrets, ttl: tokenTtl, now }
+  const sessions = new SessionTokens({ ...accounts, ...issuing, oneTime })
+  const limit = new LoginLimit(logins, dependencies.loginLimits ?? defaultLoginLimits, log)
   return {
     ...accounts,
     ...{ audience, now, isPasswordLoginOn, oidc, tokenTtl, oneTime, sessions, limit },
-    ...createAuthenticate({ ...accounts, sessions, audience }),
+    ...createAuthenticate(sessions, accounts.apiTokens),
     hashes: createHashQueue(),
     /** Verifies a password against a PHC string. */
     verify: verifyPassword,
@@ -91,10 +78,7 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
       dependencies.database
         ? {}
         : { users: { status: users.fault === undefined ? 'ok' : 'degraded' } },
-    close: async () => {
-      await accounts.apiTokens.close()
-      await close()
-    },
+    close,
   }
 }
 
@@ -122,12 +106,9 @@ async function openStores(config: ServiceConfig, dependencies: AuthDependencies)
 }
 
 /** The stores that identify callers of a service: users, API tokens, and trusts for workloads. */
-export function openAccounts({
-  users,
-  ...options
-}: Omit<ApiTokensOptions, 'find'> & { users: Users }) {
-  const { database, now, report } = options
-  const lastLogins = new LastLogins(database, now, report)
+export function openAccounts(options: Omit<ApiTokensOptions, 'find'> & { users: Users }) {
+  const { users, database } = options
+  const lastLogins = new LastLogins(options)
   /** The user with the rights that it has now. */
   const find = async (username: string) => lastLogins.withRights(await users.find(username))
   const trusts = new Trusts(database)

@@ -4,8 +4,6 @@ import { roleRequired } from './errors.ts'
 import {
   describeRecordLimits,
   findOutside,
-  includesDomain,
-  includesPath,
   intersect,
   listLimits,
   namesRrset,
@@ -176,16 +174,6 @@ export function refuse(excess: string | undefined): void {
   if (excess !== undefined) throw new HttpError(403, 'forbidden', excess)
 }
 
-/**
- * Whether a caller may see this domain: listed exactly, or below a listed `*.` pattern; without a list, always. Case and
- * Unicode spelling of the domain do not matter; the list is canonical already.
- */
-export const allowsDomain = ({ domains }: Pick<Rights, 'domains'>, domain: string): boolean =>
-  !domains || includesDomain(domains, domain)
-
-export const allowsPath = ({ folders }: Pick<Rights, 'folders'>, path: string): boolean =>
-  !folders || includesPath(folders, path)
-
 /** Whether the caller may write this RRset of a domain that it may see, without another person's approval. */
 export const mayWriteRrset = (rights: Rights, name: string, type: string) =>
   hasRole(rights, 'editor') &&
@@ -222,8 +210,4 @@ function outsideRecords({ records, readsAll, writes }: Rights, what: string) {
 
 /** 403 for a caller whose writes need approval, on routes that cannot wait for one. */
 export const onlyProposes = () =>
-  new HttpError(
-    403,
-    'forbidden',
-    'You may only propose changes, which another person approves: send them to /api/domains',
-  )
+  new HttpError(403, 'forbidden', 'Your changes need approval: send them to /api/domains')

@@ -79,7 +79,7 @@ test.each([
   [
     'a short secret',
     { ...production, JWT_SECRET: 'short' },
-    /JWT_SECRET must have at least 32 bytes/,
+    /JWT_SECRET has fewer than 32 bytes/,
   ],
   [
     'a published secret',

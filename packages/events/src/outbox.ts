@@ -136,11 +136,7 @@ export class EventLog {
 const later = (one: string, other: string) => (other > one ? other : one)
 
 export const eventsExpired = () =>
-  new HttpError(
-    410,
-    'events_expired',
-    'This position is older than 30 days, and events after it may have been deleted: read from the oldest, without "after"',
-  )
+  new HttpError(410, 'events_expired', 'Over 30 days ago: read from the oldest, without "after"')
 
 interface EventRow {
   id: string

@@ -83,7 +83,6 @@ const columns = sql`owner_id, definition, expires_at, last_used_at`
 
 const maxTokensPerOwner = 200
 const touchIntervalMs = 60_000
-const maxTouched = 10_000
 const defaultLifetimeS = 90 * 86_400
 const keptExpiredMs = 30 * 86_400_000
 
@@ -93,7 +92,6 @@ export class ApiTokens {
   readonly #options: ApiTokensOptions
   /** Last recorded use by token id, ahead of the database. */
   readonly #touched = new Map<string, number>()
-  readonly #touching = new Set<Promise<void>>()
 
   constructor(options: ApiTokensOptions) {
     this.#options = options
@@ -172,11 +170,6 @@ export class ApiTokens {
     })
   }
 
-  /** Waits for pending writes of `last_used_at`. */
-  async close(): Promise<void> {
-    await Promise.all(this.#touching)
-  }
-
   async #insert(
     token: ApiToken & { digest: string },
     { at, expiresAt }: { at: number; expiresAt: number | null },
@@ -224,14 +217,11 @@ export class ApiTokens {
     const { database, now: clock, report } = this.#options
     const at = clock()
     if (at - Math.max(this.#touched.get(id) ?? 0, stored) < touchIntervalMs) return
-    if (this.#touched.size >= maxTouched) this.#touched.clear() // The rows have the times.
     this.#touched.set(id, at)
     const isOlder = sql`last_used_at is null or last_used_at < ${at}`
-    const touched: Promise<void> = database
+    database
       .run(sql`update ${table} set last_used_at = ${at} where id = ${id} and (${isOlder})`)
-      .then(() => undefined, report)
-      .finally(() => this.#touching.delete(touched))
-    this.#touching.add(touched)
+      .catch(report)
   }
 }
 

@@ -1,51 +1,21 @@
 import { createHash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { z } from 'zod'
 
 // A fixed prefix and a checksum, so that secret scanners find leaked tokens and a typo is rejected without a look-up.
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const pattern = /^[a-z]{2}_[0-9A-Za-z]{38}$/
 
-interface Service {
-  /** Also the audience of session tokens. */
-  name: string
-  title: string
-  /** Begins its API tokens. */
-  prefix: string
-  /** What its callers are limited to. */
-  limits: 'domains' | 'folders'
-}
+/** The services by their names, which are also the audiences of session tokens. */
+const services = {
+  'domain-service': { prefix: 'ds_', limits: 'domains' },
+  'static-service': { prefix: 'ss_', limits: 'folders' },
+} as const
 
-const services: Service[] = [
-  { name: 'domain-service', title: 'domain service', prefix: 'ds_', limits: 'domains' },
-  { name: 'static-service', title: 'static service', prefix: 'ss_', limits: 'folders' },
-]
-
-export function serviceOf(name: string): Service {
-  const service = services.find((each) => each.name === name)
-  if (!service) throw new Error(`There is no service ${name}`)
-  return service
-}
-
-/** The title of the other service that a rejected token seems to be for. Unverified: for an error message only. */
-export function otherServiceOf(token: string, own: string): string | undefined {
-  const prefix = prefixOf(token)
-  const audience = prefix ? undefined : audienceOf(token)
-  return services.find(
-    ({ name, prefix: known }) => name !== own && (known === prefix || name === audience),
-  )?.title
-}
-
-const Claims = z.object({ aud: z.string() })
-
-function audienceOf(token: string): string | undefined {
-  const [, payload = ''] = token.length > 4096 ? [] : token.split('.')
-  try {
-    return Claims.parse(JSON.parse(Buffer.from(payload, 'base64url').toString())).aud
-  } catch {
-    return undefined
-  }
+/** What begins the API tokens of a service, and what its callers are limited to. */
+export function serviceOf(name: string) {
+  if (name in services) return services[name as keyof typeof services]
+  throw new Error(`There is no service ${name}`)
 }
 
 /** A new token: the prefix, 32 random base62 digits (190 bits), and a checksum. */
@@ -53,9 +23,6 @@ export function createToken(prefix: string): string {
   const random = Array.from({ length: 32 }, () => digits[randomInt(digits.length)]).join('')
   return `${prefix}${random}${checksumOf(prefix + random)}`
 }
-
-/** Whether a text has the prefix of an API token; the rest is not checked. */
-export const looksLikeApiToken = (text: string) => /^[ds]s_/.test(text)
 
 /** The prefix of a text in token format with a right checksum; otherwise undefined. */
 export function prefixOf(text: string): string | undefined {

@@ -13,7 +13,7 @@ import {
   tooManyLogins,
 } from '../errors.ts'
 import type { Auth } from '../open-auth.ts'
-import { replaceUser, type User, Username, updateUsers, withPassword } from '../users/user.ts'
+import { changeUser, type User, Username, withPassword } from '../users/user.ts'
 import { verifyLogin } from './login.ts'
 import { hashPassword, maxPasswordLength, requireStrongPassword, weakPassword } from './password.ts'
 
@@ -84,11 +84,7 @@ export function registerAccountRoutes(app: App, context: Auth) {
   app.post('/api/auth/logout', out, async (request, reply) => {
     const caller = callerOf(request)
     if (request.query.everywhere)
-      await updateUsers(users, (all) =>
-        all.map((user) =>
-          user.username === caller.username ? { ...user, logins: randomUUID() } : user,
-        ),
-      )
+      await changeUser(users, caller.username, (user) => user && { ...user, logins: randomUUID() })
     await sessions.end(caller)
     return reply.code(204).send(undefined)
   })
@@ -136,9 +132,8 @@ async function storePassword(
   isRight: (user: User) => boolean,
 ) {
   const hash = await hashes(() => hashPassword(wanted.password))
-  await updateUsers(users, (all) => {
-    const user = all.find((each) => each.username === wanted.username)
+  await changeUser(users, wanted.username, (user) => {
     if (!user || !isRight(user)) throw credentialsInvalid()
-    return replaceUser(all, withPassword(user, hash, wanted.session))
+    return withPassword(user, hash, wanted.session)
   })
 }

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { clientNetwork } from '@domains-and-files/http'
+import { clientNetwork, type Logger } from '@domains-and-files/http'
 import {
   join,
   list,
@@ -13,22 +13,16 @@ import {
 import { tooManyLogins } from '../errors.ts'
 
 /** Maximum failed logins in `windowMs`. */
-export interface LoginLimits {
-  windowMs: number
-  /** For one username from one client network. */
-  perPair: number
-  /** For one client network, over all usernames. */
-  perNetwork: number
-  /** For one username, over all networks. */
-  perUsername: number
-}
-
-export const defaultLoginLimits: LoginLimits = {
+export const defaultLoginLimits = {
   windowMs: 15 * 60_000,
+  /** For one username from one client network. */
   perPair: 10,
+  /** For one client network, over all usernames. */
   perNetwork: 30,
+  /** For one username, over all networks. */
   perUsername: 200,
 }
+export type LoginLimits = typeof defaultLoginLimits
 
 export interface Attempt {
   username: string
@@ -39,9 +33,7 @@ export interface Attempt {
 }
 
 /** Which limit an attempt reached. */
-export type Lockout = 'username and network' | 'network' | 'username'
-
-type OnLockout = (attempt: Attempt, lockout: Lockout) => void
+type Lockout = 'username and network' | 'network' | 'username'
 
 interface Scope {
   lockout: Lockout
@@ -61,17 +53,17 @@ const longestAttemptMs = 60_000
 export class LoginLimit {
   readonly #database: Sql
   readonly #limits: LoginLimits
-  readonly #onLockout: OnLockout
+  readonly #log: Pick<Logger, 'warn'>
 
-  constructor(database: Sql, limits: LoginLimits, onLockout: OnLockout) {
+  constructor(database: Sql, limits: LoginLimits, log: Pick<Logger, 'warn'>) {
     this.#database = database
     this.#limits = limits
-    this.#onLockout = onLockout
+    this.#log = log
   }
 
   /** @throws {HttpError} 429 until this attempt is allowed. */
-  check(attempt: Attempt): Promise<void> {
-    return this.#check(this.#database, this.#scopesOf(attempt))
+  async check(attempt: Attempt): Promise<void> {
+    await this.#check(this.#database, this.#scopesOf(attempt))
   }
 
   /**
@@ -83,69 +75,60 @@ export class LoginLimit {
   async run(attempt: Attempt, verify: () => Promise<boolean>): Promise<boolean> {
     const id = randomUUID()
     const scopes = this.#scopesOf(attempt)
-    // Stored before verification, so that the attempt of a killed replica still counts as failed.
-    await this.#exclusively(async (transaction) => {
-      await this.#check(transaction, scopes)
+    const ofThis = sql`attempt = ${id}`
+    // Checked and stored as one, before the verification: the attempt of a killed replica counts as failed. One lock
+    // suffices: logins are rare, as each costs a password hash.
+    const lockouts = await this.#database.transaction(async (transaction) => {
+      await transaction.get(lockOf('login_attempts'))
+      const last = await this.#check(transaction, scopes)
       await transaction.run(sql`delete from ${table} where at <= ${this.#windowStart}`)
       const rows = scopes.map(({ key }) => sql`(${id}, ${key}, 1, ${now})`)
       await transaction.run(
         sql`insert into ${table} (attempt, key, is_running, at) values ${join(rows)}`,
       )
+      return last
     })
     const isRight = await verify().catch(async (error) => {
-      await this.#database.run(sql`delete from ${table} where attempt = ${id}`)
+      await this.#database.run(sql`delete from ${table} where ${ofThis}`)
       throw error
     })
+    const isOfPair = sql`key = ${scopes[0]?.key} and is_running = 0`
+    await this.#database.run(
+      isRight
+        ? sql`delete from ${table} where ${ofThis} or (${isOfPair})`
+        : sql`update ${table} set is_running = 0 where ${ofThis}`,
+    )
+    // An unknown username may be a password typed into the wrong field.
+    const { username, isUser, address: client } = attempt
     if (!isRight)
-      for (const lockout of await this.#fail(id, scopes)) this.#onLockout(attempt, lockout)
-    else
-      await this.#database.run(
-        sql`delete from ${table} where attempt = ${id} or (key = ${scopes[0]?.key} and is_running = 0)`,
-      )
+      for (const limit of lockouts)
+        this.#log.warn({ client, limit, ...(isUser && { username }) }, 'login locked')
     return isRight
   }
 
-  /** @returns the limits that this failure reached. */
-  #fail(id: string, scopes: Scope[]): Promise<Lockout[]> {
-    return this.#exclusively(async (transaction) => {
-      await transaction.run(
-        sql`update ${table} set is_running = 0, at = ${now} where attempt = ${id}`,
-      )
-      const keys = list(scopes.map(({ key }) => key))
-      const rows = await transaction.all<{ key: string; failures: number }>(
-        sql`select key, count(*) as failures from ${table}
-          where key in (${keys}) and is_running = 0 and at > ${this.#windowStart} group by key`,
-      )
-      return scopes
-        .filter(({ key, max }) => rows.some((row) => row.key === key && row.failures === max))
-        .map(({ lockout }) => lockout)
+  /**
+   * Sliding window: after `max` attempts the oldest blocks until it leaves the window, or for a second while one is running.
+   * @returns the limits that one more failure reaches.
+   */
+  async #check(reader: SqlTransaction, scopes: Scope[]): Promise<Lockout[]> {
+    const isRunning = sql`is_running = 1 and at > ${now} - ${longestAttemptMs}`
+    const rows = await reader.all<{ key: string; count: number; running: number; age: number }>(
+      sql`select key, count(*) as count, min(at) - ${now} as age,
+          count(case when ${isRunning} then 1 end) as running
+        from ${table} where key in (${list(scopes.map(({ key }) => key))}) and at > ${this.#windowStart}
+        group by key`,
+    )
+    const counted = scopes.map((scope) => ({
+      ...scope,
+      ...rows.find(({ key }) => key === scope.key),
+    }))
+    const waits = counted.map(({ max, count = 0, running = 0, age = 0 }) => {
+      if (count < max) return 0
+      return running > 0 ? 1 : Math.ceil((age + this.#limits.windowMs) / 1000)
     })
-  }
-
-  // Sliding window: the `max`-th latest attempt blocks until it leaves the window. If it is still running: retry in 1 s.
-  async #check(reader: SqlTransaction, scopes: Scope[]): Promise<void> {
-    const blocking = scopes.map(
-      ({ key, max }) => sql`select * from (
-        select is_running, at - ${now} as age from ${table}
-        where key = ${key} and at > ${this.#windowStart}
-        order by is_running desc, at desc limit 1 offset ${max - 1}) as blocking`,
-    )
-    const rows = await reader.all<{ is_running: number; age: number }>(
-      join(blocking, ' union all '),
-    )
-    const waits = rows.map(({ is_running, age }) =>
-      is_running && age > -longestAttemptMs ? 1 : Math.ceil((age + this.#limits.windowMs) / 1000),
-    )
-    const secondsToWait = Math.max(0, ...waits)
+    const secondsToWait = Math.max(...waits)
     if (secondsToWait > 0) throw tooManyLogins(secondsToWait)
-  }
-
-  // Checking and counting must be atomic across replicas. One lock suffices: logins are rare, as each costs a password hash.
-  #exclusively<T>(work: (transaction: SqlTransaction) => Promise<T>): Promise<T> {
-    return this.#database.transaction(async (transaction) => {
-      await transaction.get(lockOf('login_attempts'))
-      return work(transaction)
-    })
+    return counted.filter(({ max, count = 0 }) => count === max - 1).map(({ lockout }) => lockout)
   }
 
   get #windowStart() {

@@ -85,12 +85,6 @@ export function formatPhc({ cost, salt, hash }: Phc): string {
   return `$argon2id$v=19$${parameters}$${encode(salt)}$${encode(hash)}`
 }
 
-/** Whether a hash was made with weaker parameters than the present defaults. */
-export function needsRehash(text: string): boolean {
-  const cost = parsePhc(text)?.cost
-  return !cost || cost.memory < defaultCost.memory || cost.passes < defaultCost.passes
-}
-
 // https://github.com/P-H-C/phc-string-format: decimal numbers without leading zeros, base64 without padding. Salts have 8
 // to 64 bytes, hashes 16 to 64. Upper bounds: a hand-edited users file must not exhaust the machine at each login. Lower
 // bounds: RFC 9106 (3.1), below which Node throws.

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { HttpError } from '@domains-and-files/http'
 import type { FastifyBaseLogger } from 'fastify'
 import * as client from 'openid-client'
@@ -7,11 +7,10 @@ import { digestOf, serviceOf } from '../api-tokens/token-format.ts'
 import { loginFailed, notAllowed, notBegun, providerAway } from '../errors.ts'
 import { isLoopback } from '../issuer-url.ts'
 import type { Auth } from '../open-auth.ts'
-import { Role } from '../rights.ts'
+import type { Rights, Role } from '../rights.ts'
 import type { OidcConfig } from '../settings.ts'
-import type { User } from '../users/user.ts'
+import { changeUser, isActive, oidcPrefix, type User, Username, type Users } from '../users/user.ts'
 import { rightsOfGroups } from './group-rights.ts'
-import { bindUser, type Identity } from './oidc-users.ts'
 
 type Dependencies = Pick<Auth, 'users' | 'lastLogins' | 'sessions' | 'oneTime' | 'audience' | 'now'>
 
@@ -25,24 +24,21 @@ const Begun = z.object({
 })
 
 /** What a one-time code is redeemed for: a login, or why there is none. */
-const Login = z.object({
-  username: z.string(),
-  /** Id of the user: the code is void for a later user of the same name. */
-  id: z.string(),
-  rights: z.object({
-    role: Role,
-    domains: z.array(z.string()).optional(),
-    folders: z.array(z.string()).optional(),
-  }),
-  challenge: z.string(),
-})
-const Refusal = z.object({
-  status: z.int(),
-  code: z.string(),
-  detail: z.string(),
-  challenge: z.string(),
-})
-const Redeemable = z.union([Login, Refusal])
+interface Redeemable {
+  /** `id` is of the user: the code is void for a later user of the same name. */
+  login?: { username: string; id: string; rights: Omit<Rights, 'records'> }
+  refusal?: { status: number; code: string; detail: string }
+}
+
+/** A person as the provider describes it. */
+interface Identity {
+  issuer: string
+  /** Permanent id at the issuer. */
+  subject: string
+  /** Undefined: the provider sent none, or an unverified email address. */
+  name: string | undefined
+  groups: string[]
+}
 
 const cookieSeconds = 600
 const codeSeconds = 60
@@ -106,13 +102,11 @@ export class SingleSignOn {
 
   async #exchange(query: string, state: string, begun: z.infer<typeof Begun>): Promise<string> {
     const { nonce, verifier, challenge } = begun
+    const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier }
+    const url = new URL(this.#redirectUri + query)
     const identity = await this.#ask(async (provider) => {
-      const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier }
-      const tokens = await client.authorizationCodeGrant(
-        provider,
-        new URL(this.#redirectUri + query),
-        { ...checks, idTokenExpected: true },
-      )
+      const options = { ...checks, idTokenExpected: true }
+      const tokens = await client.authorizationCodeGrant(provider, url, options)
       return this.#identityOf(provider, tokens)
     })
     return this.#createLogin(identity, challenge)
@@ -126,11 +120,13 @@ export class SingleSignOn {
   async redeem(code: string, verifier: string): Promise<User | undefined> {
     const { users, oneTime, lastLogins } = this.#auth
     const value = await oneTime.take(digestOf(`code ${code}`))
-    if (value === undefined) return undefined
-    const found = Redeemable.parse(JSON.parse(value))
-    if (challengeOf(verifier) !== found.challenge) return undefined
-    if ('status' in found) throw new HttpError(found.status, found.code, found.detail)
-    const { username, id, rights } = found
+    const { challenge, login, refusal }: Redeemable & { challenge?: string } = JSON.parse(
+      value ?? '{}',
+    )
+    if (challengeOf(verifier) !== challenge) return undefined
+    if (refusal) throw new HttpError(refusal.status, refusal.code, refusal.detail)
+    if (!login) return undefined
+    const { username, id, rights } = login
     const user = await users.find(username)
     if (!user || user.id !== id) return undefined
     const loggedIn = { ...user, ...rights }
@@ -147,19 +143,20 @@ export class SingleSignOn {
       throw notAllowed('You are in no group that may use this service: ask the operator')
     }
     const { username, id = '' } = await bindUser(users, identity, rights.role)
-    return this.#createCode({ username, id, rights, challenge })
+    return this.#createCode(challenge, { login: { username, id, rights } })
   }
 
   async #createRefusal(error: unknown, challenge: string, isBrowser: boolean): Promise<string> {
     if (!isBrowser || !(error instanceof HttpError)) throw error
     const { status, code, message: detail } = error
-    return this.#createCode({ status, code, detail, challenge })
+    return this.#createCode(challenge, { refusal: { status, code, detail } })
   }
 
-  async #createCode(value: z.infer<typeof Redeemable>): Promise<string> {
+  async #createCode(challenge: string, redeemable: Redeemable): Promise<string> {
     const { oneTime, now } = this.#auth
     const code = randomText()
-    await oneTime.put(digestOf(`code ${code}`), JSON.stringify(value), now() + codeSeconds * 1000)
+    const value = JSON.stringify({ challenge, ...redeemable })
+    await oneTime.put(digestOf(`code ${code}`), value, now() + codeSeconds * 1000)
     return code
   }
 
@@ -223,6 +220,30 @@ export class SingleSignOn {
   }
 }
 
+/**
+ * The user of an identity. The first login binds the username to the identity.
+ * @throws {HttpError} 403 `not_allowed` if the username is invalid, bound to another identity, or barred.
+ */
+async function bindUser(users: Users, identity: Identity, role: Role): Promise<User> {
+  const { issuer, subject, name = '' } = identity
+  const named = Username.safeParse(oidcPrefix + name)
+  if (name === '' || !named.success)
+    throw notAllowed('The provider sent no name that can be a username: ask the operator')
+  const username = named.data
+  const isBound = ({ oidc }: User) => oidc?.issuer === issuer && oidc.subject === subject
+  const known = await users.find(username)
+  if (known && isBound(known) && known.role === role) return known
+  return changeUser(users, username, (before) => {
+    if (before && !isActive(before)) throw notAllowed(`${username} was removed: ask the operator`)
+    if (before?.oidc?.subject !== undefined && !isBound(before))
+      throw notAllowed(`${username} is another person's: ask the operator`)
+    return {
+      ...{ created_at: new Date().toISOString(), id: randomUUID(), ...before },
+      ...{ username, role, oidc: { issuer, subject } },
+    }
+  })
+}
+
 async function discover({ issuer, clientId, clientSecret }: OidcConfig) {
   const url = new URL(issuer)
   const configuration = await client.discovery(
@@ -251,13 +272,10 @@ const timeoutS = 10
 
 // The provider is unreachable, as opposed to a refusal or an invalid token.
 const isOutage = (error: unknown): boolean =>
-  error instanceof TypeError || (error instanceof client.ClientError && outages.has(error.code))
+  error instanceof TypeError ||
+  (error instanceof client.ClientError && outages.test(error.code ?? ''))
 
-const outages = new Set<string | undefined>([
-  'OAUTH_TIMEOUT',
-  'OAUTH_RESPONSE_IS_NOT_CONFORM',
-  'OAUTH_RESPONSE_IS_NOT_JSON',
-])
+const outages = /^OAUTH_(?:TIMEOUT|RESPONSE_IS_NOT_(?:CONFORM|JSON))$/
 
 function withCode(returnTo: string, code: string): URL {
   const location = new URL(returnTo)

@@ -24,20 +24,19 @@ interface SecretOptions {
 export async function resolveJwtSecret(options: SecretOptions): Promise<string> {
   const { secret, production, dataDir, warn = console.error } = options
   if (!secret && !production) return storedSecret(join(dataDir, 'jwt.secret'))
-  if (!secret)
-    throw new StartRefusedError(
-      `JWT_SECRET is missing: set it to at least ${minSecretBytes} random bytes.`,
-    )
-  if (secret === exampleSecret) {
-    throw new StartRefusedError(
-      'JWT_SECRET is a published example, so anybody could forge tokens: set it to at least 32 random bytes, or in development leave it empty.',
-    )
-  }
-  if (Buffer.byteLength(secret) >= minSecretBytes) return secret
-  const fault = `JWT_SECRET must have at least ${minSecretBytes} bytes`
-  if (production) throw new StartRefusedError(`${fault}.`)
-  warn(`${fault}; in production this service would not start.`)
+  const fault = faultOf(secret)
+  if (secret && !fault) return secret
+  if (!secret || production || secret === exampleSecret)
+    throw new StartRefusedError(`JWT_SECRET ${fault}: set it to at least 32 random bytes.`)
+  warn(`JWT_SECRET ${fault}; in production this service would not start.`)
   return secret
+}
+
+function faultOf(secret: string | undefined): string | undefined {
+  if (!secret) return 'is missing'
+  if (secret === exampleSecret) return 'is a published example'
+  const isShort = Buffer.byteLength(secret) < minSecretBytes
+  return isShort ? `has fewer than ${minSecretBytes} bytes` : undefined
 }
 
 /** Minimum key size for HS256 (RFC 7518, 3.2). */

@@ -25,13 +25,9 @@ const exampleForm = {
   subject_token: 'eyJhbGciOi…',
   subject_token_type: jwtType,
 }
-const field = (description: string) => z.string().optional().meta({ description })
+const field = z.string().optional()
 const ExchangeForm = z
-  .looseObject({
-    grant_type: field(`\`${grantType}\``),
-    subject_token: field('the token of the workload'),
-    subject_token_type: field(`\`${jwtType}\``),
-  })
+  .looseObject({ grant_type: field, subject_token: field, subject_token_type: field })
   .meta({ id: 'TokenExchange', examples: [exampleForm] })
 
 const exampleToken = {

@@ -8,23 +8,25 @@ interface LastLogin {
   rights: Pick<Rights, 'role' | 'domains' | 'folders'> | undefined
 }
 
+interface Options {
+  database: Sql
+  now: () => number
+  /** Receives failed writes: a full disk keeps nobody from logging in. */
+  report: (error: unknown) => void
+}
+
 const table = name('last_logins')
 
 /** When users last logged in to this service. */
 export class LastLogins {
-  readonly #database: Sql
-  readonly #now: () => number
-  readonly #report: (error: unknown) => void
+  readonly #options: Options
 
-  /** `report` receives failed writes: a full disk keeps nobody from logging in. */
-  constructor(database: Sql, now: () => number, report: (error: unknown) => void) {
-    this.#database = database
-    this.#now = now
-    this.#report = report
+  constructor(options: Options) {
+    this.#options = options
   }
 
   record(username: string): void {
-    this.#store(username, null).catch(this.#report)
+    this.#store(username, null).catch(this.#options.report)
   }
 
   /** Also stores the rights that single sign-on granted: the user's API tokens have them between logins. */
@@ -34,9 +36,11 @@ export class LastLogins {
 
   /** Last logins by username; a user who never logged in is absent. */
   async find(usernames: string[]): Promise<Map<string, LastLogin>> {
-    const rows = await this.#database.all<{ username: string; at: number; rights: string | null }>(
-      sql`select username, at, rights from ${table} where username in (${list(usernames)})`,
-    )
+    const rows = await this.#options.database.all<{
+      username: string
+      at: number
+      rights: string | null
+    }>(sql`select username, at, rights from ${table} where username in (${list(usernames)})`)
     return new Map(
       rows.map(({ username, at, rights }) => [
         username,
@@ -53,8 +57,9 @@ export class LastLogins {
   }
 
   async #store(username: string, rights: string | null) {
-    await this.#database.run(
-      sql`insert into ${table} (username, at, rights) values (${username}, ${this.#now()}, ${rights})
+    const { database, now } = this.#options
+    await database.run(
+      sql`insert into ${table} (username, at, rights) values (${username}, ${now()}, ${rights})
         on conflict (username) do update set at = excluded.at, rights = excluded.rights`,
     )
   }

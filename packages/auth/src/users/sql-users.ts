@@ -12,8 +12,6 @@ export const usersTable = name('users')
 export class SqlUsers implements Users {
   readonly name: string
   readonly #database: Sql
-  /** Matches no password, and costs as much as `real`. */
-  #dummy: { real: string | undefined; hash: string } | undefined
 
   constructor(database: Sql & { schema: string }) {
     this.name = `the database, schema ${database.schema}`
@@ -30,16 +28,12 @@ export class SqlUsers implements Users {
   // One query either way: response time must not reveal whether the user exists.
   async findLogin(username: string) {
     const rows = await this.#database.all<Row>(
-      sql`(select definition, 0 as rank from ${usersTable} where username = ${username})
-        union all
-        (select definition, 1 from ${usersTable} order by position limit 1)
-        order by rank`,
+      sql`select definition from ${usersTable} where username = ${username}
+        or position = (select min(position) from ${usersTable})`,
     )
     const found = rows.map(userOf)
-    const user = found.length === 2 ? found[0] : undefined
-    const real = found.at(-1)?.password
-    if (!this.#dummy || this.#dummy.real !== real) this.#dummy = { real, hash: makeDummyHash(real) }
-    return { user, hash: user?.password ?? this.#dummy.hash }
+    const user = found.find((each) => each.username === username)
+    return { user, hash: user?.password ?? makeDummyHash(found[0]?.password) }
   }
 
   list() {

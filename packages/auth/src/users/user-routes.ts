@@ -20,37 +20,27 @@ import {
 import type { Auth } from '../open-auth.ts'
 import { type Caller, describeLimits, findExcess, limitsOf, Role, refuse } from '../rights.ts'
 import {
+  changeUser,
   expectUser,
+  explainToClient,
   isActive,
   LocalUsername,
-  listUsers,
-  replaceUser,
   Source,
   sourceOf,
   type User,
-  updateUsers,
   userExists,
   userNotFound,
-  withNewUser,
-  withoutUser,
+  withoutAccess,
 } from './user.ts'
 
 const inviteMs = 72 * 3_600_000
 const bodyLimit = 65_536 // 100 domains.
 
 const rightsElsewhere = (username: string) =>
-  new HttpError(
-    409,
-    'rights_elsewhere',
-    `The groups of ${username} at the provider decide its rights: change them there, or OIDC_ROLES`,
-  )
+  new HttpError(409, 'rights_elsewhere', `Change the groups of ${username} at the provider`)
 
 const lastAdmin = () =>
-  new HttpError(
-    409,
-    'last_admin',
-    'You cannot remove yourself or your role admin: another admin can, while one is left',
-  )
+  new HttpError(409, 'last_admin', 'Only another admin can remove you, or your role admin')
 
 const example = {
   ...{ username: 'alice', role: 'editor' as const, domains: ['example.com'], folders: null },
@@ -160,26 +150,27 @@ export function registerUserRoutes(app: App, context: Auth) {
   const { users, lastLogins } = context
   const listed = { config: { access: 'admin' } as const, schema: listUsersSchema }
   app.get(path, listed, async (request) => {
-    const seen = (await listUsers(users)).filter((user) => maySee(callerOf(request), user))
+    const all = await users.list().catch(explainToClient)
+    const seen = all.filter((user) => maySee(callerOf(request), user))
     const page = listPage('users', seen, request.query, (user) => user)
     const logins = await lastLogins.find(page.users.map(({ username }) => username))
     return { ...page, users: page.users.map((user) => describe(user, logins)) }
   })
-  createUser(app, context)
-  changeUser(app, context)
+  serveCreation(app, context)
+  serveChanges(app, context)
   app.delete(`${path}/:username`, { config, schema: deleteUserSchema }, async (request, reply) => {
     const caller = callerOf(request)
     const username = request.params.username.normalize('NFC')
-    await updateUsers(users, (all) => {
-      expectVisible(all, caller, username)
-      return keepAdmin(caller, withoutUser(all, username))
+    await changeUser(users, username, (before, all) => {
+      const user = expectVisible(caller, username, before)
+      return keepAdmin(caller, all, user, withoutAccess(username, user))
     })
     request.log.info({ username }, 'user removed')
     return reply.code(204).send(undefined)
   })
 }
 
-function createUser(app: App, { users, hashes, now }: Auth) {
+function serveCreation(app: App, { users, hashes, now }: Auth) {
   app.post(path, { config, bodyLimit, schema: createUserSchema }, async (request, reply) => {
     const { password, ...wanted } = request.body
     const { username, role } = wanted
@@ -192,14 +183,17 @@ function createUser(app: App, { users, hashes, now }: Auth) {
         : { password: await hashes(() => hashPassword(password)) }
     const created_at = new Date(now()).toISOString()
     const user = { ...wanted, ...credentials, id: randomUUID(), created_at }
-    await updateUsers(users, (all) => withNewUser(all, user))
+    await changeUser(users, username, (before) => {
+      if (before) throw userExists(username)
+      return user
+    })
     request.log.info({ username, role }, 'user added')
     const invite = password === undefined && { invite: code }
     return reply.code(201).send({ ...describe(user), ...invite })
   })
 }
 
-function changeUser(app: App, { users, lastLogins, now }: Auth) {
+function serveChanges(app: App, { users, lastLogins, now }: Auth) {
   const changing = { config, bodyLimit, schema: changeUserSchema }
   app.patch(`${path}/:username`, changing, async (request) => {
     const caller = callerOf(request)
@@ -207,16 +201,14 @@ function changeUser(app: App, { users, lastLogins, now }: Auth) {
     const code = request.body.invite && createCode()
     // Read before the change: a failure after it would report a stored change as failed.
     const logins = await lastLogins.find([username])
-    let changed: User | undefined
-    await updateUsers(users, (all) => {
-      const user = expectVisible(all, caller, username)
+    const changed = await changeUser(users, username, (before, all) => {
+      const user = expectVisible(caller, username, before)
       if (user.oidc) throw rightsElsewhere(username)
-      changed = changeRights(user, request.body)
+      const changed = changeRights(user, request.body)
       refuse(findUserExcess(caller, changed))
-      if (code) changed = { ...changed, invite: inviteOf(code, now()) }
-      return keepAdmin(caller, replaceUser(all, changed))
+      const invite = code && { invite: inviteOf(code, now()) }
+      return keepAdmin(caller, all, user, { ...changed, ...invite })
     })
-    if (!changed) throw userNotFound(username)
     request.log.info({ username, role: changed.role, invited: Boolean(code) }, 'user changed')
     return { ...describe(changed, logins), ...(code && { invite: code }) }
   })
@@ -248,18 +240,20 @@ const findUserExcess = (caller: Caller, wanted: Parameters<typeof findExcess>[1]
     ? 'An admin of single sign-on with limits manages no users'
     : findExcess(caller, wanted)
 
-const expectVisible = (all: User[], caller: Caller, username: string) =>
-  expectUser(
-    all.filter((user) => maySee(caller, user)),
-    username,
-  )
+const expectVisible = (caller: Caller, username: string, user?: User) =>
+  expectUser(user && maySee(caller, user) ? user : undefined, username)
 
 // The caller must stay an admin, so one is always left: of two admins who remove each other concurrently, the second fails.
-function keepAdmin(caller: Caller, after: User[]): User[] {
-  const isCaller = (user: User) =>
-    user.username === caller.username && (user.oidc ? isActive(user) : user.role === 'admin')
-  if (!after.some(isCaller)) throw lastAdmin()
-  return after
+function keepAdmin<Changed extends User | undefined>(
+  caller: Caller,
+  all: User[],
+  before: User,
+  changed: Changed,
+): Changed {
+  const isCaller = (user?: User) =>
+    user?.username === caller.username && (user.oidc ? isActive(user) : user.role === 'admin')
+  if (!all.some((user) => isCaller(user === before ? changed : user))) throw lastAdmin()
+  return changed
 }
 
 function describe(

@@ -82,32 +82,19 @@ export const UserList = z.strictObject({
 })
 
 /** @throws {HttpError} 404 if there is none. */
-export function expectUser(all: User[], username: string): User {
-  const user = all.find((each) => each.username === username)
+export function expectUser(user: User | undefined, username: string): User {
   if (!user) throw userNotFound(username)
   return user
 }
 
-/** @throws {HttpError} 409 if the name is taken. */
-export function withNewUser(all: User[], user: User): User[] {
-  if (all.some(({ username }) => username === user.username)) throw userExists(user.username)
-  return [...all, user]
-}
-
-export const replaceUser = (all: User[], changed: User): User[] =>
-  all.map((user) => (user.username === changed.username ? changed : user))
-
 /**
- * The users without this one. A user of single sign-on is barred instead, also before its first login: that would create
- * it again. Its new id ends its sessions and API tokens, also after it is allowed again.
+ * What is left of a removed user: nothing. One of single sign-on is barred instead, also before its first login, which
+ * would create it again. Its new id ends its sessions and API tokens, also after it is allowed again.
  */
-export function withoutUser(all: User[], username: string): User[] {
-  const others = all.filter((user) => user.username !== username)
-  if (sourceOf(username) !== 'oidc') return others
-  const known = all.find((user) => user.username === username)
-  const oidc = { ...known?.oidc, is_barred: true }
-  const barred = { role: 'viewer' as const, ...known, username, oidc, id: randomUUID() }
-  return known ? replaceUser(all, barred) : [...all, barred]
+export function withoutAccess(username: string, user?: User): User | undefined {
+  if (sourceOf(username) !== 'oidc') return undefined
+  const oidc = { ...user?.oidc, is_barred: true }
+  return { role: 'viewer', ...user, username, oidc, id: randomUUID() }
 }
 
 /** The user with a new password, which ends its invitation and all its sessions except `session`. */
@@ -140,14 +127,28 @@ export interface Users {
   update(change: (users: User[]) => User[]): Promise<void>
 }
 
-/** As `Users.list`, for a route. @throws {HttpError} 503 for a users file with faults. */
-export const listUsers = (users: Users): Promise<User[]> => users.list().catch(explainToClient)
+/**
+ * Adds or changes a user, or removes it where `change` returns undefined. Nothing changes if `change` throws.
+ * @returns what `change` does. @throws {HttpError} 503 where the users file cannot be changed.
+ */
+export async function changeUser<Changed extends User | undefined>(
+  users: Users,
+  username: string,
+  change: (before: User | undefined, all: User[]) => Changed,
+): Promise<Changed> {
+  let changed!: Changed
+  const update = (all: User[]) => {
+    const before = all.find((user) => user.username === username)
+    changed = change(before, all)
+    const list = before ? all : [...all, changed]
+    return list.flatMap((user) => (user === before ? changed : user) ?? [])
+  }
+  await users.update(update).catch(explainToClient)
+  return changed
+}
 
-/** As `Users.update`, for a route. @throws {HttpError} 503 where the users file cannot be changed. */
-export const updateUsers = (users: Users, change: (users: User[]) => User[]): Promise<void> =>
-  users.update(change).catch(explainToClient)
-
-function explainToClient(cause: unknown): never {
+/** For clients, of an error of the store. The cause is for operators. @throws {HttpError} 503 for the users file. */
+export function explainToClient(cause: unknown): never {
   if (cause instanceof HttpError || databaseProblem(cause)) throw cause
   const detail =
     'The users file has a fault or cannot be written, so nothing was changed: ask the operator'

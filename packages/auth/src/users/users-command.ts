@@ -16,19 +16,18 @@ import {
   UsageError,
   usesDatabase,
 } from '../command-line.ts'
-import { hashPassword, needsRehash, requireStrongPassword } from '../login/password.ts'
+import { hashPassword, requireStrongPassword } from '../login/password.ts'
 import { FileUsers } from './file-users.ts'
 import {
+  changeUser,
   expectUser,
   LocalUsername,
-  replaceUser,
   sourceOf,
   type User,
   Username,
   type Users,
   userExists,
-  withNewUser,
-  withoutUser,
+  withoutAccess,
   withPassword,
 } from './user.ts'
 import { changeRights, NewUser, UserChange } from './user-routes.ts'
@@ -86,23 +85,19 @@ const AddedUser = NewUser.omit({ password: true })
 async function addUser(store: Users, { words: [name], options, line }: Call): Promise<string> {
   const added = readRequest(AddedUser, { username: name, ...limitsIn(options) })
   const { username, role } = added
-  // Before the password prompt; the check under the lock decides.
-  if ((await store.list()).some((user) => user.username === username)) throw userExists(username)
   const password = await hashNewPassword(username, line)
   const created_at = new Date().toISOString()
-  await store.update((users) =>
-    withNewUser(users, { ...added, password, id: randomUUID(), created_at }),
-  )
+  await changeUser(store, username, (before) => {
+    if (before) throw userExists(username)
+    return { ...added, password, id: randomUUID(), created_at }
+  })
   return `Added ${username} as ${role}\n`
 }
 
 async function changePassword(store: Users, { words: [name], line }: Call): Promise<string> {
   const username = readName(LocalUsername, name)
-  expectUser(await store.list(), username)
   const password = await hashNewPassword(username, line)
-  await store.update((users) =>
-    replaceUser(users, withPassword(expectUser(users, username), password)),
-  )
+  await changeUser(store, username, (user) => withPassword(expectUser(user, username), password))
   return `Changed the password of ${username}; they are logged out everywhere, their API tokens stay valid\n`
 }
 
@@ -117,9 +112,9 @@ async function changeRole(store: Users, { words: [name, role], options }: Call):
     wanted[limit] = null
   }
   const change = readRequest(UserChange, { ...wanted, role })
-  await store.update((users) => {
-    const changed = changeRights(expectUser(users, username), change)
-    return keepAdmin(users, replaceUser(users, changed), options)
+  await changeUser(store, username, (before, all) => {
+    const user = expectUser(before, username)
+    return keepAdmin(all, user, changeRights(user, change), options)
   })
   return `${username} is ${change.role} now\n`
 }
@@ -127,29 +122,21 @@ async function changeRole(store: Users, { words: [name, role], options }: Call):
 async function listUsers(store: Users): Promise<string> {
   const users = await store.list()
   if (users.length === 0) return `No users in ${store.name}\n`
-  const width = Math.max(...users.map(({ username }) => username.length))
-  const lines = users.map((user) =>
-    [user.username.padEnd(width), user.role.padEnd('editor'.length), ...describe(user)].join('  '),
-  )
-  return `${lines.join('\n')}\n`
+  return users.map((user) => `${describe(user).join('  ')}\n`).join('')
 }
 
 function describe(user: User): string[] {
-  const { oidc, password } = user
-  if (oidc) return [oidc.is_barred ? '(removed)' : 'by single sign-on']
-  return [
-    ...limitsText(user),
-    ...(password === undefined ? ['(invited)'] : []),
-    ...(password && needsRehash(password) ? ['(weak hash: change the password)'] : []),
-  ]
+  const { username, role, oidc, password } = user
+  if (oidc) return [username, role, oidc.is_barred ? '(removed)' : 'by single sign-on']
+  return [username, role, ...limitsText(user), ...(password === undefined ? ['(invited)'] : [])]
 }
 
 async function removeUser(store: Users, { words: [name], options }: Call): Promise<string> {
   const username = readName(Username, name)
   const isLocal = sourceOf(username) !== 'oidc'
-  await store.update((users) => {
-    if (isLocal) expectUser(users, username)
-    return keepAdmin(users, withoutUser(users, username), options)
+  await changeUser(store, username, (user, all) => {
+    if (isLocal) expectUser(user, username)
+    return keepAdmin(all, user, withoutAccess(username, user), options)
   })
   const barred = `, and it cannot log in until \`users allow ${username}\``
   return `Removed ${username}; its tokens are revoked${isLocal ? '' : barred}\n`
@@ -157,20 +144,26 @@ async function removeUser(store: Users, { words: [name], options }: Call): Promi
 
 async function allowUser(store: Users, { words: [name], options }: Call): Promise<string> {
   const username = readName(Username, name)
-  await store.update((users) => {
-    const user = expectUser(users, username)
+  await changeUser(store, username, (before) => {
+    const user = expectUser(before, username)
     if (!user.oidc) throw new UsageError(`${username} is no user of single sign-on`)
     const { is_barred: _, ...account } = user.oidc
     // Without its account, the name goes to the next one that logs in with it.
-    return replaceUser(users, { ...user, oidc: options.rebind ? {} : account })
+    return { ...user, oidc: options.rebind ? {} : account }
   })
   return `${username} may log in again\n`
 }
 
-function keepAdmin(before: User[], after: User[], { force }: Options): User[] {
+function keepAdmin<Changed extends User | undefined>(
+  all: User[],
+  before: User | undefined,
+  changed: Changed,
+  { force }: Options,
+): Changed {
   // Local admins only: while the provider is down, no one else can log in.
-  const hasAdmin = (users: User[]) => users.some(({ role, oidc }) => role === 'admin' && !oidc)
-  if (force || hasAdmin(after) || !hasAdmin(before)) return after
+  const isAdmin = (user?: User) => user?.role === 'admin' && !user.oidc
+  const isLast = isAdmin(before) && !all.some((user) => user !== before && isAdmin(user))
+  if (force || !isLast || isAdmin(changed)) return changed
   throw new Error('This is the last admin: add another one first, or use --force')
 }
 

@@ -131,16 +131,16 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
     await expect(tokens.remove('not an id')).rejects.toThrow('No API token')
   })
 
-  test('a use is recorded, even at the end of the process', async () => {
+  test('a use is recorded', async () => {
     const { tokens, create } = begin()
     const { text } = await create()
+    const elsewhere = begin(open()).tokens
 
     await tokens.verify(text, address)
-    await tokens.close()
 
-    expect(await begin(open()).tokens.list()).toMatchObject([
-      { last_used_at: '2026-11-20T19:20:00.500Z' },
-    ])
+    await expect
+      .poll(async () => (await elsewhere.list())[0]?.last_used_at)
+      .toBe('2026-11-20T19:20:00.500Z')
   })
 
   test('a name is taken once for an owner, and freed by the end of its token', async () => {

@@ -100,25 +100,6 @@ test.each([
   expect(answer.headers.get('www-authenticate')).toContain('error="invalid_token"')
 })
 
-test('who mistypes an API token is not sent to log in', async () => {
-  await using service = await start()
-
-  const answer = await service.call('/view', { token: 'ds_mistyped' })
-
-  expect(answer.body.detail).toBe(
-    'The API token is not valid here: check that it is complete, or create another',
-  )
-})
-
-test('the token of the other service is named', async () => {
-  await using service = await start()
-
-  const answer = await service.call('/view', { token: makeToken('ss_') })
-
-  expect(answer.status).toBe(401)
-  expect(answer.body.detail).toBe('This token is for the static service: log in here')
-})
-
 test('a token expires', async () => {
   await using service = await start()
   const { token } = await service.createToken('edda', { expires_in: 60 })
@@ -129,7 +110,6 @@ test('a token expires', async () => {
   const after = await service.call('/view', { token })
 
   expect([before.status, after.code]).toEqual([200, 'token_expired'])
-  expect(after.body.detail).toBe('The API token has expired: create another')
 })
 
 test('only an admin creates a token that never expires', async () => {

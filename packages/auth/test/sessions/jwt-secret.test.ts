@@ -17,7 +17,11 @@ async function begin() {
 test.each([
   ['missing', undefined, 'JWT_SECRET is missing: set it to at least 32 random bytes.'],
   ['empty', '', 'JWT_SECRET is missing: set it to at least 32 random bytes.'],
-  ['short', good.slice(1), 'JWT_SECRET must have at least 32 bytes.'],
+  [
+    'short',
+    good.slice(1),
+    'JWT_SECRET has fewer than 32 bytes: set it to at least 32 random bytes.',
+  ],
 ])('production refuses a secret that is %s', async (_name, secret, sentence) => {
   await using place = await begin()
   const { dataDir } = place

@@ -1,6 +1,6 @@
 import type { HttpError } from '@domains-and-files/http'
 import { type Sql, SqliteSql, sql } from '@domains-and-files/persistence'
-import { type Attempt, type Lockout, LoginLimit } from '../../src/login/login-limit.ts'
+import { type Attempt, LoginLimit } from '../../src/login/login-limit.ts'
 import { loginTables } from '../../src/tables.ts'
 import { makeDatabase, schema } from './database.ts'
 
@@ -50,10 +50,9 @@ async function openPostgres(): Promise<LimitFactory> {
 }
 
 function testLimit(database: Sql, limits: Limits, advance: (ms: number) => Promise<void>) {
-  const lockouts: Lockout[] = []
-  const limit = new LoginLimit(database, { ...few, ...limits }, (_attempt, lockout) =>
-    lockouts.push(lockout),
-  )
+  const lockouts: unknown[] = []
+  const warn = ({ limit }: { limit?: unknown }) => lockouts.push(limit)
+  const limit = new LoginLimit(database, { ...few, ...limits }, { warn })
   const attempt = (username: string, address: string, isUser = true): Attempt => ({
     username,
     isUser,

@@ -141,14 +141,12 @@ export class WebhookStore {
   }
 
   /** Delivers an event again, with all its tries. @throws 404 `delivery_not_found` */
-  retry(id: string, event: string): Promise<Delivery> {
-    return this.#sql.transaction(async (transaction) => {
-      const delivery = await transaction.get<Delivery>(sql`
-        update ${deliveries} set status = 'pending', tries = 0, next_at = ${now}
-        where webhook = ${id} and event = ${event} returning *`)
-      if (!delivery) throw deliveryNotFound(event)
-      return delivery
-    })
+  async retry(id: string, event: string): Promise<Delivery> {
+    const delivery = await this.#sql.get<Delivery>(sql`
+      update ${deliveries} set status = 'pending', tries = 0, next_at = ${now}
+      where webhook = ${id} and event = ${event} returning *`)
+    if (!delivery) throw deliveryNotFound(event)
+    return delivery
   }
 
   /**
@@ -236,11 +234,7 @@ export const webhookNotFound = (id: string) =>
   new HttpError(404, 'webhook_not_found', `There is no webhook ${id}`)
 
 export const deliveryNotFound = (id: string) =>
-  new HttpError(
-    404,
-    'delivery_not_found',
-    `The last deliveries of this webhook have none of the event ${id}`,
-  )
+  new HttpError(404, 'delivery_not_found', `The last deliveries have none of the event ${id}`)
 
 export const tooManyWebhooks = () =>
   new HttpError(409, 'too_many_webhooks', `There are ${maxWebhooks} webhooks: delete one first`)
