@@ -2,7 +2,6 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   type DataPlaces,
-  name,
   type PrivateFiles,
   type Row,
   readPrivateFiles,
@@ -16,6 +15,7 @@ import {
   writeRows,
 } from '@domains-and-files/persistence'
 import { authFileName } from './open-auth.ts'
+import { listUsers, storeUser } from './users/sql-users.ts'
 import { UserList } from './users/user.ts'
 
 interface AuthArchive {
@@ -29,7 +29,6 @@ const accountTables: SqlTable[] = [
   { name: 'one_time', key: ['id'] },
   { name: 'trusts', key: ['id'] },
 ]
-const users = name('users')
 const usersFileName = 'users.json'
 
 /** Reads the users, API tokens, sessions, the secret and these `others` beside the tokens of a data directory. */
@@ -57,11 +56,8 @@ export async function readAuthSchema(
   snapshot: SqlTransaction,
   others: SqlTable[] = [],
 ): Promise<AuthArchive> {
-  const rows = await snapshot.all<{ definition: string }>(
-    sql`select definition from ${users} order by position`,
-  )
-  const list = rows.map(({ definition }) => JSON.parse(definition))
-  const text = `${JSON.stringify({ users: list }, null, 2)}\n`
+  const users = await listUsers(snapshot)
+  const text = `${JSON.stringify({ users }, null, 2)}\n`
   const tables = readTables(snapshot, [...accountTables, ...others])
   return { tables, files: { [usersFileName]: text } }
 }
@@ -83,11 +79,6 @@ export async function importUsers(
   transaction: SqlTransaction,
   { [usersFileName]: text = '{"users":[]}' }: PrivateFiles,
 ): Promise<void> {
-  const { users: found } = UserList.parse(JSON.parse(String(text)))
-  for (const [position, user] of found.entries()) {
-    await transaction.run(
-      sql`insert into ${users} (username, position, definition)
-        values (${user.username}, ${position}, ${JSON.stringify(user)})`,
-    )
-  }
+  const { users } = UserList.parse(JSON.parse(String(text)))
+  for (const user of users) await storeUser(transaction, user)
 }

@@ -169,16 +169,13 @@ export function readRequest<Request>(
 export const usesDatabase = (env: NodeJS.ProcessEnv) =>
   Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
 
-/** The full name of a service. @throws {UsageError} */
-export function readService(name: string | undefined): string {
-  if (name === 'domain' || name === 'static') return `${name}-service`
-  throw new UsageError('Name the service: domain or static')
-}
+/** How an option names the service: with DATABASE_URL each has its own users and trusts. */
+export const serviceOptions = '--service domain or --service static'
 
-/** The option `--service`, which DATABASE_URL requires: there each service has its own. @throws {UsageError} */
-export function readServiceOption({ service }: Options): string {
-  if (service !== undefined) return readService(service)
-  throw new UsageError('With DATABASE_URL add --service domain or --service static')
+/** The full name of a service. @throws {UsageError} naming the ways to give it. */
+export function readService(name: string | undefined, ways = 'domain or static'): string {
+  if (name === 'domain' || name === 'static') return `${name}-service`
+  throw new UsageError(`Name the service: ${ways}`)
 }
 
 /** The data directory of a service: `npm start` gives each a folder in its DATA_DIR. */

@@ -210,4 +210,4 @@ function outsideRecords({ records, readsAll, writes }: Rights, what: string) {
 
 /** 403 for a caller whose writes need approval, on routes that cannot wait for one. */
 export const onlyProposes = () =>
-  new HttpError(403, 'forbidden', 'Your changes need approval: send them to /api/domains')
+  new HttpError(403, 'forbidden', 'You may only propose changes: send them to /api/domains')

@@ -994,11 +994,8 @@ export interface components {
          *     }
          */
         TokenExchangeInput: {
-            /** @description `urn:ietf:params:oauth:grant-type:token-exchange` */
             grant_type?: string;
-            /** @description the token of the workload */
             subject_token?: string;
-            /** @description `urn:ietf:params:oauth:token-type:jwt` */
             subject_token_type?: string;
         } & {
             [key: string]: unknown;

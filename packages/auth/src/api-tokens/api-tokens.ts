@@ -1,6 +1,12 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { HttpError } from '@domains-and-files/http'
-import { isUniqueViolation, name, type Sql, sql } from '@domains-and-files/persistence'
+import {
+  isUniqueViolation,
+  name,
+  type Sql,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { isInNetworks, Network, RecordLimit, wantedLimits } from '../limits.ts'
 import {
@@ -58,6 +64,11 @@ export interface ApiToken extends Omit<NewToken, 'expires_in'> {
   last_used_at: string | null
 }
 
+interface StoredToken extends ApiToken {
+  digest: string
+  owner_id: string | null
+}
+
 interface Row {
   owner_id: string | null
   /** JSON of an `ApiToken` with its digest. */
@@ -105,23 +116,18 @@ export class ApiTokens {
   async verify(text: string, address: string): Promise<Caller | 'invalid' | 'expired'> {
     if (prefixOf(text) !== this.prefix) return 'invalid'
     const digest = digestOf(text)
-    const row = await this.#options.database.get<Row>(
-      sql`select ${columns} from ${table} where lookup = ${lookupOf(digest)}`,
-    )
-    const token = row && tokenOf(row)
+    const token = await this.#find(sql`lookup = ${lookupOf(digest)}`)
     if (!token || !isEqual(token.digest, digest)) return 'invalid'
     if (token.networks && !isInNetworks(address, token.networks)) return 'invalid'
-    const caller = await this.#callerOf(row)
-    if (typeof caller !== 'string') this.#touch(token.id, row.last_used_at ?? 0)
+    const caller = await this.#callerOf(token)
+    if (typeof caller !== 'string') this.#touch(token)
     return caller
   }
 
   /** The caller of the token with this id, with its rights now. Undefined: it is revoked or expired, or its owner removed. */
   async findCaller(id: string): Promise<Caller | undefined> {
-    const row = await this.#options.database.get<Row>(
-      sql`select ${columns} from ${table} where id = ${id}`,
-    )
-    const caller = row && (await this.#callerOf(row))
+    const token = await this.#find(sql`id = ${id}`)
+    const caller = token && (await this.#callerOf(token))
     return typeof caller === 'string' ? undefined : caller
   }
 
@@ -161,13 +167,16 @@ export class ApiTokens {
    * @throws {HttpError} if there is none.
    */
   async remove(id: string, isAllowed: (owner: string) => boolean = () => true) {
-    await this.#options.database.transaction(async (transaction) => {
-      const found = await transaction.get<{ owner: string }>(
-        sql`select owner from ${table} where id = ${id}`,
-      )
-      if (!found || !isAllowed(found.owner)) throw tokenNotFound(id)
-      await transaction.run(sql`delete from ${table} where id = ${id}`)
-    })
+    const token = await this.#find(sql`id = ${id}`)
+    if (!token || !isAllowed(token.owner)) throw tokenNotFound(id)
+    await this.#options.database.run(sql`delete from ${table} where id = ${id}`)
+  }
+
+  async #find(condition: Statement): Promise<StoredToken | undefined> {
+    const row = await this.#options.database.get<Row>(
+      sql`select ${columns} from ${table} where ${condition}`,
+    )
+    return row && tokenOf(row)
   }
 
   async #insert(
@@ -198,25 +207,26 @@ export class ApiTokens {
     }
   }
 
-  async #callerOf(row: Row): Promise<Caller | 'invalid' | 'expired'> {
-    const token = tokenOf(row)
+  async #callerOf(token: StoredToken): Promise<Caller | 'invalid' | 'expired'> {
     const owner = await this.#options.find(token.owner)
-    if (!owner || (owner.id ?? null) !== row.owner_id) return 'invalid'
-    if (row.expires_at !== null && row.expires_at <= this.#options.now()) return 'expired'
+    if (!owner || (owner.id ?? null) !== token.owner_id) return 'invalid'
+    const expiresAt = token.expires_at === null ? undefined : new Date(token.expires_at)
+    if (expiresAt && expiresAt.getTime() <= this.#options.now()) return 'expired'
     const { id, name: tokenName } = token
     return {
       id: `token:${id}`,
       username: owner.username,
       ...intersectRights(owner, rightsOfGrant(token)),
-      ...(row.expires_at !== null && { expiresAt: new Date(row.expires_at) }),
+      ...(expiresAt && { expiresAt }),
       token: { id, name: tokenName, ...(token.replace && { mayReplace: true }) },
     }
   }
 
-  #touch(id: string, stored: number) {
+  #touch({ id, last_used_at }: StoredToken) {
     const { database, now: clock, report } = this.#options
     const at = clock()
-    if (at - Math.max(this.#touched.get(id) ?? 0, stored) < touchIntervalMs) return
+    const last = Math.max(this.#touched.get(id) ?? 0, last_used_at ? Date.parse(last_used_at) : 0)
+    if (at - last < touchIntervalMs) return
     this.#touched.set(id, at)
     const isOlder = sql`last_used_at is null or last_used_at < ${at}`
     database
@@ -225,8 +235,9 @@ export class ApiTokens {
   }
 }
 
-const tokenOf = (row: Row): ApiToken & { digest: string } => ({
-  ...JSON.parse(row.definition),
+const tokenOf = ({ definition, ...row }: Row): StoredToken => ({
+  ...JSON.parse(definition),
+  owner_id: row.owner_id,
   expires_at: instantOf(row.expires_at),
   last_used_at: instantOf(row.last_used_at),
 })

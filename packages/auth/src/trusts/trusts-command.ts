@@ -8,9 +8,9 @@ import {
   type Program,
   readRequest,
   readService,
-  readServiceOption,
   runProgram,
   type Stores,
+  serviceOptions,
   splitAt,
   usesDatabase,
 } from '../command-line.ts'
@@ -50,7 +50,7 @@ function servicesOf(options: Options, env: NodeJS.ProcessEnv): string[] {
   if (options.service !== undefined) return [readService(options.service)]
   if (options.folders !== undefined) return ['static-service']
   if (options.domains !== undefined || options.record) return ['domain-service']
-  if (usesDatabase(env)) return [readServiceOption(options)]
+  if (usesDatabase(env)) return [readService(options.service, serviceOptions)]
   const both = ['domain-service', 'static-service']
   // A DATA_DIR without a folder for each service belongs to one service.
   const isOfOne = new Set(both.map((name) => dataDirOf(name, env))).size === 1

@@ -50,20 +50,21 @@ export class SqlUsers implements Users {
       for (const { username } of removed)
         await transaction.run(sql`delete from ${usersTable} where username = ${username}`)
       const stored = before.map((user) => JSON.stringify(user))
-      for (const user of after) {
-        const definition = JSON.stringify(user)
-        if (stored.includes(definition)) continue
-        await transaction.run(
-          sql`insert into ${usersTable} (username, position, definition)
-            select ${user.username}, coalesce(max(position), 0) + 1, ${definition} from ${usersTable}
-            on conflict (username) do update set definition = excluded.definition`,
-        )
-      }
+      for (const user of after)
+        if (!stored.includes(JSON.stringify(user))) await storeUser(transaction, user)
     })
   }
 }
 
-async function listUsers(reader: SqlTransaction): Promise<User[]> {
+/** Adds a user at the end, or changes it. */
+export const storeUser = (transaction: SqlTransaction, user: User) =>
+  transaction.run(
+    sql`insert into ${usersTable} (username, position, definition)
+      select ${user.username}, coalesce(max(position), 0) + 1, ${JSON.stringify(user)} from ${usersTable}
+      on conflict (username) do update set definition = excluded.definition`,
+  )
+
+export async function listUsers(reader: SqlTransaction): Promise<User[]> {
   const rows = await reader.all<Row>(sql`select definition from ${usersTable} order by position`)
   return rows.map(userOf)
 }

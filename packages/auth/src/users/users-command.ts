@@ -11,8 +11,9 @@ import {
   type Program,
   readNewPassword,
   readRequest,
-  readServiceOption,
+  readService,
   runProgram,
+  serviceOptions,
   UsageError,
   usesDatabase,
 } from '../command-line.ts'
@@ -72,7 +73,7 @@ export const manageUsers = (args: string[], line: CommandLine) =>
 
 const open: Program<Users>['open'] = async ({ options, line: { env } }, run) => {
   if (usesDatabase(env)) {
-    await using stores = await openStores(readServiceOption(options), env)
+    await using stores = await openStores(readService(options.service, serviceOptions), env)
     return await run(stores.users)
   }
   if (options.service !== undefined) throw new UsageError('--service is only for DATABASE_URL')
