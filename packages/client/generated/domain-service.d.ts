@@ -1757,11 +1757,11 @@ export interface components {
          *       "created_on": "2021-12-07",
          *       "created_at": "2021-12-07T00:00:00.000Z",
          *       "expires_on": "2027-06-15",
+         *       "is_premium": false,
          *       "is_expired": false,
          *       "is_locked": false,
          *       "auto_renew": true,
          *       "whois_guard": "ENABLED",
-         *       "is_premium": false,
          *       "uses_registrar_dns": true
          *     }
          */
@@ -1774,12 +1774,12 @@ export interface components {
             created_at: string | null;
             /** @description a day; null: unknown */
             expires_on: string | null;
+            is_premium: boolean | null;
             is_expired: boolean | null;
             is_locked: boolean | null;
             auto_renew: boolean | null;
             /** @description as the registrar names it */
             whois_guard: string | null;
-            is_premium: boolean | null;
             /** @description whether its records are at the registrar; null: unknown */
             uses_registrar_dns: boolean | null;
         };
@@ -1787,13 +1787,13 @@ export interface components {
          * @example {
          *       "name": "alder-and-finch.com",
          *       "id": "2000001",
-         *       "status": "Ok",
-         *       "owner": "sandbox",
-         *       "is_owner": true,
-         *       "is_premium": false,
          *       "created_on": "2021-12-07",
          *       "created_at": "2021-12-07T00:00:00.000Z",
          *       "expires_on": "2027-06-15",
+         *       "is_premium": false,
+         *       "status": "Ok",
+         *       "owner": "sandbox",
+         *       "is_owner": true,
          *       "years": 0,
          *       "whois_guard": {
          *         "status": "ENABLED",
@@ -1817,16 +1817,16 @@ export interface components {
         DomainInfo: {
             name: string;
             id: string;
-            status: string | null;
-            owner: string | null;
-            is_owner: boolean | null;
-            is_premium: boolean | null;
             /** @description a day; null: unknown */
             created_on: string | null;
             /** @description the beginning of `created_on` in UTC: the registrar tells no time of day */
             created_at: string | null;
             /** @description a day; null: unknown */
             expires_on: string | null;
+            is_premium: boolean | null;
+            status: string | null;
+            owner: string | null;
+            is_owner: boolean | null;
             years: number | null;
             whois_guard: {
                 status: string | null;
@@ -4862,11 +4862,11 @@ export interface operations {
                      *           "created_on": "2021-12-07",
                      *           "created_at": "2021-12-07T00:00:00.000Z",
                      *           "expires_on": "2027-06-15",
+                     *           "is_premium": false,
                      *           "is_expired": false,
                      *           "is_locked": false,
                      *           "auto_renew": true,
                      *           "whois_guard": "ENABLED",
-                     *           "is_premium": false,
                      *           "uses_registrar_dns": true
                      *         }
                      *       ],
@@ -5012,13 +5012,13 @@ export interface operations {
                      * @example {
                      *       "name": "alder-and-finch.com",
                      *       "id": "2000001",
-                     *       "status": "Ok",
-                     *       "owner": "sandbox",
-                     *       "is_owner": true,
-                     *       "is_premium": false,
                      *       "created_on": "2021-12-07",
                      *       "created_at": "2021-12-07T00:00:00.000Z",
                      *       "expires_on": "2027-06-15",
+                     *       "is_premium": false,
+                     *       "status": "Ok",
+                     *       "owner": "sandbox",
+                     *       "is_owner": true,
                      *       "years": 0,
                      *       "whois_guard": {
                      *         "status": "ENABLED",

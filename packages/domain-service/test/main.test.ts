@@ -76,11 +76,7 @@ const production = {
 
 test.each([
   ['no secret', { ...production, JWT_SECRET: '' }, /JWT_SECRET is missing/],
-  [
-    'a short secret',
-    { ...production, JWT_SECRET: 'short' },
-    /JWT_SECRET has fewer than 32 bytes/,
-  ],
+  ['a short secret', { ...production, JWT_SECRET: 'short' }, /JWT_SECRET has fewer than 32 bytes/],
   [
     'a published secret',
     { ...production, JWT_SECRET: exampleSecret },
