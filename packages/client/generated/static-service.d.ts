@@ -7028,7 +7028,7 @@ export interface operations {
                     "application/json": components["schemas"]["StoredFile"];
                 };
             };
-            /** @description `invalid_path`, `reserved_path`, `digest_mismatch`, `malformed_request`, `validation_failed` */
+            /** @description `invalid_path`, `digest_mismatch`, `malformed_request`, `reserved_path`, `validation_failed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8453,7 +8453,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_path`, `validation_failed` */
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
             400: {
                 headers: {
                     [name: string]: unknown;

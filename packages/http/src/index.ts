@@ -17,6 +17,7 @@ export {
 } from './monitoring/metrics.ts'
 export {
   afterQuery,
+  booleanQuery,
   linkNext,
   listPage,
   listSchema,
@@ -27,6 +28,7 @@ export {
   pageOf,
   pageQuery,
   paginate,
+  wholeNumber,
 } from './pagination.ts'
 export {
   databaseProblem,

@@ -12,8 +12,8 @@ export const Pagination = z
 
 /** The query parameters of a list: `page` from 1, `page_size` from 1 to `max`. */
 export const pageQuery = (fallback: number, max: number) => ({
-  page: whole(1, 1_000_000_000).default(1),
-  page_size: whole(1, max).default(fallback),
+  page: wholeNumber(1, 1_000_000_000).default(1),
+  page_size: wholeNumber(1, max).default(fallback),
 })
 
 /** The `pagination` of a list response. A page past the end is an empty list, not an error. */
@@ -111,8 +111,17 @@ function parseJson(text: string): unknown {
   }
 }
 
-// Digits only: rejects `1e3`, ` 5` and `0x10`, which Number() accepts.
-const whole = (min: number, max: number) =>
+/** A query parameter that is `true` or `false`. */
+export const booleanQuery = (fallback: boolean, description: string) =>
+  z
+    .string('must be true or false')
+    .regex(/^(?:true|false)$/, 'must be true or false')
+    .transform((text) => text === 'true')
+    .default(fallback)
+    .meta({ type: 'boolean', description })
+
+/** A query parameter in digits only: `1e3`, ` 5` and `0x10`, which Number() accepts, are rejected. */
+export const wholeNumber = (min: number, max: number) =>
   z
     .string(`must be a whole number from ${min} to ${max}`)
     .regex(/^[0-9]{1,10}$/, `must be a whole number from ${min} to ${max}`)

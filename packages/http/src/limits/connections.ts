@@ -144,16 +144,8 @@ const malformedRequest = (headers: Record<string, string> = {}) =>
   new HttpError(400, 'malformed_request', 'This is not well-formed HTTP/1.1', { headers })
 
 const socketErrors: Record<string, readonly [number, string, string]> = {
-  HPE_HEADER_OVERFLOW: [
-    431,
-    'headers_too_large',
-    'The request headers are too large: send fewer or shorter ones',
-  ],
-  ERR_HTTP_REQUEST_TIMEOUT: [
-    408,
-    'request_timeout',
-    'The request did not arrive in time: send it again',
-  ],
+  HPE_HEADER_OVERFLOW: [431, 'headers_too_large', 'Headers too large: send fewer or shorter ones'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'request_timeout', 'The request came too late: send it again'],
 }
 
 interface Exchange {

@@ -2,7 +2,7 @@ import { allowsPath, type Caller, callerOf } from '@domains-and-files/auth'
 import { type App, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import type { Actor } from '../catalog/changes/change-entry.ts'
-import { directoryNotFound, fileNotFound } from '../errors.ts'
+import { directoryNotFound, fileNotFound, invalidPath, reservedPath } from '../errors.ts'
 import { decodeUrl, readDirectory, readUrlPath, readWrittenPath } from '../files/file-path.ts'
 
 /**
@@ -12,11 +12,13 @@ import { decodeUrl, readDirectory, readUrlPath, readWrittenPath } from '../files
  */
 export function limitToFolders(app: App): void {
   const limited = new Set<string>()
-  app.addHook('onRoute', ({ url, config }) => {
+  app.addHook('onRoute', ({ url, config, schema }) => {
     // The refusals of other methods are public, and at the URLs of earlier routes, too.
     if (!config?.access || config.access === 'public') return
     if (!config.folders) throw new Error(`The route ${url} must set config.folders`)
     limited.add(url)
+    const namesPath = config.folders === 'path' || config.folders === 'prefix'
+    if (schema && namesPath) schema.errors = [...(schema.errors ?? []), ...pathErrors]
   })
   app.addHook('onRequest', (request, _reply, done) => {
     const { url = '', config } = request.routeOptions
@@ -32,6 +34,8 @@ export function limitToFolders(app: App): void {
     }
   })
 }
+
+const pathErrors = [invalidPath('a segment is empty'), reservedPath('tree')]
 
 /** The caller of a request, as the entry of a change names it. */
 export function actorOf(request: FastifyRequest): Actor {

@@ -2,16 +2,18 @@ import {
   type App,
   afterQuery,
   answers,
+  booleanQuery,
   nextOf,
   operation,
   pageQuery,
   paginate,
   uncheckedJson,
+  wholeNumber,
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { type SortedFile, sorts } from '../../catalog/list-query.ts'
-import { directoryNotFound, invalidPath, reservedPath } from '../../errors.ts'
+import { directoryNotFound } from '../../errors.ts'
 import { readDirectory } from '../../files/file-path.ts'
 import { categories } from '../../files/media-type.ts'
 import {
@@ -28,8 +30,6 @@ interface Dependencies {
 }
 
 const tags = ['files']
-
-export const prefixFaults = [invalidPath('a segment is empty'), reservedPath('tree')]
 
 /** A directory in a query; the root is empty. */
 export const prefixQuery = (description: string) =>
@@ -58,12 +58,7 @@ const ListQuery = z.strictObject({
       maxLength: 200,
     }),
   prefix: prefixQuery('only files below this directory'),
-  recursive: z
-    .string('must be true or false')
-    .regex(/^(?:true|false)$/, 'must be true or false')
-    .transform((text) => text === 'true')
-    .default(true)
-    .meta({ type: 'boolean', description: 'false: only files directly in the directory' }),
+  recursive: booleanQuery(true, 'false: only files directly in the directory'),
   sort: z
     .enum(sorts, `must be one of ${sorts.join(', ')}`)
     .default('path')
@@ -80,7 +75,6 @@ const listFiles = operation({
     'A page past the end is an empty list. Pages by `after` repeat and skip nothing while files come and go.',
   tags,
   querystring: ListQuery,
-  errors: prefixFaults,
   ...answers(200, 'One page of the list', FileList),
 })
 
@@ -99,7 +93,6 @@ const listCategories = operation({
   description: 'The category follows from the media type of a file.',
   tags,
   querystring: UsageQuery,
-  errors: prefixFaults,
   ...answers(
     200,
     'The categories with at least one file',
@@ -111,12 +104,9 @@ const maxDepth = 32
 
 const TreeQuery = z.strictObject({
   prefix: prefixQuery('the directory to start at'),
-  depth: z
-    .string('must be a whole number')
-    .regex(/^[0-9]{1,9}$/, 'must be a whole number from 0')
-    .transform(Number)
-    .default(maxDepth)
-    .meta({ type: 'integer', description: 'number of levels to open' }),
+  depth: wholeNumber(0, 999_999_999).default(maxDepth).meta({
+    description: 'number of levels to open',
+  }),
 })
 
 const getTree = operation({
@@ -129,7 +119,7 @@ const getTree = operation({
     'At most 10,000 nodes, breadth first. An unopened directory has `children: null`: request it with its path as `prefix`.',
   tags,
   querystring: TreeQuery,
-  errors: [...prefixFaults, directoryNotFound('notes/old')],
+  errors: [directoryNotFound('notes/old')],
   ...answers(200, 'The directory and what lies below it', z.object({ tree: DirectoryNode })),
 })
 

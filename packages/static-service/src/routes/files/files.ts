@@ -2,7 +2,7 @@ import { type App, answers, isCurrent, operation } from '@domains-and-files/http
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { fileNotFound, invalidPath, preconditionFailed, reservedPath } from '../../errors.ts'
+import { fileNotFound, preconditionFailed } from '../../errors.ts'
 import { hasEncodedSlash, readUrlPath } from '../../files/file-path.ts'
 import { LruLoader } from '../../serving/lru-loader.ts'
 import { actorOf } from '../callers.ts'
@@ -44,8 +44,6 @@ export const FilePath = z.object({
   }),
 })
 
-export const pathFaults = [invalidPath('a segment is empty'), reservedPath('tree')]
-
 const getFile = operation({
   access: 'viewer',
   folders: 'path',
@@ -55,7 +53,7 @@ const getFile = operation({
   tags: ['files'],
   params: FilePath,
   requestHeaders: ifNoneMatchHeader,
-  errors: [...pathFaults, fileNotFound(file.path)],
+  errors: [fileNotFound(file.path)],
   responses: {
     200: { description: 'The record of the file', headers: recordTag },
     304: { description: 'Not modified since the record of If-None-Match', headers: recordTag },
@@ -78,7 +76,7 @@ const deleteFile = operation({
   tags: ['files'],
   params: FilePath,
   requestHeaders: ifMatchHeader,
-  errors: [...pathFaults, fileNotFound(file.path), preconditionFailed(file.path)],
+  errors: [fileNotFound(file.path), preconditionFailed(file.path)],
   ...answers(204, 'Deleted'),
 })
 

@@ -12,7 +12,7 @@ import {
   uploadErrors,
 } from '../openapi-examples.ts'
 import { FileRecord } from './file-schema.ts'
-import { FilePath, pathFaults } from './files.ts'
+import { FilePath } from './files.ts'
 import { conditionsOf, refuseContentCoding, sendStored, stage, storeFiles } from './store-files.ts'
 import type { UploadDependencies } from './uploads.ts'
 
@@ -53,7 +53,6 @@ const putFile = operation({
   },
   errors: [
     ...uploadErrors,
-    ...pathFaults,
     errors.encodedSlash('notes/hello.txt'),
     errors.digestMismatch('Content-Digest'),
     errors.partialPut(),

@@ -107,7 +107,6 @@ const listChanges = operation({
       .optional()
       .meta({ description: 'only changes at this time or later' }),
   }),
-  errors: [errors.invalidPath('a segment is empty')],
   ...answers(200, 'One page of the list', longListSchema('changes', Change)),
 })
 

@@ -12,7 +12,7 @@ import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { DiffFile } from '../../catalog/history/tree-diff.ts'
 import { historyGone, versionNotFound } from '../../errors.ts'
-import { prefixFaults, prefixQuery } from '../files/browse.ts'
+import { prefixQuery } from '../files/browse.ts'
 import { type DescribeFiles, FileList } from '../files/file-schema.ts'
 import { VersionName } from '../openapi-examples.ts'
 import { ChangedFile, describeState } from './changes.ts'
@@ -30,7 +30,7 @@ const PageQuery = z.strictObject({
   prefix: prefixQuery('only files below this directory'),
 })
 
-const errors = [...prefixFaults, versionNotFound('1.4.0'), historyGone()]
+const errors = [versionNotFound('1.4.0'), historyGone()]
 
 const listVersionFiles = operation({
   access: 'viewer',

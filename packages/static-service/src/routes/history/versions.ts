@@ -13,7 +13,7 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import { noVersion, versionExists, versionNotFound } from '../../errors.ts'
 import type { VersionRow } from '../../files/file-record.ts'
 import { etagOf } from '../../rfc9110/entity-tags.ts'
-import { prefixFaults, UsageQuery } from '../files/browse.ts'
+import { UsageQuery } from '../files/browse.ts'
 import { CategoryCount, describeCategory } from '../files/file-schema.ts'
 import { ifNoneMatchHeader, recordTag, Username, VersionName } from '../openapi-examples.ts'
 
@@ -158,7 +158,6 @@ const getStats = operation({
     'Counted while files change, so that reading them is cheap; below a `prefix` when they are read.',
   tags,
   querystring: UsageQuery,
-  errors: prefixFaults,
   ...answers(200, 'Files, bytes, categories and versions', Stats),
 })
 

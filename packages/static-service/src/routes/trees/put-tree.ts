@@ -2,6 +2,7 @@ import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
   bodyChunks,
+  booleanQuery,
   describeIssue,
   malformedBody,
   operation,
@@ -51,12 +52,7 @@ const TreeQuery = z
       description: 'records this version with the change',
     }),
     changelog: NewVersion.shape.changelog.default('').meta({ description: 'of the version' }),
-    dry_run: z
-      .string('must be true or false')
-      .regex(/^(?:true|false)$/, 'must be true or false')
-      .transform((text) => text === 'true')
-      .default(false)
-      .meta({ type: 'boolean', description: 'true: only says what would change' }),
+    dry_run: booleanQuery(false, 'true: only says what would change'),
   })
   .refine(({ version, changelog }) => version !== undefined || changelog === '', {
     path: ['changelog'],
