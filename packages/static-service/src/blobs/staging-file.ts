@@ -82,6 +82,7 @@ export class StagingFile {
     return this.#isCreated
   }
 
+  /** Takes the chunk, which is freed once it is written. */
   async write(chunk: Buffer): Promise<void> {
     this.#chunks.push(chunk)
     this.#size += chunk.length
@@ -185,6 +186,7 @@ export class StagingFile {
     const { bytesWritten } = await handle.writev(batch)
     // writev may write fewer bytes than requested.
     if (bytesWritten < length) await writeWhole(handle, Buffer.concat(batch).subarray(bytesWritten))
+    for (const chunk of batch) free(chunk)
   }
 
   // Flushes while bytes still arrive, so that the last flush is short.
@@ -217,6 +219,11 @@ export class StagingFile {
 const batchBytes = 1_048_576
 
 const defaultStagingBytes = 33_554_432
+
+// At once: otherwise some 50 MiB of written chunks wait for the next collection. Smaller ones share their buffers.
+function free({ buffer, length }: Buffer) {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0)
+}
 
 export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<void> {
   for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at)).bytesWritten

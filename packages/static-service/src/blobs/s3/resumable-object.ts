@@ -52,7 +52,7 @@ export class ResumableObject implements ResumableBlob {
 
   async #begin(tail: Buffer | null) {
     if (this.#object) await this.#dependencies.uploads.renew(this.#object)
-    if (tail) await this.#part.write(tail)
+    if (tail) await this.#part.write(Buffer.from(tail)) // A copy, since the object keeps the tail.
   }
 
   async write(chunk: Buffer): Promise<void> {

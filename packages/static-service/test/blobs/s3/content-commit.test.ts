@@ -83,7 +83,7 @@ test('a content that two replicas upload at once is committed once, the other ob
   {
     await using kept = await keep(contents, large)
     await using second = other.draft()
-    await second.write(large)
+    await second.write(Buffer.from(large))
     await second.seal()
     await second.keep()
     await contents.commit(kept.digest)

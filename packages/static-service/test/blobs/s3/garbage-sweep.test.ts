@@ -67,7 +67,7 @@ test('the intent of a dead upload becomes garbage when it expires, with its mult
   await using contents = await openS3Contents()
   const dead = await contents.openReplica({ timeoutMs: 600_000 })
   const draft = dead.draft()
-  await draft.write(huge)
+  await draft.write(Buffer.from(huge))
   await draft.seal()
   contents.s3.fault = ({ operation }) => (operation === 'complete' ? { kind: 'silent' } : undefined)
   draft.keep().catch(() => undefined)

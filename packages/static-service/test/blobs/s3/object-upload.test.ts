@@ -45,3 +45,13 @@ test('the client of a failed upload does not wait until its parts are discarded'
     code: 'unavailable',
   })
 })
+
+test('the saved tail of an upload can be staged again, after its memory was written', async () => {
+  await using contents = await openS3Contents()
+  const saved = { size: large.length, state: null, tail: Buffer.from(large), epoch: 0 }
+  await using blob = contents.store.resume('', saved, async () => undefined)
+  await using first = await blob.stage(undefined)
+  const digest = first.hash?.digest
+  await using second = await blob.stage(undefined)
+  expect(second.hash).toMatchObject({ size: large.length, digest })
+})

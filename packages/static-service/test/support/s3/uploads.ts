@@ -19,7 +19,7 @@ export const objectKeys = ({ s3 }: S3Contents) =>
 /** An upload that has arrived and is not committed; it ends when it is disposed of. */
 export async function keep({ store }: { store: S3BlobStore }, content: Buffer) {
   const draft = store.draft()
-  await draft.write(content)
+  await draft.write(Buffer.from(content))
   await draft.seal()
   const { digest } = await draft.keep()
   return { digest, [Symbol.asyncDispose]: () => draft[Symbol.asyncDispose]() }
