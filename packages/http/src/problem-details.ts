@@ -6,6 +6,7 @@ import {
 } from '@domains-and-files/persistence'
 import type { FastifyBaseLogger, FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { HttpError, validationFailed } from './http-error.ts'
 import { STATUS_CODES } from './node-http.ts'
 
 export const Problem = z
@@ -33,49 +34,6 @@ export const Problem = z
       .meta({ description: 'files and directories that are missing, or were changed since' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details; some codes have more members' })
-
-/** One fault of the input: a JSON Pointer into the body, or `/query/<name>`, `/path/<name>`. */
-export interface Fault {
-  path: string
-  message: string
-}
-
-interface Extras {
-  headers?: Record<string, string>
-  errors?: Fault[]
-  cause?: unknown
-  /** More members of the problem (RFC 9457, 3.2), in snake_case. */
-  members?: Record<string, unknown>
-}
-
-/** An error for the client: status, stable code, and a `detail` that says what to do. */
-export class HttpError extends Error {
-  readonly status: number
-  readonly code: string
-  readonly headers: Record<string, string>
-  readonly errors: Fault[] | undefined
-  readonly members: Record<string, unknown> | undefined
-
-  constructor(status: number, code: string, detail: string, extras: Extras = {}) {
-    super(detail, { cause: extras.cause })
-    this.status = status
-    this.code = code
-    this.headers = extras.headers ?? {}
-    this.errors = extras.errors
-    this.members = extras.members
-  }
-}
-
-/** One 400 listing all validation errors, capped at 1,000. */
-export const validationFailed = (errors: Fault[]) =>
-  new HttpError(400, 'validation_failed', summarize(errors), {
-    errors: errors.slice(0, maxFaults),
-  })
-
-const maxFaults = 1000
-
-export const malformedBody = (detail: string, cause?: unknown) =>
-  new HttpError(400, 'malformed_body', detail, { cause })
 
 /** The error handler of every app: sends problem details (RFC 9457). */
 export function answerError(
@@ -197,11 +155,3 @@ const codes: Record<number, string> = {
 
 const headersOf = (error: object) =>
   'headers' in error && typeof error.headers === 'object' ? { ...error.headers } : {}
-
-function summarize(errors: Fault[]): string {
-  const [first] = errors
-  if (!first) return 'The request is not valid'
-  const rest = errors.length - 1
-  const more = rest > 0 ? ` (and ${rest} more, see errors)` : ''
-  return `${first.path || 'The body'}: ${first.message}${more}`
-}

@@ -1,14 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { openAuth } from '@domains-and-files/auth'
 import { webhookMigrations } from '@domains-and-files/events'
-import { type App, createMetrics, type Logger } from '@domains-and-files/http'
+import { type App, createMetrics, type Logger, startService } from '@domains-and-files/http'
 import { openDataDir } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import { Compressor } from './blobs/compressor.ts'
-import type { Config } from './config.ts'
+import { type Config, readConfig } from './config.ts'
 import { AccessRules } from './sharing/access-rules.ts'
 import { sharingTables } from './sharing/tables.ts'
 import type { Storage } from './storage.ts'
+
+export const start = () => startService({ name: 'static-service', readConfig, createService })
 
 /**
  * Makes the parts, and the app that closes them in order when it is closed.

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import findMyWay from 'find-my-way'
-import { HttpError } from '../problem-details.ts'
+import { HttpError } from '../http-error.ts'
 import { isPreflight } from './cross-origin.ts'
 import { requestIdOf } from './request-head.ts'
 

@@ -1,10 +1,11 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { HttpError } from '../http-error.ts'
 import { isSent } from '../limits/connections.ts'
 import type { AccessLog } from '../logging/access-log.ts'
 import type { RequestMetrics } from '../monitoring/metrics.ts'
-import { HttpError, problemOf, toProblem } from '../problem-details.ts'
+import { problemOf, toProblem } from '../problem-details.ts'
 import { HeadSender, type PreparedHead, prepareHead } from './prepared-head.ts'
 import {
   clientAddressReader,

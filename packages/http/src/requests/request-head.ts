@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { isIPv4, isIPv6 } from 'node:net'
 import proxyAddr from '@fastify/proxy-addr'
 import type { FastifyInstance } from 'fastify'
-import { HttpError } from '../problem-details.ts'
+import { HttpError } from '../http-error.ts'
 
 // Request ids, framing checks and client addresses: read from the head before routing.
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifySerializerCompiler, preHandlerHookHandler } from 'fastify'
 import { z } from 'zod'
-import { type Fault, validationFailed } from '../problem-details.ts'
+import { type Fault, validationFailed } from '../http-error.ts'
 
 type Part = 'params' | 'querystring' | 'body'
 
