@@ -104,6 +104,9 @@ export async function commitEach<Command, Done>(
   return outcomes
 }
 
+// Three times the 1 MiB that the young generation begins with: it would grow with that of the event loop, to no effect.
+const resourceLimits = { maxYoungGenerationSizeMb: 3 }
+
 /** The methods of a worker thread: one structured-cloneable value in, one out. */
 type Methods = Record<string, (input: never) => unknown>
 
@@ -134,7 +137,7 @@ export class WorkerRpc<Known extends Methods> {
   constructor(script: URL, workerData: unknown) {
     this.#start = () => {
       let failure: unknown = new Error('a worker thread has ended')
-      return new Worker(script, { workerData })
+      return new Worker(script, { workerData, resourceLimits })
         .on('message', (reply: Reply) => this.#settle(reply))
         .on('error', (error) => {
           failure = error
