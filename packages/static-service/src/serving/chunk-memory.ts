@@ -1,3 +1,4 @@
+import { HttpError } from '@domains-and-files/http'
 import { LRUCache } from 'lru-cache'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import { LruLoader } from './lru-loader.ts'
@@ -61,7 +62,7 @@ export class ChunkMemory {
 
   /** Reads the next chunk of the bytes from `start` to `end`. */
   async acquire(content: LargeContent, start: number, end: number): Promise<Chunk> {
-    const { blob, isCached } = content
+    const { blob, key, isCached } = content
     // Chunks end at multiples of their size, as in the cache.
     const full = Math.min(chunkBytes - (start % chunkBytes), end - start)
     const length = this.isScarce ? Math.min(scarceChunkBytes, full) : full
@@ -78,9 +79,11 @@ export class ChunkMemory {
         : await blob.read(start, length, own)
       if (bytes.length < length) throw new Error('it has become shorter since it was opened')
       return { bytes, release }
-    } catch (error) {
+    } catch (cause) {
       release()
-      throw error
+      if (cause instanceof HttpError) throw cause
+      const failure = new Error(`the blob ${key} cannot be read`, { cause })
+      throw Object.assign(failure, { code: Object(cause).code })
     }
   }
 

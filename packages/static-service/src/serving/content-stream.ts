@@ -1,4 +1,4 @@
-import { HttpError, type RawBody } from '@domains-and-files/http'
+import type { RawBody } from '@domains-and-files/http'
 import type { Piece } from '../rfc9110/byte-ranges.ts'
 import type { Chunk, LargeContent } from './chunk-memory.ts'
 
@@ -13,106 +13,60 @@ export function joinPieces(content: Buffer, pieces: Piece[]): Buffer {
 }
 
 /**
- * Streams the pieces of a blob in chunks; a chunk is valid until the next call of `next`. Unless memory is scarce,
- * reads one chunk ahead, so that the disk works while the socket drains. Closes the blob after the last chunk, after a
- * failure, and on `return`.
+ * Streams the pieces of a blob in chunks; a chunk is valid until the next call of `next`. Reads the first chunk before
+ * any header is sent. Closes the blob after the last chunk, after a failure, and on `return`.
  */
-export class ContentStream implements RawBody {
-  readonly #content: LargeContent
-  readonly #digest: string
-  readonly #pieces: Piece[]
-  /** Bytes already read of the first piece. */
-  #position = 0
-  #current: Chunk | undefined
-  #ahead: Promise<Chunk | undefined> | undefined
+export async function openStream(content: LargeContent, pieces: Piece[]) {
+  const chunks = sendChunks(content, pieces)
+  await chunks.next()
+  return {
+    next: () => chunks.next(),
+    return: () => chunks.return(),
+    get isScarce() {
+      return content.memory.isScarce
+    },
+  } satisfies RawBody
+}
 
-  /** Reads the first chunk before any header is sent. If that fails, closes the blob and rejects. */
-  static async open(
-    content: LargeContent,
-    pieces: Piece[],
-    digest: string,
-  ): Promise<ContentStream> {
-    const stream = new ContentStream(content, pieces, digest)
-    try {
-      await stream.#readAhead()
-    } catch (error) {
-      await stream.return()
-      throw error
+// Unless memory is scarce, reads one chunk ahead, so that the disk works while the socket drains.
+async function* sendChunks(content: LargeContent, pieces: Piece[]): AsyncGenerator<Buffer, void> {
+  await using _closed = content.blob
+  const chunks = readChunks(content, pieces)
+  let ahead: Promise<IteratorResult<Chunk, void>> | undefined = chunks.next()
+  try {
+    await ahead
+    yield Buffer.alloc(0) // For `openStream`.
+    for (;;) {
+      const { value: chunk } = await (ahead ?? chunks.next())
+      ahead = undefined
+      if (!chunk) return
+      try {
+        if (!content.memory.isScarce) ahead = chunks.next()
+        ahead?.catch(() => undefined) // Thrown by the next round.
+        yield chunk.bytes
+      } finally {
+        chunk.release()
+      }
     }
-    return stream
-  }
-
-  private constructor(content: LargeContent, pieces: Piece[], digest: string) {
-    this.#content = content
-    this.#pieces = [...pieces]
-    this.#digest = digest
-  }
-
-  get isScarce(): boolean {
-    return this.#content.memory.isScarce
-  }
-
-  async next(): Promise<IteratorResult<Buffer, void>> {
-    this.#releaseCurrent()
-    try {
-      const chunk = await (this.#ahead ?? this.#read())
-      this.#ahead = undefined
-      if (!chunk) return await this.return()
-      this.#current = chunk
-      // The next call awaits it and reports a failure.
-      if (!this.isScarce) this.#readAhead().catch(() => undefined)
-      return { done: false, value: chunk.bytes }
-    } catch (error) {
-      await this.return()
-      throw error
-    }
-  }
-
-  async return(): Promise<IteratorResult<Buffer, void>> {
+  } finally {
     // Closing the descriptor must wait for a running read.
-    const unread = await this.#ahead?.catch(() => undefined)
-    this.#ahead = undefined
-    unread?.release()
-    this.#releaseCurrent()
-    await this.#content.blob[Symbol.asyncDispose]()
-    return { done: true, value: undefined }
+    const unread = await ahead?.catch(() => undefined)
+    unread?.value?.release()
   }
+}
 
-  #readAhead() {
-    this.#ahead = this.#read()
-    return this.#ahead
-  }
-
-  async #read(): Promise<Chunk | undefined> {
-    const [piece] = this.#pieces
-    if (!piece) return undefined
+async function* readChunks(content: LargeContent, pieces: Piece[]): AsyncGenerator<Chunk, void> {
+  const { blob, memory } = content
+  for (const piece of pieces) {
     if (Buffer.isBuffer(piece)) {
-      this.#pieces.shift()
-      return { bytes: piece, release: () => undefined }
+      yield { bytes: piece, release: () => undefined }
+      continue
     }
-    const { start, end } = piece
-    if (this.#position === 0) this.#content.blob.expect?.(start, end)
-    const chunk = await this.#acquire(start + this.#position, end)
-    this.#position += chunk.bytes.length
-    if (start + this.#position >= end) {
-      this.#pieces.shift()
-      this.#position = 0
+    blob.expect?.(piece.start, piece.end)
+    for (let at = piece.start; at < piece.end; ) {
+      const chunk = await memory.acquire(content, at, piece.end)
+      at += chunk.bytes.length
+      yield chunk
     }
-    return chunk
-  }
-
-  async #acquire(start: number, end: number): Promise<Chunk> {
-    try {
-      return await this.#content.memory.acquire(this.#content, start, end)
-    } catch (cause) {
-      if (cause instanceof HttpError) throw cause
-      const failure = new Error(`the blob ${this.#digest} cannot be read`, { cause })
-      throw Object.assign(failure, { code: Object(cause).code })
-    }
-  }
-
-  #releaseCurrent() {
-    this.#current?.release()
-    this.#current = undefined
   }
 }

@@ -8,7 +8,7 @@ import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
 import type { ContentCache } from './content-cache.ts'
-import { type Content, ContentStream, joinPieces } from './content-stream.ts'
+import { type Content, joinPieces, openStream } from './content-stream.ts'
 import { canOffload, hasFile, type Offload, offloadHeaders } from './proxy-offload.ts'
 import type { ReadableFiles } from './readable-files.ts'
 import {
@@ -295,5 +295,5 @@ function sendPieces(selected: Selected, content: Content): Reply {
   const head = part ? partHead(selected, query, part) : headOf(selected, query, size)
   const pieces = part?.pieces ?? [{ start: 0, end: size }]
   if (isInMemory) return { head, body: joinPieces(content, pieces) }
-  return ContentStream.open(content, pieces, file.row.digest).then((body) => ({ head, body }))
+  return openStream(content, pieces).then((body) => ({ head, body }))
 }

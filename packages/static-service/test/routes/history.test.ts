@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
-import { ContentStream } from '../../src/serving/content-stream.ts'
+import { ChunkMemory } from '../../src/serving/chunk-memory.ts'
 import { type Service, start } from '../support/start.ts'
 
 const History = z.object({
@@ -145,16 +145,21 @@ test('the past needs a login', async () => {
 })
 
 test('a past content is closed where its client leaves before the first byte, which is no error', async () => {
-  const { open } = ContentStream
+  const { request: describe } = ChunkMemory.prototype
   const [opened, released, closed] = [0, 1, 2].map(() => Promise.withResolvers<void>())
-  vi.spyOn(ContentStream, 'open').mockImplementationOnce(async (...content) => {
-    const { blob } = content[0]
-    const dispose = blob[Symbol.asyncDispose].bind(blob)
-    blob[Symbol.asyncDispose] = () => dispose().then(closed?.resolve)
-    const stream = await open.apply(ContentStream, content)
-    opened?.resolve()
-    await released?.promise
-    return stream
+  vi.spyOn(ChunkMemory.prototype, 'request').mockImplementationOnce(function (
+    this: ChunkMemory,
+    blob,
+    key,
+  ) {
+    const read: typeof blob.read = async (...range) => {
+      const bytes = await blob.read(...range)
+      opened?.resolve()
+      await released?.promise
+      return bytes
+    }
+    const close = () => blob[Symbol.asyncDispose]().then(closed?.resolve)
+    return describe.call(this, { ...blob, read, [Symbol.asyncDispose]: close }, key)
   })
   const client = request({
     ...{ port: service.port, path: `/api/history/content?path=a.txt&change=${ids[1]}` },

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { OpenBlob } from '../../src/blobs/blob-reader.ts'
 import { ChunkMemory, chunkBytes } from '../../src/serving/chunk-memory.ts'
-import { ContentStream } from '../../src/serving/content-stream.ts'
+import { openStream } from '../../src/serving/content-stream.ts'
 import { startStatic } from '../support/static-start.ts'
 
 const content = createHash('shake256', { outputLength: 3 * chunkBytes + 1000 })
@@ -30,7 +30,7 @@ function countingBlob(bytes = content) {
 /** Sends the content, or a part of it, through the cache. */
 async function send(cache: ChunkMemory, { start = 0, end = content.length, key = 'digest' } = {}) {
   const { blob, counts } = countingBlob()
-  const body = await ContentStream.open(cache.request(blob, key), [{ start, end }], key)
+  const body = await openStream(cache.request(blob, key), [{ start, end }])
   const chunks: Buffer[] = []
   for await (const chunk of { [Symbol.asyncIterator]: () => body }) chunks.push(Buffer.from(chunk))
   return { isRight: Buffer.concat(chunks).equals(content.subarray(start, end)), ...counts }
@@ -130,7 +130,7 @@ const openStreams = (memory: ChunkMemory, count: number, keyOf: (index: number) 
   Array.from({ length: count }, async (_, index) => {
     const { blob, counts } = countingBlob()
     const large = memory.request(blob, keyOf(index))
-    const stream = await ContentStream.open(large, [{ start: 0, end: blob.size }], keyOf(index))
+    const stream = await openStream(large, [{ start: 0, end: blob.size }])
     await stream.next()
     return { stream, counts }
   })
@@ -172,9 +172,7 @@ test('a failed read fails for all that wait for it, and holds no memory', async 
     const { blob, counts } = countingBlob()
     return { large: memory.request({ ...blob, read: () => failure.promise }, 'one'), counts }
   })
-  const opened = contents.map(({ large }) =>
-    ContentStream.open(large, [{ start: 0, end: 10 }], 'one'),
-  )
+  const opened = contents.map(({ large }) => openStream(large, [{ start: 0, end: 10 }]))
 
   failure.reject(new Error('disk I/O error'))
 

@@ -8,6 +8,7 @@ import {
   operation,
   pageOf,
   pageQuery,
+  type RawBody,
 } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -21,7 +22,7 @@ import { frame, selectRanges } from '../../rfc9110/byte-ranges.ts'
 import { evaluateConditions } from '../../rfc9110/conditional-requests.ts'
 import { contentTag } from '../../rfc9110/content-negotiation.ts'
 import type { ContentCache } from '../../serving/content-cache.ts'
-import { ContentStream, joinPieces } from '../../serving/content-stream.ts'
+import { joinPieces, openStream } from '../../serving/content-stream.ts'
 import { requireWrittenPath } from '../callers.ts'
 import { file, Sha256, Size, Username } from '../openapi-examples.ts'
 import { ChangeId, Forgotten, forgottenIf } from './changes.ts'
@@ -155,7 +156,7 @@ async function sendPast(
   })
   const pieces = part?.pieces ?? [{ start: 0, end: row.size }]
   if (Buffer.isBuffer(content)) return reply.send(joinPieces(content, pieces))
-  const stream = await ContentStream.open(content, pieces, row.digest)
+  const stream = await openStream(content, pieces)
   const body = Readable.from(copies(stream))
   // Needed if the client left before the first chunk was read: `copies` has not started then.
   body.once('close', () => void stream.return())
@@ -163,7 +164,7 @@ async function sendPast(
 }
 
 // A chunk is valid until the next one is requested, and Readable reads ahead.
-async function* copies(stream: ContentStream) {
+async function* copies(stream: RawBody) {
   for (;;) {
     const { done, value } = await stream.next()
     if (done) return
