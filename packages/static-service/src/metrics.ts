@@ -7,6 +7,8 @@ import {
 } from '@domains-and-files/http'
 import type { BlobStore } from './blobs/blob-store.ts'
 import type { Compressor } from './blobs/compressor.ts'
+import type { Bucket, CallCounts } from './blobs/s3/bucket.ts'
+import type { GarbageSweep } from './blobs/s3/garbage-sweep.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
 import type { LruLoader } from './serving/lru-loader.ts'
@@ -64,4 +66,25 @@ export function registerCacheMetrics(metrics: Metrics | undefined, memory: Recor
     ],
   })
   registerGauges(metrics, { static_memory_bytes: [size, read(({ bytes }) => bytes), 'kept'] })
+}
+
+/** Calls to the object store by operation, and the objects to be deleted. */
+export function registerS3Metrics(
+  metrics: Metrics | undefined,
+  { counts, sweep }: Pick<Bucket, 'counts'> & { sweep: GarbageSweep },
+) {
+  const read = (figure: keyof CallCounts) => () =>
+    Object.fromEntries(Object.entries(counts).map(([name, calls]) => [name, calls[figure]]))
+  registerCounters(metrics, {
+    static_s3_calls_total: ['Calls to the object store', read('calls'), 'operation'],
+    static_s3_failures_total: [
+      'Calls to the object store that failed',
+      read('failures'),
+      'operation',
+    ],
+    static_s3_seconds_total: ['Time of calls to the object store', read('seconds'), 'operation'],
+    static_s3_objects_deleted_total: ['Objects deleted by this process', () => sweep.deleted],
+  })
+  const waiting = 'Objects to be deleted, those of uploads without a commit among them'
+  registerGauges(metrics, { static_s3_objects_waiting: [waiting, () => sweep.count()] })
 }

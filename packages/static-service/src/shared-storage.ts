@@ -1,10 +1,11 @@
 import { type Logger, registerDatabaseMetrics } from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
 import { Bucket } from './blobs/s3/bucket.ts'
-import { registerS3Metrics, S3BlobStore } from './blobs/s3/s3-blob-store.ts'
+import { S3BlobStore } from './blobs/s3/s3-blob-store.ts'
 import { schemaName } from './catalog/migrations.ts'
 import { openPostgresCatalog } from './catalog/postgres/postgres-catalog.ts'
 import type { Config } from './config.ts'
+import { registerS3Metrics } from './metrics.ts'
 import type { S3Config } from './s3-settings.ts'
 import { sharedMigrations } from './shared-migrations.ts'
 import type { Storage } from './storage.ts'
@@ -48,7 +49,7 @@ export async function openSharedStorage(config: SharedConfig, log: Logger): Prom
     database: postgres,
     registerMetrics: (metrics) => {
       registerDatabaseMetrics(metrics, postgres)
-      registerS3Metrics(metrics, { bucket, store })
+      registerS3Metrics(metrics, { counts: bucket.counts, sweep: store.sweep })
     },
     tidied: Promise.resolve(),
     close: async () => {

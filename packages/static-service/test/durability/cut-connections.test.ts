@@ -234,7 +234,6 @@ function breakStore(setup: Setup, number: number) {
 async function expectNoLeak({ stores: { env, s3, query }, service }: Setup) {
   expect(await readdir(join(service.dataDir, 'tmp'))).toEqual([])
   await using shared = await openShared({ ...env, GARBAGE_GRACE_S: '0' })
-  await query("update static_service.intents set expires_at = now() - interval '1 s'")
   await query("update static_service.garbage set due_at = now() - interval '1 s'")
   await shared.blobs.sweep.run()
   const rows = await query<{ object_key: string }>(

@@ -42,12 +42,10 @@ test(`the same on PostgreSQL and S3, with every request at another one of three 
   for (const [at, each] of sampleInterruptions(sharedInterruptions).entries())
     await uploadInterrupted(`f${at}.bin`, each, { next: () => replicas.next(), kill, token })
 
-  const [left] = await stores.query<{ unfinished: number; intents: number; uses: number }>(
+  const [left] = await stores.query<{ unfinished: number; uses: number }>(
     `select (select count(*) from static_service.uploads where outcome is null)::int unfinished,
-       (select count(*) from static_service.intents)::int intents,
        (select count(*) from static_service.contents where coding = 0)::int uses`,
   )
-  // What a replica had begun when it was killed expires.
   expect(left?.unfinished).toBe(0)
   expect(left?.uses).toBe(2 * sharedInterruptions)
 }, 3_600_000)

@@ -138,11 +138,9 @@ class Replicas implements AsyncDisposable {
 // As if the time of everything that waits for its deletion were over: the replicas sweep each second.
 async function sweepAll(stores: SharedStores) {
   const waiting = async () => {
-    await stores.query("update static_service.intents set expires_at = now() - interval '1 s'")
     await stores.query("update static_service.garbage set due_at = now() - interval '1 s'")
     const [left] = await stores.query<{ count: string }>(
-      `select (select count(*) from static_service.intents)
-         + (select count(*) from static_service.garbage) count`,
+      'select count(*) count from static_service.garbage',
     )
     return Number(left?.count)
   }

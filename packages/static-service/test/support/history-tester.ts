@@ -352,7 +352,6 @@ export class HistoryTester implements AsyncDisposable {
     }
     const { query, s3 } = this.#stores
     const objects = async () => {
-      await query("update static_service.intents set expires_at = now() - interval '1 s'")
       await query("update static_service.garbage set due_at = now() - interval '1 s'")
       const rows = await query<{ key: string }>(
         'select object_key "key" from static_service.contents where object_key is not null',

@@ -156,20 +156,22 @@ test('what has expired is removed, and its space', async () => {
 
 test('the parts of an upload in S3 outlive its row, whose time each PATCH extends', async () => {
   await using stores = await startSharedStores()
-  await using service = await start({ env: stores.env })
+  await using service = await start({ env: { ...stores.env, GARBAGE_GRACE_S: '1' } })
   const { create, patch } = tus(service)
   const sent = 8_500_000
   const url = urlOf(await create('a', sent + 1, { body: randomBytes(sent) }))
   const outlives = async () => {
     const [found] = await stores.query<{ outlives: boolean }>(
-      `select extract(epoch from i.expires_at) * 1000 - u.expires_at > 8_388_608 outlives
-       from static_service.intents i, static_service.uploads u`,
+      `select extract(epoch from due_at) * 1000 - expires_at > 8_388_608 outlives
+       from static_service.garbage, static_service.uploads`,
     )
     return found?.outlives
   }
 
   const begun = await outlives()
-  await stores.query('update static_service.intents set expires_at = clock_timestamp()')
+  await stores.query(
+    `update static_service.garbage set due_at = clock_timestamp() + interval '1 hour'`,
+  )
   const empty = await patch(url, sent, '')
 
   // A part of 8 MiB may arrive with 1 KiB in a second.
@@ -178,7 +180,7 @@ test('the parts of an upload in S3 outlive its row, whose time each PATCH extend
 
 test('a request that sends several parts to S3 postpones the expiry of its object with each', async () => {
   await using stores = await startSharedStores()
-  await using service = await start({ env: stores.env })
+  await using service = await start({ env: { ...stores.env, GARBAGE_GRACE_S: '1' } })
   const { create, head } = tus(service)
   const part = 8_388_608
   const url = urlOf(await create('a', 3 * part))
@@ -193,15 +195,15 @@ test('a request that sends several parts to S3 postpones the expiry of its objec
   }
   await sendPart(part)
   await stores.query(
-    `update static_service.intents set expires_at = clock_timestamp() + interval '1 hour'`,
+    `update static_service.garbage set due_at = clock_timestamp() + interval '1 hour'`,
   )
 
   await sendPart(2 * part)
 
-  const [intent] = await stores.query<{ hours: number }>(
-    `select extract(epoch from expires_at - clock_timestamp()) / 3600 hours from static_service.intents`,
+  const [object] = await stores.query<{ hours: number }>(
+    `select extract(epoch from due_at - clock_timestamp()) / 3600 hours from static_service.garbage`,
   )
-  expect(Number(intent?.hours)).toBeGreaterThan(24)
+  expect(Number(object?.hours)).toBeGreaterThan(24)
   socket.destroy()
 })
 
@@ -242,7 +244,6 @@ test.each(['a folder', 'PostgreSQL and S3'])(
     const { objects, uploads } = stores.s3.store
     const left = () => [...objects.keys(), ...uploads.keys()].filter((key) => !/probe$/.test(key))
     await expect.poll(left).toEqual([])
-    expect(await stores.query('select from static_service.intents')).toEqual([])
     expect(filesBelow(join(service.dataDir, 'tmp'))).toEqual([])
   },
 )

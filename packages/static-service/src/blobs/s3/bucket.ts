@@ -1,6 +1,11 @@
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3'
+import type {
+  PutObjectCommand,
+  S3Client,
+  S3ClientConfig,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3'
 import { isMissing, isTransient, limitedAgents, storageError } from './s3-transport.ts'
 
 type Sdk = typeof import('@aws-sdk/client-s3')
@@ -16,6 +21,9 @@ export interface BucketOptions {
   /** Milliseconds without progress after which a call fails. */
   timeoutMs: number
 }
+
+/** Calls of one operation. */
+export type CallCounts = Record<'calls' | 'failures' | 'seconds', number>
 
 /** A part of a multipart upload that the store has received. */
 export interface UploadedPart {
@@ -33,7 +41,8 @@ export interface Download {
  * @throws {HttpError} from every method: `unavailable`, or `insufficient_storage` if the store is full.
  */
 export class Bucket {
-  readonly counts = new CallCounts()
+  /** By operation. */
+  readonly counts: Record<string, CallCounts> = {}
   readonly #sdk: Sdk
   readonly #client: S3Client
   readonly #bucket: string
@@ -191,7 +200,7 @@ export class Bucket {
   async #call<T>(operation: string, attempt: () => Promise<T>): Promise<T> {
     for (let attempts = 1; ; attempts += 1) {
       try {
-        return await this.counts.measure(operation, attempt)
+        return await this.#measure(operation, attempt)
       } catch (error) {
         if (attempts >= maxAttempts || !isTransient(error)) throw storageError(error)
         // Jitter avoids synchronized retries.
@@ -199,28 +208,33 @@ export class Bucket {
       }
     }
   }
+
+  async #measure<T>(operation: string, attempt: () => Promise<T>): Promise<T> {
+    const counts = this.counts[operation] ?? { calls: 0, failures: 0, seconds: 0 }
+    this.counts[operation] = counts
+    const start = performance.now()
+    counts.calls += 1
+    try {
+      return await attempt()
+    } catch (error) {
+      counts.failures += 1
+      throw error
+    } finally {
+      counts.seconds += (performance.now() - start) / 1000
+    }
+  }
 }
 
 const connectMs = 3000
 const maxAttempts = 3
 
-interface Builder {
-  middlewareStack: {
-    add: (
-      middleware: (next: (args: BuildArguments) => Promise<never>) => typeof next,
-      options: { step: 'build' },
-    ) => void
-  }
-}
-
-interface BuildArguments {
-  request: unknown
-}
-
 /** The store checks the signed digest. The SDK uses this one instead of hashing the body again. */
-function withDigest<Command>(command: Command, sha256: string): Command {
-  // The stack is typed by each command's input and output, which do not matter here.
-  const { middlewareStack } = command as unknown as Builder
+function withDigest<Command extends PutObjectCommand | UploadPartCommand>(
+  command: Command,
+  sha256: string,
+): Command {
+  // The stack is typed by the command's input and output, which do not matter here.
+  const { middlewareStack } = command as PutObjectCommand
   middlewareStack.add(
     (next) => (args) => {
       const { headers } = args.request as { headers: Record<string, string> }
@@ -234,30 +248,4 @@ function withDigest<Command>(command: Command, sha256: string): Command {
 
 function ignoreMissing(error: unknown): undefined {
   if (!isMissing(error)) throw error
-}
-
-/** Calls to the object store by operation, for the metrics. */
-class CallCounts {
-  readonly #counts: Record<string, Record<'calls' | 'failures' | 'seconds', number>> = {}
-
-  async measure<T>(operation: string, call: () => Promise<T>): Promise<T> {
-    this.#counts[operation] ??= { calls: 0, failures: 0, seconds: 0 }
-    const counts = this.#counts[operation]
-    const start = performance.now()
-    counts.calls += 1
-    try {
-      return await call()
-    } catch (error) {
-      counts.failures += 1
-      throw error
-    } finally {
-      counts.seconds += (performance.now() - start) / 1000
-    }
-  }
-
-  by(figure: 'calls' | 'failures' | 'seconds'): Record<string, number> {
-    return Object.fromEntries(
-      Object.entries(this.#counts).map(([name, counts]) => [name, counts[figure]]),
-    )
-  }
 }

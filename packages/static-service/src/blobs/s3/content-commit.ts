@@ -1,5 +1,5 @@
 import { type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { deleteContents } from './content-table.ts'
+import { deleteContents, isUnclaimed } from './object-rows.ts'
 
 /** An uploaded blob without a committed file: its bytes, or the object that holds them. */
 export type PendingContent = { digest: string; size: number } & (
@@ -11,9 +11,9 @@ export type PendingContent = { digest: string; size: number } & (
 export type ContentTransaction = Pick<ContentCommit, 'findMissing' | 'apply'>
 
 /**
- * Blobs that wait for the commit of their files, and their part in the catalog's serialized transactions. An object is
- * committed only if its intent still exists: without it, a sweep may have deleted the object as a dead upload. If a
- * blob is freed between an upload of the same bytes and the commit, the commit takes it back from the garbage.
+ * Blobs that wait for the commit of their files, and their part in the catalog's serialized transactions. The commit
+ * takes an object from the garbage: without its row there, a sweep may have deleted it. It is there since the upload
+ * began, or since an equal blob was freed, meanwhile.
  */
 export class ContentCommit {
   /** Several uploads may have the same bytes. */
@@ -74,7 +74,7 @@ export class ContentCommit {
     return [...(this.#pending.get(digest) ?? [])]
   }
 
-  // A blob that is already stored keeps its row; its second object stays an intent and expires.
+  // A blob that is already stored keeps its row; its second object stays garbage.
   async #add(transaction: SqlTransaction, digests: string[]) {
     const live = await this.#findLive(transaction, digests)
     const contents = digests.map((digest) => {
@@ -90,13 +90,11 @@ export class ContentCommit {
           ${contents.map(({ key }) => key)}::text[], ${contents.map(({ etag }) => etag)}::text[])
           content (digest, size, bytes, key, etag)
         on conflict do nothing returning object_key
-      ), reclaimed as (
-        delete from static_service.garbage where object_key in (select object_key from added)
       )
-      delete from static_service.intents where object_key in (select object_key from added)`)
+      delete from static_service.garbage where object_key in (select object_key from added)`)
   }
 
-  /** Locks and returns an object per digest: an upload with its intent, or a stored one that has been freed since. */
+  /** Locks and returns an uploaded object per digest. */
   async #findLive(
     transaction: SqlTransaction,
     digests: string[],
@@ -105,12 +103,8 @@ export class ContentCommit {
     if (uploaded.length === 0) return new Map()
     const known = uploaded.map(({ key }) => key)
     const found = await transaction.all<{ object_key: string }>(
-      sql`with intent as (
-          select object_key from static_service.intents where object_key = any(${known}) for update
-        ), freed as (
-          select object_key from static_service.garbage where object_key = any(${known}) and ${isReclaimable} for update
-        )
-        select object_key from intent union all select object_key from freed`,
+      sql`select object_key from static_service.garbage
+        where object_key = any(${known}) and ${isUnclaimed} for update`,
     )
     const keys = new Set(found.map(({ object_key }) => object_key))
     return new Map(
@@ -134,6 +128,3 @@ const hasBytes = (content: PendingContent): content is PendingBytes => 'bytes' i
 const isUploaded = (content: PendingContent): content is UploadedObject => 'key' in content
 
 const batchSize = 1000
-
-// A freed blob, not a dead upload, and not being deleted: a sweep claims objects by postponing them by five minutes.
-const isReclaimable = sql`digest is not null and due_at > clock_timestamp() + interval '6 minutes'`

@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { type Postgres, sql } from '@domains-and-files/persistence'
+import type { Postgres } from '@domains-and-files/persistence'
 import type { Bucket } from './bucket.ts'
-import { discardIntents } from './content-table.ts'
 
 interface Dependencies {
   postgres: Postgres
   bucket: Bucket
-  /** Seconds between the end of an object's use and its deletion. */
-  graceSeconds: number
+  intervalMs: number
   onError: (error: unknown) => void
 }
 
@@ -17,9 +15,8 @@ interface Garbage {
 }
 
 /**
- * Deletes garbage objects after the grace, and turns the intents of dead uploads into garbage. Any number of replicas
- * may sweep concurrently. An object leaves the garbage table only after its deletion: if a sweep dies, the next one
- * deletes it again.
+ * Deletes garbage objects that are due. Any number of replicas may sweep concurrently. An object leaves the garbage
+ * table only after its deletion: if a sweep dies, the next one deletes it again.
  */
 export class GarbageSweep {
   readonly #dependencies: Dependencies
@@ -32,8 +29,7 @@ export class GarbageSweep {
   }
 
   start(): void {
-    const intervalMs = Math.min(Math.max(this.#dependencies.graceSeconds * 500, 1000), 60_000)
-    this.#timer = setInterval(() => void this.run(), intervalMs).unref()
+    this.#timer = setInterval(() => void this.run(), this.#dependencies.intervalMs).unref()
   }
 
   /** Sweeps until nothing is due. Reports errors instead of throwing them; the next run tries again. */
@@ -56,13 +52,12 @@ export class GarbageSweep {
     await this.run()
   }
 
-  /** Counts the objects to be deleted, and uncommitted uploads. */
-  async count(): Promise<Record<'garbage' | 'intents', number>> {
-    const [counts] = await this.#dependencies.postgres.query<{ garbage: number; intents: number }>(
-      `select (select count(*) from static_service.garbage) garbage,
-         (select count(*) from static_service.intents) intents`,
+  /** Counts the objects to be deleted, those of uncommitted uploads among them. */
+  async count(): Promise<number> {
+    const [found] = await this.#dependencies.postgres.query<{ count: number }>(
+      'select count(*) from static_service.garbage',
     )
-    return counts ?? { garbage: 0, intents: 0 }
+    return found?.count ?? 0
   }
 
   async close(): Promise<void> {
@@ -71,19 +66,10 @@ export class GarbageSweep {
   }
 
   async #sweep() {
-    await this.#expireIntents()
     for (let claimed = await this.#claim(); claimed.length > 0; claimed = await this.#claim()) {
       await this.#delete(claimed)
       if (claimed.length < batchSize) return
     }
-  }
-
-  async #expireIntents() {
-    const { postgres, graceSeconds } = this.#dependencies
-    const isDead = sql`object_key in (
-      select object_key from static_service.intents where expires_at < clock_timestamp()
-      limit 1000 for update skip locked)`
-    await postgres.run(discardIntents(isDead, graceSeconds))
   }
 
   // Claims garbage by postponing it, so that no transaction is open during calls to the store. Never deletes an object

@@ -1,7 +1,7 @@
 /**
  * Tables of blobs and of the objects in the bucket. Part of the schema `static_service`, whose migrations are one list.
- * An object's key is in `intents` before its upload begins, in `contents` while a file refers to it, and in `garbage`
- * until it is deleted: at any moment in exactly one of them.
+ * An object's key is in `garbage` before its upload begins, in `contents` while a file refers to it, and in `garbage`
+ * again until it is deleted: at any moment in exactly one of them.
  */
 export const contentMigrations = [
   `create table static_service.contents (
@@ -18,18 +18,12 @@ export const contentMigrations = [
    alter table static_service.contents alter column bytes set storage external;
    create unique index contents_by_object on static_service.contents (object_key) where object_key is not null;
 
-   create table static_service.intents (
-     object_key text collate "C" primary key,
-     upload_id text, -- of a multipart upload
-     expires_at timestamptz not null
-   );
-   create index intents_by_expiry on static_service.intents (expires_at);
-
+   -- Objects that no content refers to: to be deleted when they are due, unless a commit takes them before.
    create table static_service.garbage (
      object_key text collate "C" primary key,
-     upload_id text,
+     upload_id text, -- of a multipart upload
      due_at timestamptz not null,
-     digest text collate "C" -- of a content
+     digest text collate "C" -- of a content that was freed
    );
    create index garbage_by_due on static_service.garbage (due_at);
 

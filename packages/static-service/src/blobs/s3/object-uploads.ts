@@ -4,8 +4,8 @@ import { type Postgres, sql } from '@domains-and-files/persistence'
 import pLimit from 'p-limit'
 import type { StoredBlob } from '../staged-blob.ts'
 import type { Bucket, UploadedPart } from './bucket.ts'
-import { discardIntents } from './content-table.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
+import { dueIn, isUnclaimed } from './object-rows.ts'
 
 interface Multipart {
   key: string
@@ -33,13 +33,13 @@ interface Dependencies {
 
 /** An object without a commit yet. */
 export interface UploadedObject extends StoredObject {
-  /** Turns it into garbage, in the background, unless it was committed. */
+  /** Has it deleted after the grace, unless it was committed. Does not wait. */
   discard: () => void
 }
 
 /**
- * Uploads objects under keys that are never reused. Intent before effect: records each key first, since an object whose
- * key is in no table could never be deleted.
+ * Uploads objects under keys that are never reused. Intent before effect: each key is garbage first, since an object
+ * whose key is in no table could never be deleted.
  */
 export class ObjectUploads {
   readonly #dependencies: Dependencies
@@ -70,19 +70,20 @@ export class ObjectUploads {
 
   /** Begins a multipart upload whose parts may arrive over days. Becomes garbage if not renewed within its lifetime. */
   async begin(): Promise<{ key: string; uploadId: string }> {
-    const key = await this.#addIntent('uploads')
+    const key = await this.#addKey('uploads')
     return { key, uploadId: await this.#startMultipart(key, this.#lifetimeSeconds) }
   }
 
-  /** Postpones the expiry of an intent, and records its multipart upload. */
+  /** Postpones the deletion of an object, unless it has begun, and records its multipart upload. */
   async renew({ key, uploadId }: Multipart, seconds = this.#lifetimeSeconds): Promise<void> {
-    await this.#dependencies.postgres.run(
-      sql`update static_service.intents set upload_id = ${uploadId},
-         expires_at = clock_timestamp() + make_interval(secs => ${seconds}) where object_key = ${key}`,
+    const { postgres, graceSeconds } = this.#dependencies
+    await postgres.run(
+      sql`update static_service.garbage set upload_id = ${uploadId}, due_at = ${dueIn(seconds + graceSeconds)}
+         where object_key = ${key} and ${isUnclaimed}`,
     )
   }
 
-  /** Postpones the expiry of the intent. */
+  /** Postpones the deletion of the object. */
   sendPart(where: Multipart & { number: number }, slice: FileSlice): Promise<UploadedPart> {
     return this.#memory(() =>
       this.#sendPart(where, slice, Buffer.allocUnsafeSlow(slice.length), this.#lifetimeSeconds),
@@ -110,10 +111,13 @@ export class ObjectUploads {
     return new ObjectReader(this.#dependencies.bucket, object, () => undefined)
   }
 
-  /** Turns the object into garbage, unless it was committed. */
+  /** Has the object deleted after the grace, unless it was committed. */
   async discard(key: string): Promise<void> {
     const { postgres, graceSeconds } = this.#dependencies
-    await postgres.run(discardIntents(sql`object_key = ${key}`, graceSeconds))
+    await postgres.run(
+      sql`update static_service.garbage set due_at = least(due_at, ${dueIn(graceSeconds)})
+         where object_key = ${key}`,
+    )
   }
 
   // Outlives the row of an upload, which expires after its last request: a slow part may still be arriving.
@@ -129,7 +133,7 @@ export class ObjectUploads {
     { digest, size }: StoredBlob,
     send: (key: string) => Promise<string | undefined>,
   ): Promise<UploadedObject> {
-    const key = await this.#addIntent(digest)
+    const key = await this.#addKey(digest)
     const discard = () => this.#discard(key)
     try {
       return { key, size, etag: await send(key), discard }
@@ -154,7 +158,7 @@ export class ObjectUploads {
 
   async #sendParts({ key, file, size }: { key: string; file: string; size: number }) {
     const { bucket } = this.#dependencies
-    const uploadId = await this.#startMultipart(key, intentSeconds)
+    const uploadId = await this.#startMultipart(key, commitSeconds)
     const parts: UploadedPart[] = []
     const slices = slicesOf(file, size)
     // Reuses one buffer for its parts: a buffer per part would hold memory until the garbage collector runs.
@@ -163,7 +167,7 @@ export class ObjectUploads {
       // An error ends the shared generator, and so all senders.
       for (const { number, ...slice } of slices) {
         const where = { key, uploadId, number }
-        parts[number - 1] = await this.#sendPart(where, slice, buffer, intentSeconds)
+        parts[number - 1] = await this.#sendPart(where, slice, buffer, commitSeconds)
       }
     }
     const results = await Promise.allSettled(
@@ -201,18 +205,18 @@ export class ObjectUploads {
     return sent
   }
 
-  /** Records an upload before it begins. The object is deleted unless it is committed before the intent expires. */
-  async #addIntent(folder: string): Promise<string> {
-    const { postgres, prefix } = this.#dependencies
+  /** Records an upload before it begins. The object is deleted unless it is committed in time. */
+  async #addKey(folder: string): Promise<string> {
+    const { postgres, prefix, graceSeconds } = this.#dependencies
     const key = [...(prefix ? [prefix] : []), folder, randomUUID()].join('/')
     await postgres.run(
-      sql`insert into static_service.intents (object_key, expires_at)
-         values (${key}, clock_timestamp() + make_interval(secs => ${intentSeconds}))`,
+      sql`insert into static_service.garbage (object_key, due_at)
+         values (${key}, ${dueIn(commitSeconds + graceSeconds)})`,
     )
     return key
   }
 
-  // If this fails, the intent expires.
+  // If this fails, the object is deleted later.
   #discard(key: string) {
     const discarding = this.discard(key).catch(this.#dependencies.onError)
     this.#discards.add(discarding)
@@ -221,7 +225,7 @@ export class ObjectUploads {
 }
 
 // Far longer than the upload of a part, which renews it.
-const intentSeconds = 3600
+const commitSeconds = 3600
 
 // A part of 8 MiB at the minimum speed of a request body.
 const slowPartSeconds = 9000

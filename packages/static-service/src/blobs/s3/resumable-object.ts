@@ -37,7 +37,7 @@ export class ResumableObject implements ResumableBlob {
   #saved: SavedBlob
   #object: SavedParts | undefined
   #part: StagingFile
-  /** Resolves when the intent is renewed and the part's file has the saved tail. */
+  /** Resolves when the object is kept for longer and the part's file has the saved tail. */
   readonly #begun: Promise<void>
   #sending: Promise<void> | undefined
 

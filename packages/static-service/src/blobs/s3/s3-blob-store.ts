@@ -2,11 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Metrics, registerCounters, registerGauges } from '@domains-and-files/http'
-import { type Postgres, Probe, type Transaction } from '@domains-and-files/persistence'
+import {
+  type Postgres,
+  Probe,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
 import {
   type CompressedCoding,
   type ContentCoding,
+  contentCodings,
   encodedForms,
   folderMode,
   maxSmallBytes,
@@ -18,9 +24,9 @@ import { type ContentHash, StagedBlob, type StoredBlob } from '../staged-blob.ts
 import { StagingMemory } from '../staging-file.ts'
 import type { Bucket } from './bucket.ts'
 import { ContentCommit } from './content-commit.ts'
-import { type ContentRow, ContentTable } from './content-table.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
+import { deleteContents, findRow, isForm, isUnclaimed } from './object-rows.ts'
 import { ObjectUploads, partBytesOf } from './object-uploads.ts'
 import { ResumableObject, type SavedParts } from './resumable-object.ts'
 
@@ -56,7 +62,6 @@ export class S3BlobStore implements BlobStore {
   readonly verified: VerifiedContents = { isVerified: () => true, recordVerified: () => undefined }
   readonly #options: S3BlobStoreOptions
   readonly #tmp: string
-  readonly #table: ContentTable
   readonly #uploads: ObjectUploads
   #probe: Probe | undefined
   readonly #staged = new Set<string>()
@@ -75,13 +80,13 @@ export class S3BlobStore implements BlobStore {
     const { postgres, bucket, prefix, graceSeconds, onError } = options
     this.#options = options
     this.#tmp = tmp
-    this.#table = new ContentTable(postgres, graceSeconds)
     const { uploadLifetimeMs: lifetimeMs = 0 } = options
     this.#uploads = new ObjectUploads({
       ...{ postgres, bucket, prefix, graceSeconds, lifetimeMs, onError },
     })
     this.commits = new ContentCommit(graceSeconds)
-    this.sweep = new GarbageSweep({ postgres, bucket, graceSeconds, onError })
+    const intervalMs = Math.min(Math.max(graceSeconds * 500, 1000), 60_000)
+    this.sweep = new GarbageSweep({ postgres, bucket, intervalMs, onError })
     if (options.isCommand) return
     this.sweep.start()
     this.#probe = new Probe({
@@ -123,11 +128,17 @@ export class S3BlobStore implements BlobStore {
   }
 
   async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
-    const row = await this.#table.find(digest, coding)
-    return row && this.#openRow(row)
+    return this.openAt(this.#options.postgres, digest, coding)
   }
 
-  #openRow(row: ContentRow): OpenBlob {
+  /** As `open`, but as of a snapshot of the database: for a backup. */
+  async openAt(
+    snapshot: Pick<SqlTransaction, 'get'>,
+    digest: string,
+    coding: ContentCoding = 'identity',
+  ): Promise<OpenBlob | undefined> {
+    const row = await findRow(snapshot, digest, coding)
+    if (!row) return undefined
     if ('bytes' in row) return openBytes(row.bytes)
     this.#open += 1
     return new ObjectReader(this.#options.bucket, row, () => {
@@ -136,24 +147,44 @@ export class S3BlobStore implements BlobStore {
   }
 
   async forms(digest: string): Promise<CompressedCoding[]> {
-    const sizes = await this.#table.sizes(digest)
+    const sizes = await this.#sizes(digest)
     return encodedForms.filter((coding) => sizes.has(coding))
   }
 
   async formSize(digest: string, coding: ContentCoding): Promise<number | undefined> {
-    return (await this.#table.sizes(digest)).get(coding)
+    return (await this.#sizes(digest)).get(coding)
   }
 
   async putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
     const { length: size } = bytes
-    if (size <= maxSmallBytes) return this.#table.addForm(digest, coding, { size, bytes })
+    if (size <= maxSmallBytes) return this.#addForm(digest, coding, { size, bytes })
     const object = await this.#uploads.uploadBytes(digest, bytes)
     // Discarding does nothing to an object that was committed.
-    await this.#table.addForm(digest, coding, object).finally(object.discard)
+    await this.#addForm(digest, coding, object).finally(object.discard)
   }
 
-  dropForm(digest: string, coding: CompressedCoding): Promise<void> {
-    return this.#table.removeForm(digest, coding)
+  // Only if the blob is stored, and does not have that form. Otherwise the object stays garbage.
+  async #addForm(
+    digest: string,
+    coding: ContentCoding,
+    { size, ...form }: { size: number; bytes: Buffer } | StoredObject,
+  ): Promise<void> {
+    const { bytes, key, etag } = { bytes: null, key: null, etag: null, ...form }
+    await this.#options.postgres.run(sql`with content as (
+        select from static_service.contents where ${isForm(digest, 'identity')} for key share
+      ), uploaded as (
+        delete from static_service.garbage where object_key = ${key} and ${isUnclaimed} and exists (select from content)
+          and not exists (select from static_service.contents where ${isForm(digest, coding)})
+        returning object_key
+      )
+      insert into static_service.contents (digest, coding, size, bytes, object_key, etag)
+        select ${digest}::text, ${contentCodings.indexOf(coding)}::smallint, ${size}::bigint, ${bytes}::bytea, ${key}::text, ${etag}::text
+        from content where ${key}::text is null or exists (select from uploaded)
+      on conflict do nothing`)
+  }
+
+  async dropForm(digest: string, coding: CompressedCoding): Promise<void> {
+    await this.#delete(isForm(digest, coding))
   }
 
   // PostgreSQL's own pages and log are left to its vacuum and checkpoints.
@@ -161,19 +192,19 @@ export class S3BlobStore implements BlobStore {
     return this.sweep.runFor(digests)
   }
 
-  /** As `open`, but as of a snapshot of the database: for a backup. */
-  async openAt(snapshot: Transaction, digest: string): Promise<OpenBlob | undefined> {
-    const row = await this.#table.find(digest, 'identity', snapshot)
-    return row && this.#openRow(row)
-  }
-
   async list(prefix: string): Promise<StoredEntry[]> {
-    const digests = await this.#table.digests(prefix)
-    return digests.map((digest) => ({ name: `contents/${digest}`, digest }))
+    const rows = await this.#options.postgres.all<{ digest: string }>(
+      sql`select digest from static_service.contents
+        where digest between ${prefix} and ${`${prefix}g`} and coding = 0`,
+    )
+    return rows.map(({ digest }) => ({ name: `contents/${digest}`, digest }))
   }
 
-  removeEntries(): Promise<void> {
-    return this.#table.removeUnreferenced()
+  // There are none, unless rows were changed by hand.
+  async removeEntries(): Promise<void> {
+    await this.#delete(
+      sql`not exists (select from static_service.blobs where digest = contents.digest)`,
+    )
   }
 
   // PostgreSQL checks its pages itself.
@@ -203,9 +234,21 @@ export class S3BlobStore implements BlobStore {
     this.#options.bucket.close()
   }
 
+  async #sizes(digest: string): Promise<Map<ContentCoding, number>> {
+    const rows = await this.#options.postgres.all<{ coding: number; size: number }>(
+      sql`select coding, size from static_service.contents where digest = ${digest} order by coding`,
+    )
+    return new Map(rows.map(({ coding, size }) => [contentCodings[coding] ?? 'identity', size]))
+  }
+
+  async #delete(condition: Statement) {
+    const { postgres, graceSeconds } = this.#options
+    await postgres.run(deleteContents(condition, graceSeconds))
+  }
+
   // Skips the upload if the blob is already stored.
   async #storeFile(file: string, blob: StoredBlob): Promise<() => void> {
-    const stored = await this.#table.find(blob.digest, 'identity')
+    const stored = await findRow(this.#options.postgres, blob.digest, 'identity')
     if (stored) {
       await rm(file)
       return this.commits.add({ ...blob, ...stored })
@@ -248,25 +291,3 @@ const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b785
 const probeIntervalMs = 2000
 // Shorter than the limit of other calls: /health reports an unresponsive store within 7 s.
 const probeTimeoutMs = 5000
-
-/** Calls to the object store by operation, and the objects to be deleted. */
-export function registerS3Metrics(
-  metrics: Metrics | undefined,
-  { bucket, store }: { bucket: Bucket; store: S3BlobStore },
-) {
-  const figures = {
-    calls: 'Calls to the object store',
-    failures: 'Calls to the object store that failed',
-    seconds: 'Time of calls to the object store',
-  } as const
-  for (const figure of ['calls', 'failures', 'seconds'] as const)
-    registerCounters(metrics, {
-      [`static_s3_${figure}_total`]: [figures[figure], () => bucket.counts.by(figure), 'operation'],
-    })
-  const waiting =
-    'Objects that wait for their deletion (garbage), and uploads without a commit (intents)'
-  const { sweep } = store
-  registerGauges(metrics, { static_s3_objects_waiting: [waiting, () => sweep.count(), 'kind'] })
-  const deleted = 'Objects deleted by this process'
-  registerCounters(metrics, { static_s3_objects_deleted_total: [deleted, () => sweep.deleted] })
-}

@@ -3,12 +3,12 @@ import { openS3Contents } from '../../support/s3/s3-contents.ts'
 import { isProbe, keep, large, objectKeys } from '../../support/s3/uploads.ts'
 import { digestOf } from '../../support/stored-contents.ts'
 
-test('an intent is recorded before the object is sent, and becomes a content with the commit', async () => {
+test('an object is garbage before it is sent, and becomes a content with the commit', async () => {
   await using contents = await openS3Contents()
   const seen = Promise.withResolvers<string[]>()
   contents.s3.fault = (call) => {
     if (isProbe(call)) return undefined
-    seen.resolve(contents.keysIn('intents'))
+    seen.resolve(contents.keysIn('garbage'))
     return { kind: 'slow', ms: 100 }
   }
 
@@ -20,27 +20,28 @@ test('an intent is recorded before the object is sent, and becomes a content wit
   expect(atPut).toEqual(objectKeys(contents))
   expect(before).toEqual([])
   expect(await contents.keysIn('contents')).toEqual(atPut)
-  expect(await contents.keysIn('intents')).toEqual([])
+  expect(await contents.keysIn('garbage')).toEqual([])
   expect(atPut[0]).toMatch(new RegExp(`^files/${digestOf(large)}/[0-9a-f-]{36}$`))
 })
 
-test('an upload that no file refers to in the end becomes garbage, its temporary file goes at once', async () => {
+test('an upload that no file refers to in the end is deleted after the grace, its temporary file goes at once', async () => {
   await using contents = await openS3Contents()
   {
     await using _kept = await keep(contents, large)
-    expect(await contents.keysIn('intents')).toHaveLength(1)
+    expect(await contents.keysIn('garbage')).toHaveLength(1)
   }
   await contents.store.close()
 
-  expect(await contents.keysIn('intents')).toEqual([])
   expect(await contents.keysIn('garbage')).toEqual(objectKeys(contents))
+  const due = 'select from static_service.garbage where due_at <= now() + make_interval(hours => 1)'
+  expect(await contents.postgres.query(due)).toHaveLength(1)
   expect(contents.store.busy).toBe(0)
 })
 
-test('an upload whose intent was swept is not committed', async () => {
+test('an upload that was swept is not committed', async () => {
   await using contents = await openS3Contents()
   await using kept = await keep(contents, large)
-  await contents.makeDue('intents')
+  await contents.makeDue()
   await (await contents.openReplica()).sweep.run()
 
   await expect(contents.commit(kept.digest)).rejects.toThrow(`missing: ${kept.digest}`)

@@ -14,7 +14,7 @@ test('an object without references is deleted after the grace, and stays readabl
 
   expect(objectKeys(contents)).toHaveLength(2)
   expect((await blob?.read(0, large.length))?.equals(large)).toBe(true)
-  await contents.makeDue('garbage')
+  await contents.makeDue()
   await contents.store.sweep.run()
   expect(objectKeys(contents)).toEqual([])
   expect(await contents.keysIn('garbage')).toEqual([])
@@ -23,7 +23,7 @@ test('an object without references is deleted after the grace, and stays readabl
 test('nothing is deleted from the bucket while a backup runs', async () => {
   await using contents = await openS3Contents()
   await contents.free(await contents.add(large))
-  await contents.makeDue('garbage')
+  await contents.makeDue()
   await contents.postgres.query(
     "insert into static_service.backups values ('a backup', now() + interval '1 minute')",
   )
@@ -49,7 +49,7 @@ test('an object that a content refers to is not deleted even if it is listed as 
 test('an object that could not be deleted stays garbage, and another sweep deletes it', async () => {
   await using contents = await openS3Contents()
   await contents.free(await contents.add(large))
-  await contents.makeDue('garbage')
+  await contents.makeDue()
   contents.s3.fault = ({ operation }) =>
     operation === 'delete' ? { kind: 'status', status: 503 } : undefined
 
@@ -58,12 +58,12 @@ test('an object that could not be deleted stays garbage, and another sweep delet
   expect(await contents.keysIn('garbage')).toHaveLength(1)
   expect(contents.errors).toMatchObject([{ code: 'unavailable' }])
   contents.s3.fault = () => undefined
-  await contents.makeDue('garbage')
+  await contents.makeDue()
   await contents.store.sweep.run()
   expect(objectKeys(contents)).toEqual([])
 })
 
-test('the intent of a dead upload becomes garbage when it expires, with its multipart upload', async () => {
+test('a dead upload is deleted when it is due, with its multipart upload', async () => {
   await using contents = await openS3Contents()
   const dead = await contents.openReplica({ timeoutMs: 600_000 })
   const draft = dead.draft()
@@ -76,13 +76,10 @@ test('the intent of a dead upload becomes garbage when it expires, with its mult
     .toBe(true)
 
   await contents.store.sweep.run()
-  expect(await contents.keysIn('intents')).toHaveLength(1)
-  await contents.makeDue('intents')
-  await contents.store.sweep.run()
-  await contents.makeDue('garbage')
+  expect(await contents.keysIn('garbage')).toHaveLength(1)
+  await contents.makeDue()
   await contents.store.sweep.run()
 
-  expect(await contents.keysIn('intents')).toEqual([])
   expect(await contents.keysIn('garbage')).toEqual([])
   expect(contents.s3.store.uploads.size).toBe(0)
 })

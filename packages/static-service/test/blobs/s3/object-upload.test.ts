@@ -22,7 +22,7 @@ test('a large content is sent in parts, and a failed one leaves none behind', as
 test('a multipart upload that cannot be recorded is aborted', async () => {
   await using contents = await openS3Contents()
   await contents.postgres.query(
-    'alter table static_service.intents add check (upload_id is null) not valid',
+    'alter table static_service.garbage add check (upload_id is null) not valid',
   )
 
   await expect(contents.add(huge)).rejects.toThrow()

@@ -32,9 +32,9 @@ export interface S3Contents extends AsyncDisposable {
   /** A store of another replica, with its own temporary files. */
   openReplica: (options?: Options) => Promise<S3BlobStore>
   /** The keys in a table, sorted. */
-  keysIn: (table: 'contents' | 'intents' | 'garbage') => Promise<string[]>
-  /** As if the grace, or the life of intents, were over. */
-  makeDue: (table: 'intents' | 'garbage') => Promise<void>
+  keysIn: (table: 'contents' | 'garbage') => Promise<string[]>
+  /** As if the grace, and the time of uploads, were over. */
+  makeDue: () => Promise<void>
 }
 
 /** Contents on an S3 server for tests and on a PostgreSQL database of their own. */
@@ -108,9 +108,8 @@ export async function openS3Contents(): Promise<S3Contents> {
       )
       return rows.map(({ object_key }) => object_key)
     },
-    makeDue: async (table) => {
-      const column = table === 'intents' ? 'expires_at' : 'due_at'
-      await postgres.query(`update static_service.${table} set ${column} = now() - interval '1 s'`)
+    makeDue: async () => {
+      await postgres.query("update static_service.garbage set due_at = now() - interval '1 s'")
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
