@@ -54,7 +54,7 @@ export interface BlobStore {
   readonly busy: number
 
   /** Blobs that are arriving, in memory or in temporary files. */
-  countDrafts(): Promise<number>
+  countDrafts(): number
 
   /** For a check: the entries whose digests begin with these two hex digits, and unknown files. */
   list(prefix: string): Promise<StoredEntry[]>

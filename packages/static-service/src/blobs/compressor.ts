@@ -6,11 +6,14 @@ import type { Logger } from '@domains-and-files/http'
 import { LRUCache } from 'lru-cache'
 import type { FileRow } from '../files/file-record.ts'
 import { isCompressible } from '../files/media-type.ts'
-import { encodedForms } from './blob-path.ts'
+import { type ContentCoding, encodedForms } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
 import type { BlobStore } from './blob-store.ts'
 
-export type Compressible = Pick<FileRow, 'digest' | 'size' | 'contentType'>
+export interface Compressible extends Pick<FileRow, 'digest' | 'size' | 'contentType'> {
+  /** Forms that the listener knows. */
+  known?: readonly ContentCoding[]
+}
 
 interface CompressorOptions {
   store: BlobStore
@@ -35,7 +38,6 @@ export class Compressor {
   readonly #waiting = new Map<string, Compressible>()
   /** Forms that are not smaller than the file. They depend on the bytes alone, so entries never expire. */
   readonly #useless = new LRUCache<string, true>({ max: 10_000 })
-  readonly #found = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 })
   #listener: (digest: string) => void = () => undefined
   #running: Promise<void> | undefined
   readonly #closing = new AbortController()
@@ -74,7 +76,7 @@ export class Compressor {
     return this.#waiting.size
   }
 
-  /** Calls `listener` with the digest of each blob that has a new form. */
+  /** Calls `listener` with the digest of each blob that has a form that is not known, perhaps from another replica. */
   onForm(listener: (digest: string) => void) {
     this.#listener = listener
   }
@@ -107,34 +109,25 @@ export class Compressor {
     this.#running = undefined
   }
 
-  async #compress({ digest }: Compressible) {
+  async #compress({ digest, known = [] }: Compressible) {
     await using blob = await this.#store.open(digest)
     if (!blob) return // Deleted meanwhile.
     let bytes: Buffer | undefined
     for (const form of encodedForms) {
       if (this.#closing.signal.aborted) return
       const key = `${digest}.${form}`
-      if (this.#useless.has(key)) continue
-      if ((await this.#store.formSize(digest, form)) !== undefined) {
-        this.#announceFound(digest, key)
-        continue
-      }
-      bytes ??= await readVerified(blob, digest)
-      const compressed = await compress[form](bytes)
-      if (compressed.length < bytes.length) {
+      if (this.#useless.has(key) || known.includes(form)) continue
+      if ((await this.#store.formSize(digest, form)) === undefined) {
+        bytes ??= await readVerified(blob, digest)
+        const compressed = await compress[form](bytes)
+        if (compressed.length >= bytes.length) {
+          this.#useless.set(key, true)
+          continue
+        }
         await this.#store.putForm(digest, form, compressed)
-        this.#listener(digest)
-      } else {
-        this.#useless.set(key, true)
       }
+      this.#listener(digest)
     }
-  }
-
-  // Another replica made it. At most once a minute: the cache that the listener invalidates requests the form again.
-  #announceFound(digest: string, key: string) {
-    if (this.#found.has(key)) return
-    this.#found.set(key, true)
-    this.#listener(digest)
   }
 }
 

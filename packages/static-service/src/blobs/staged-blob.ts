@@ -53,8 +53,6 @@ interface StagedBlobOptions {
    * small one, or the flushed file of another.
    */
   store: (blob: StoredBlob, from: Uint8Array | string) => Promise<EndLease>
-  /** Called when the staged blob is disposed of. */
-  onEnd: () => void
 }
 
 /**
@@ -74,6 +72,7 @@ export class StagedBlob implements AsyncDisposable {
   constructor(options: StagedBlobOptions) {
     const { file, memory, isFlushed, arrived } = options
     this.#options = options
+    memory.arriving.add(this)
     this.#hash = arrived ?? new ContentHash()
     this.#file = new StagingFile({
       ...{ file, memory, resumeAt: arrived?.size },
@@ -143,7 +142,7 @@ export class StagedBlob implements AsyncDisposable {
 
   // Ignores errors: they would hide the result of the request. The next start removes files that remain.
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#options.onEnd()
+    this.#options.memory.arriving.delete(this)
     await this.#file.close().catch(() => undefined)
     // Another blob of the request may have failed while this one was being stored.
     const release = await this.#storing?.catch(() => undefined)

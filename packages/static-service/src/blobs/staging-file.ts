@@ -6,6 +6,8 @@ import { blobMode, maxSmallBytes } from './blob-path.ts'
 
 /** Counts the memory that the arriving blobs of a store hold. */
 export class StagingMemory {
+  /** Blobs that are arriving. */
+  readonly arriving = new Set<object>()
   readonly #maxBytes: number
   readonly #demandRoom: (bytes: () => number) => Promise<void>
   #bytes = 0

@@ -95,7 +95,7 @@ export class ContentCache {
     if (!file.isCompressible) return identityOnly
     return this.#codings.get(row.digest, async () => {
       const stored: ContentCoding[] = ['identity', ...(await this.#store.forms(row.digest))]
-      if (stored.length <= encodedForms.length) this.#compressor.enqueue(row)
+      if (stored.length <= encodedForms.length) this.#compressor.enqueue({ ...row, known: stored })
       return stored
     })
   }
@@ -111,8 +111,7 @@ export class ContentCache {
     const maxCached = coding === 'identity' ? maxCachedBytes : maxCompressedSource
     if (row.size > maxCached) return this.#openProven(row, coding)
     const load = () => this.#readNow(row, coding) ?? this.#readWhole(row, coding)
-    const key = coding === 'identity' ? row.digest : contentKey(row, coding)
-    return this.#contents.get(key, load)
+    return this.#contents.get(contentKey(row, coding), load)
   }
 
   /**

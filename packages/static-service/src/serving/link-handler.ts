@@ -1,12 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
-import {
-  AttemptLimit,
-  HttpError,
-  prepareHead,
-  type RawResponse,
-  type RawRoute,
-} from '@domains-and-files/http'
+import { AttemptLimit, prepareHead, type RawResponse, type RawRoute } from '@domains-and-files/http'
 import type { Catalog } from '../catalog/catalog.ts'
 import { encodePath, readPath } from '../files/file-path.ts'
 import { type Link, type Links, linkNotFound } from '../sharing/links.ts'
@@ -29,12 +23,13 @@ interface Dependencies {
 /** Unknown tokens a minute of one client network. */
 const maxUnknown = 1000
 
+const contentPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
 const headers = {
   'cache-control': 'private, no-store',
   'referrer-policy': 'no-referrer',
   'x-robots-tag': 'noindex',
-  'content-security-policy':
-    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
+  'content-security-policy': `sandbox; ${contentPolicy}`,
 }
 
 /** A parsed link URL. */
@@ -67,39 +62,33 @@ export class LinkHandler implements RawRoute {
     if (method !== 'GET' && method !== 'HEAD') return respondToOther(request)
     const { token, rest, query } = readLinkTarget(url)
     const link = await this.#find(request, token)
-    if (!(await this.#isAlive(link))) throw linkNotFound()
     const isFolder = link.path.endsWith('/')
     if (!isFolder && rest !== undefined) throw linkNotFound()
-    if (isFolder && (rest === undefined || rest === '' || rest.endsWith('/'))) {
-      if (link.downloadsLeft === 0) throw linkNotFound()
-      return this.#sendPage(request, link, { token, rest })
-    }
-    const path = rest === undefined ? link.path : pathBelow(link, rest)
-    if (link.downloadsLeft === 0 && !(await this.#isContinued(request, link, path)))
+    const isPage = isFolder && (!rest || rest.endsWith('/'))
+    const path = rest ? pathBelow(link, rest.replace(/\/$/, '')) : link.path
+    if (link.downloadsLeft === 0 && (isPage || !(await this.#isContinued(request, link, path))))
       throw linkNotFound()
-    return this.#sendFile(request, link, { path, query })
+    if (!isPage) return this.#sendFile(request, link, { path, query })
+    const page = await this.#pageOf(link, rest ? `${path}/` : path, rest === undefined ? token : '')
+    return method === 'HEAD' ? { head: page.head } : page
   }
 
+  // A link ends with its maker's right to read.
   async #find(request: IncomingMessage, token: string): Promise<Link> {
-    const { links, clientAddress } = this.#dependencies
+    const { links, clientAddress, findCaller } = this.#dependencies
     const address = clientAddress(request)
     this.#limit.check(address)
     const link = await links.find(token)
-    if (link) return link
-    this.#limit.add(address)
-    throw linkNotFound()
+    if (!link) this.#limit.add(address)
+    const caller = link && (await findCaller(link.maker))
+    if (!caller || !allowsPath(caller, link.path)) throw linkNotFound()
+    return link
   }
 
   // A used-up link still serves further ranges of a download that has begun.
   async #isContinued({ method, headers: { range } }: IncomingMessage, link: Link, path: string) {
     const isPart = method === 'GET' && range !== undefined
     return isPart && (await this.#dependencies.links.isUnderWay(link, path))
-  }
-
-  // A link ends with its maker's right to read.
-  async #isAlive({ maker, path }: Link): Promise<boolean> {
-    const caller = await this.#dependencies.findCaller(maker)
-    return caller !== undefined && allowsPath(caller, path)
   }
 
   #sendFile(
@@ -122,20 +111,15 @@ export class LinkHandler implements RawRoute {
     )
   }
 
-  async #sendPage(
-    { method }: IncomingMessage,
-    link: Link,
-    { token, rest }: Pick<LinkTarget, 'token' | 'rest'>,
-  ): Promise<RawResponse> {
-    const folder = rest ? `${pathBelow(link, rest.slice(0, -1))}/` : link.path
+  /** A page that lists a folder. `base`: the name of the folder in its URL, if that does not end in a slash. */
+  async #pageOf(link: Link, folder: string, base: string) {
     const { rows, total } = await this.#dependencies.catalog.reads.list({
       ...{ prefix: folder.slice(0, -1), sort: 'path', page: 1, pageSize: maxListed },
     })
     if (rows.length === 0) throw linkNotFound()
-    const base = rest === undefined ? `${token}/` : ''
     const items = rows.map(({ path, size }) => {
       const below = path.slice(folder.length)
-      const href = escapeHtml(`./${base}${encodePath(below)}`)
+      const href = escapeHtml(['.', ...(base && [base]), encodePath(below)].join('/'))
       return `<li><a href="${href}">${escapeHtml(below)}</a> (${size} bytes)`
     })
     const more = total > rows.length ? `<p>and ${total - rows.length} more` : ''
@@ -144,18 +128,18 @@ export class LinkHandler implements RawRoute {
       `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
         `<title>${title}</title><h1>${title}</h1><ul>${items.join('\n')}</ul>${more}`,
     )
-    const head = prepareHead(200, {
-      ...headers,
-      // The browser may save a file that the page leads to.
-      'content-security-policy': headers['content-security-policy'].replace(
-        'sandbox',
-        'sandbox allow-downloads',
-      ),
-      'content-type': 'text/html; charset=utf-8',
-      'content-length': String(body.length),
-    })
-    return method === 'HEAD' ? { head } : { head, body }
+    return {
+      head: prepareHead(200, { ...pageHeaders, 'content-length': String(body.length) }),
+      body,
+    }
   }
+}
+
+// The browser may save a file that the page leads to.
+const pageHeaders = {
+  ...headers,
+  'content-security-policy': `sandbox allow-downloads; ${contentPolicy}`,
+  'content-type': 'text/html; charset=utf-8',
 }
 
 const maxListed = 1000
@@ -163,14 +147,7 @@ const maxListed = 1000
 const escapeHtml = (text: string) =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
-/** @throws {HttpError} `link_not_found` for a path that cannot be stored. */
-function pathBelow({ path }: Link, rest: string): string {
-  try {
-    return readPath(path + rest)
-  } catch (error) {
-    throw error instanceof HttpError ? linkNotFound() : error
-  }
-}
+const pathBelow = ({ path }: Link, rest: string) => readOr404(() => readPath(path + rest))
 
 // In origin or absolute form (RFC 9112, 3.2).
 function readLinkTarget(url: string): LinkTarget {
@@ -178,8 +155,13 @@ function readLinkTarget(url: string): LinkTarget {
     /^(?:https?:\/\/[^/?#]*)?\/[^/?#]*\/([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/is.exec(url) ?? []
   const query = search === undefined ? undefined : new URLSearchParams(search)
   if (!/^[\w-]{22}$/.test(token) || /%2f/i.test(rest ?? '')) throw linkNotFound()
+  return { token, rest: rest && readOr404(() => decodeURIComponent(rest)), query }
+}
+
+/** @throws {HttpError} `link_not_found` for text that cannot be a path. */
+function readOr404(read: () => string): string {
   try {
-    return { token, rest: rest === undefined ? undefined : decodeURIComponent(rest), query }
+    return read()
   } catch {
     throw linkNotFound()
   }

@@ -14,7 +14,7 @@ import { isCompressible } from '../files/media-type.ts'
 import type { Validators } from '../rfc9110/conditional-requests.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { contentTag } from '../rfc9110/content-negotiation.ts'
-import { cspOf } from './static-target.ts'
+import { cspOf, type Target } from './static-target.ts'
 
 /** A file as it is served: its row, and the parts that all its responses share. */
 export interface ServedFile {
@@ -132,7 +132,9 @@ export function representationOf(
   return representation
 }
 
-interface Described {
+/** A response that was selected. */
+export interface Selected {
+  target: Target
   file: ServedFile
   representation: Representation
   status: 200 | 404
@@ -145,47 +147,47 @@ export function withVary({ status, code, message, headers }: HttpError, file: Se
   return new HttpError(status, code, message, { headers: { ...headers, ...own } })
 }
 
-type Query = URLSearchParams | undefined
-
 /** The head of a complete response, of this size. A 200 without a query is cached. */
-export function headOf({ file, representation, status }: Described, query: Query, size: number) {
-  const { common, own } = representation
-  const isUsual = !query && status === 200
-  const extra = isUsual || status === 404 ? {} : queryHeaders(file, query)
-  const head = prepareHead(status, { ...common, ...extra, ...own, 'content-length': String(size) })
-  if (isUsual) representation.whole = { size, head }
+export function headOf(selected: Selected, size: number): PreparedHead {
+  const { representation, target, status } = selected
+  const { own } = representation
+  const head = prepareHead(status, {
+    ...headersOf(selected),
+    ...own,
+    'content-length': String(size),
+  })
+  if (!target.query && status === 200) representation.whole = { size, head }
   return head
 }
 
 /** The head of a 206. */
-export const partHead = (
-  { file, representation }: Described,
-  query: Query,
-  part: { headers: Headers; length: number },
-): PreparedHead =>
+export const partHead = (selected: Selected, part: { headers: Headers; length: number }) =>
   prepareHead(206, {
-    ...representation.common,
-    ...queryHeaders(file, query),
+    ...headersOf(selected),
     ...part.headers,
     'content-length': String(part.length),
   })
 
-export const notModifiedHead = ({ file, representation }: Described, query: Query): PreparedHead =>
-  query
-    ? prepareHead(304, { ...representation.common, ...queryHeaders(file, query) })
-    : representation.notModified
+export const notModifiedHead = (selected: Selected): PreparedHead =>
+  selected.target.query
+    ? prepareHead(304, headersOf(selected))
+    : selected.representation.notModified
 
-/** Headers that the query adds. A `v` that does not match the digest is an old link and is ignored. */
-export function queryHeaders({ row, isPublic }: ServedFile, query: Query): Headers {
-  const [v = '', ...more] = query?.getAll('v') ?? []
+/** Headers of every response about a representation. A `v` that does not match the digest is an old link and is ignored. */
+export function headersOf({ file, representation, target, status }: Selected): Headers {
+  const { row, isPublic } = file
+  const { query } = target
+  if (!query || status === 404) return representation.common
+  const [v = '', ...more] = query.getAll('v')
   const isImmutable =
     isPublic &&
     more.length === 0 &&
     /^[0-9a-f]{8,}$/i.test(v) &&
     row.digest.startsWith(v.toLowerCase())
   return {
+    ...representation.common,
     ...(isImmutable ? { 'cache-control': 'public, max-age=31536000, immutable' } : {}),
-    ...(query?.has('download') ? { 'content-disposition': createDisposition(row.name) } : {}),
+    ...(query.has('download') ? { 'content-disposition': createDisposition(row.name) } : {}),
   }
 }
 

@@ -15,14 +15,14 @@ import {
   crossOriginHeaders,
   type Headers,
   hasReliableDate,
+  headersOf,
   headOf,
   type LinkedFile,
   notModifiedHead,
   partHead,
-  queryHeaders,
-  type Representation,
   representationOf,
   respondToOther,
+  type Selected as SelectedFile,
   type ServedFile,
   withVary,
 } from './served-file.ts'
@@ -56,16 +56,11 @@ interface Asked {
   /** The file answers for another path. A different file may appear there later, so its date is not sent. */
   isFallback: boolean
   attempt: number
-  link?: LinkedFile
+  link?: LinkedFile | undefined
 }
 
-/** The response that was selected. */
-interface Selected {
-  asked: Asked
-  file: ServedFile
+interface Selected extends Asked, SelectedFile {
   selection: Selection
-  representation: Representation
-  status: 200 | 404
 }
 
 type Reply = RawResponse | Promise<RawResponse>
@@ -124,15 +119,15 @@ export class StaticHandler implements RawRoute {
       request.headers.range === undefined
         ? 'whole'
         : selectRanges(request, { validators, size: file.row.size })
-    const selected = { asked, file, selection, representation: identity, status: 200 } as const
+    const selected = { ...asked, file, selection, representation: identity, status: 200 } as const
     // Ranges select identity bytes. A retry sends identity as well: a compressed form may have been missing.
     const isNegotiated = file.isCompressible && selection === 'whole' && attempt === 0
     return isNegotiated ? this.#negotiate(selected) : this.#answer(selected)
   }
 
   #negotiate(selected: Selected): Reply {
-    const { asked, file, representation: identity } = selected
-    const preferred = preferCodings(asked.request.headers['accept-encoding'])
+    const { request, file, representation: identity } = selected
+    const preferred = preferCodings(request.headers['accept-encoding'])
     if (preferred[0] === 'identity') return this.#answer(selected)
     const isDated = identity.validators.changed !== undefined
     const answer = (stored: readonly ContentCoding[] = []) => {
@@ -144,12 +139,11 @@ export class StaticHandler implements RawRoute {
   }
 
   #answer(selected: Selected): Reply {
-    const { asked, file, selection, representation } = selected
-    const { request, link } = asked
+    const { request, link, file, selection, representation } = selected
     const verdict = evaluateConditions(request.headers, representation.validators)
     if (verdict === 'failed')
       throw withVary(preconditionFailed(link ? file.row.name : file.row.path), file)
-    if (verdict === 'not modified') return { head: notModifiedHead(selected, asked.target.query) }
+    if (verdict === 'not modified') return { head: notModifiedHead(selected) }
     if (selection === 'unsatisfiable') throw withVary(rangeNotSatisfiable(file.row.size), file)
     if (request.method === 'HEAD') return this.#respondHead(selected)
     if (link) return this.#admit(selected, link)
@@ -166,12 +160,12 @@ export class StaticHandler implements RawRoute {
   }
 
   async #admit(selected: Selected, link: LinkedFile): Promise<RawResponse> {
-    const { asked, selection } = selected
+    const { selection } = selected
     const isFromStart = !Array.isArray(selection) || selection.some(({ start }) => start === 0)
     if (!(await link.admit(isFromStart))) throw link.missing()
     // A retry must not count the download again.
     const admitted = { ...link, admit: async () => true }
-    return this.#sendContent({ ...selected, asked: { ...asked, link: admitted } })
+    return this.#sendContent({ ...selected, link: admitted })
   }
 
   #sendContent(selected: Selected): Reply {
@@ -182,11 +176,11 @@ export class StaticHandler implements RawRoute {
 
   #send(selected: Selected, content: Content | undefined): Reply {
     if (!content) return this.#retry(selected)
-    const { asked, file, selection, representation, status } = selected
+    const { target, file, selection, representation, status } = selected
     if (selection !== 'whole' || !Buffer.isBuffer(content)) return sendPieces(selected, content)
     const { whole } = representation
-    const isPrepared = whole?.size === content.length && !asked.target.query && status === 200
-    const head = isPrepared ? whole.head : headOf(selected, asked.target.query, content.length)
+    const isPrepared = whole?.size === content.length && !target.query && status === 200
+    const head = isPrepared ? whole.head : headOf(selected, content.length)
     // Node sends headers and a string body in one write.
     if (file.row.size > maxTextBytes) return { head, body: content }
     representation.text ??= content.toString('latin1')
@@ -194,35 +188,27 @@ export class StaticHandler implements RawRoute {
   }
 
   // The file, or its compressed form, was replaced or deleted after the row was read.
-  #retry({ asked: before, file, status }: Selected): Reply {
-    const { request, target, attempt, link } = before
+  #retry({ request, target, attempt, link, file, status }: Selected): Reply {
     this.#cache.invalidate(file)
     if (status === 404) throw fileNotFound(target.path)
     if (attempt + 1 === maxAttempts) throw new Error(`the blob of ${target.path} is missing`)
-    const asked = { ...before, isFallback: false, attempt: attempt + 1 }
+    const asked = { request, target, link, isFallback: false, attempt: attempt + 1 }
     return this.#serve(asked, link ? link.find() : this.#files.find(request, target.path))
   }
 
   async #respondHead(selected: Selected): Promise<RawResponse> {
     const size = await this.#cache.sizeOf(selected.file, selected.representation.coding)
-    return size === undefined
-      ? this.#retry(selected)
-      : { head: headOf(selected, selected.asked.target.query, size) }
+    return size === undefined ? this.#retry(selected) : { head: headOf(selected, size) }
   }
 
   async #offload(selected: Selected, { to }: Offload): Promise<RawResponse> {
-    const { asked, file, selection, representation } = selected
-    const { coding, common, own } = representation
+    const { file, selection, representation } = selected
+    const { coding, own } = representation
     const size = await this.#cache.sizeOf(file, coding)
     if (size === undefined) return this.#retry(selected)
     if (!hasFile(size)) return this.#sendContent(selected)
     const location = { to, digest: file.row.digest, coding, isWhole: selection === 'whole' }
-    const headers = {
-      ...common,
-      ...queryHeaders(file, asked.target.query),
-      ...own,
-      'content-length': '0',
-    }
+    const headers = { ...headersOf(selected), ...own, 'content-length': '0' }
     return { head: prepareHead(200, offloadHeaders(headers, location)) }
   }
 
@@ -268,7 +254,7 @@ export class StaticHandler implements RawRoute {
     const common: Headers = { ...this.failureHeaders }
     if (csp) common['content-security-policy'] = csp
     const representation = { ...representationOf(file, 'identity', false), common }
-    const selected = { asked, file, selection: 'whole', representation, status: 404 } as const
+    const selected = { ...asked, file, selection: 'whole', representation, status: 404 } as const
     return asked.request.method === 'HEAD'
       ? this.#respondHead(selected)
       : this.#sendContent(selected)
@@ -291,8 +277,7 @@ function sendPieces(selected: Selected, content: Content): Reply {
   const part = Array.isArray(selection)
     ? frame(selection, { contentType: file.contentType, size })
     : undefined
-  const { query } = selected.asked.target
-  const head = part ? partHead(selected, query, part) : headOf(selected, query, size)
+  const head = part ? partHead(selected, part) : headOf(selected, size)
   const pieces = part?.pieces ?? [{ start: 0, end: size }]
   if (isInMemory) return { head, body: joinPieces(content, pieces) }
   return openStream(content, pieces).then((body) => ({ head, body }))

@@ -40,16 +40,12 @@ export const siteOfFile = (path: string, policies: StaticPolicies): SitePolicy |
   siteOf(parentOf(path), policies)
 
 /** Content-Security-Policy of a file. */
-export const cspOf = (path: string, policies: StaticPolicies): string | undefined => {
-  const site = siteOfFile(path, policies)
-  return site ? site.csp : policies.csp
-}
+export const cspOf = (path: string, policies: StaticPolicies): string | undefined =>
+  (siteOfFile(path, policies) ?? policies).csp
 
 /** The name of the file that answers for this directory. */
-export const indexOf = (directory: string, policies: StaticPolicies): string | undefined => {
-  const site = siteOf(directory, policies)
-  return site ? site.index : policies.index
-}
+export const indexOf = (directory: string, policies: StaticPolicies): string | undefined =>
+  (siteOf(directory, policies) ?? policies).index
 
 /** The file that answers where there is none at the path: `guide.html` for `guide` in a site. */
 export const cleanUrlTarget = (path: string, policies: StaticPolicies): string | undefined =>

@@ -8,7 +8,7 @@ import { Compressor } from '../../src/blobs/compressor.ts'
 import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import { openS3Contents } from '../support/s3/s3-contents.ts'
 
-test('forms that another replica made are announced, and not each time they are found', async () => {
+test('forms that another replica made are announced unless they are known', async () => {
   await using contents = await openS3Contents()
   const content = 'p { color: black }\n'.repeat(200)
   const digest = await contents.add(content)
@@ -21,8 +21,8 @@ test('forms that another replica made are announced, and not each time they are 
   const announced: string[] = []
   compressor.onForm((each) => announced.push(each))
 
-  for (const _time of [1, 2]) {
-    compressor.enqueue({ digest, size: content.length, contentType: 'text/css' })
+  for (const known of [[], ['br', 'zstd', 'gzip']] as const) {
+    compressor.enqueue({ digest, size: content.length, contentType: 'text/css', known })
     await compressor.idle()
   }
 

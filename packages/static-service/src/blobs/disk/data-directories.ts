@@ -52,18 +52,14 @@ export class DurableDirectories {
     let directory = this.#root
     for (const name of names) {
       directory = join(directory, name)
-      await this.#ensureOne(directory)
+      const ensured = this.#ensured.get(directory) ?? create(directory)
+      this.#ensured.set(directory, ensured)
+      await ensured.catch((error) => {
+        this.#ensured.delete(directory)
+        throw error
+      })
     }
     return directory
-  }
-
-  #ensureOne(directory: string): Promise<void> {
-    const known = this.#ensured.get(directory)
-    if (known) return known
-    const creating = create(directory)
-    this.#ensured.set(directory, creating)
-    creating.catch(() => this.#ensured.delete(directory))
-    return creating
   }
 }
 

@@ -46,7 +46,6 @@ export class FolderBlobStore implements BlobStore {
   readonly #options: FolderBlobStoreOptions
   readonly #space: DiskSpace
   readonly #garbage: Garbage
-  readonly #staged = new Set<string>()
   readonly #memory: StagingMemory
   readonly #leases = new BlobLeases()
   /** Digests whose removal waits for the end of a lease. */
@@ -91,13 +90,11 @@ export class FolderBlobStore implements BlobStore {
   }
 
   draft(file = this.#newTmpFile(), arrived?: ContentHash): StagedBlob {
-    this.#staged.add(file)
     return new StagedBlob({
       ...{ file, arrived },
       isFlushed: true,
       memory: this.#memory,
       store: (blob, from) => this.#store(blob, from),
-      onEnd: () => this.#staged.delete(file),
     })
   }
 
@@ -224,10 +221,8 @@ export class FolderBlobStore implements BlobStore {
     return this.#leases.count + this.#openFiles
   }
 
-  /** Blobs that are arriving, in memory or in `tmp`, and large compressed forms that are being written there. */
-  async countDrafts(): Promise<number> {
-    const { length } = await readdir(join(this.#dataDir, 'tmp'))
-    return Math.max(length, this.#staged.size)
+  countDrafts(): number {
+    return this.#memory.arriving.size
   }
 
   // Leases the blob until the returned function is called, which collects it if no file refers to it. Demands room

@@ -40,30 +40,26 @@ export class Garbage {
     while (this.#found.size > 0) {
       const digests: string[] = []
       for (const digest of this.#found) if (digests.push(digest) === maxRemovals) break
-      for (const digest of digests) this.#found.delete(digest)
-      const ends = await Promise.allSettled(digests.map(this.#options.remove))
+      const ends = await Promise.allSettled(digests.map((digest) => this.#removeOne(digest)))
       const failed = ends.find((end) => end.status === 'rejected')
       if (failed && !this.#isFailing) this.#options.onError(failed.reason)
       this.#isFailing = failed !== undefined
-      const kept = digests.filter((_, at) => ends[at]?.status !== 'fulfilled' || !ends[at].value)
-      this.#postpone(kept)
-      if (!failed) continue
-      // On a full disk the others would fail as well.
-      this.#postpone(this.#found)
-      this.#found.clear()
+      if (failed) break // On a full disk the others would fail as well.
     }
     this.#running = undefined
-  }
-
-  #postpone(digests: Iterable<string>) {
-    for (const digest of digests) this.#postponed.add(digest)
-    if (this.#postponed.size === 0) return
+    if (this.#found.size + this.#postponed.size === 0) return
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       const digests = [...this.#postponed]
       this.#postponed.clear()
       this.collect(digests)
     }, retryMs).unref()
+  }
+
+  async #removeOne(digest: string) {
+    this.#found.delete(digest)
+    this.#postponed.add(digest)
+    if (await this.#options.remove(digest)) this.#postponed.delete(digest)
   }
 }
 

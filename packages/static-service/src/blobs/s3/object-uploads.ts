@@ -25,7 +25,7 @@ interface Dependencies {
   graceSeconds: number
   /** Prefix of all keys, without a trailing slash; may be empty. */
   prefix: string
-  /** Milliseconds after which an abandoned multipart upload is garbage. */
+  /** Milliseconds after which an upload without a request has expired. */
   lifetimeMs: number
   /** Called with errors in the background. */
   onError: (error: unknown) => void
@@ -71,23 +71,21 @@ export class ObjectUploads {
   /** Begins a multipart upload whose parts may arrive over days. Becomes garbage if not renewed within its lifetime. */
   async begin(): Promise<{ key: string; uploadId: string }> {
     const key = await this.#addKey('uploads')
-    return { key, uploadId: await this.#startMultipart(key, this.#lifetimeSeconds) }
+    return { key, uploadId: await this.#startMultipart(key) }
   }
 
   /** Postpones the deletion of an object, unless it has begun, and records its multipart upload. */
-  async renew({ key, uploadId }: Multipart, seconds = this.#lifetimeSeconds): Promise<void> {
-    const { postgres, graceSeconds } = this.#dependencies
+  async renew({ key, uploadId }: Multipart): Promise<void> {
+    const { postgres } = this.#dependencies
     await postgres.run(
-      sql`update static_service.garbage set upload_id = ${uploadId}, due_at = ${dueIn(seconds + graceSeconds)}
+      sql`update static_service.garbage set upload_id = ${uploadId}, due_at = ${this.#due}
          where object_key = ${key} and ${isUnclaimed}`,
     )
   }
 
   /** Postpones the deletion of the object. */
   sendPart(where: Multipart & { number: number }, slice: FileSlice): Promise<UploadedPart> {
-    return this.#memory(() =>
-      this.#sendPart(where, slice, Buffer.allocUnsafeSlow(slice.length), this.#lifetimeSeconds),
-    )
+    return this.#memory(() => this.#sendPart(where, slice, Buffer.allocUnsafeSlow(slice.length)))
   }
 
   /** Joins the parts, and a tail, to an object of this size. May be repeated. */
@@ -121,8 +119,9 @@ export class ObjectUploads {
   }
 
   // Outlives the row of an upload, which expires after its last request: a slow part may still be arriving.
-  get #lifetimeSeconds() {
-    return this.#dependencies.lifetimeMs / 1000 + slowPartSeconds
+  get #due() {
+    const { lifetimeMs, graceSeconds } = this.#dependencies
+    return dueIn(lifetimeMs / 1000 + slowPartSeconds + graceSeconds)
   }
 
   async settle(): Promise<void> {
@@ -144,11 +143,11 @@ export class ObjectUploads {
   }
 
   /** Begins a multipart upload. Aborts it if it cannot be recorded, since no sweep would find it. */
-  async #startMultipart(key: string, seconds: number): Promise<string> {
+  async #startMultipart(key: string): Promise<string> {
     const { bucket } = this.#dependencies
     const uploadId = await bucket.startMultipart(key)
     try {
-      await this.renew({ key, uploadId }, seconds)
+      await this.renew({ key, uploadId })
     } catch (error) {
       bucket.abortMultipart(key, uploadId).catch(() => undefined)
       throw error
@@ -158,7 +157,7 @@ export class ObjectUploads {
 
   async #sendParts({ key, file, size }: { key: string; file: string; size: number }) {
     const { bucket } = this.#dependencies
-    const uploadId = await this.#startMultipart(key, commitSeconds)
+    const uploadId = await this.#startMultipart(key)
     const parts: UploadedPart[] = []
     const slices = slicesOf(file, size)
     // Reuses one buffer for its parts: a buffer per part would hold memory until the garbage collector runs.
@@ -167,7 +166,7 @@ export class ObjectUploads {
       // An error ends the shared generator, and so all senders.
       for (const { number, ...slice } of slices) {
         const where = { key, uploadId, number }
-        parts[number - 1] = await this.#sendPart(where, slice, buffer, commitSeconds)
+        parts[number - 1] = await this.#sendPart(where, slice, buffer)
       }
     }
     const results = await Promise.allSettled(
@@ -187,7 +186,6 @@ export class ObjectUploads {
     where: Multipart & { number: number },
     { file, start, length }: FileSlice,
     buffer: Buffer,
-    seconds: number,
   ): Promise<UploadedPart> {
     const sha256 = createHash('sha256')
     await using handle = await open(file)
@@ -201,17 +199,17 @@ export class ObjectUploads {
     }
     const { bucket } = this.#dependencies
     const sent = await bucket.putPart(where, buffer.subarray(0, length), sha256.digest('hex'))
-    await this.renew(where, seconds)
+    await this.renew(where)
     return sent
   }
 
   /** Records an upload before it begins. The object is deleted unless it is committed in time. */
   async #addKey(folder: string): Promise<string> {
-    const { postgres, prefix, graceSeconds } = this.#dependencies
+    const { postgres, prefix } = this.#dependencies
     const key = [...(prefix ? [prefix] : []), folder, randomUUID()].join('/')
     await postgres.run(
       sql`insert into static_service.garbage (object_key, due_at)
-         values (${key}, ${dueIn(commitSeconds + graceSeconds)})`,
+         values (${key}, ${this.#due})`,
     )
     return key
   }
@@ -223,9 +221,6 @@ export class ObjectUploads {
     void discarding.finally(() => this.#discards.delete(discarding))
   }
 }
-
-// Far longer than the upload of a part, which renews it.
-const commitSeconds = 3600
 
 // A part of 8 MiB at the minimum speed of a request body.
 const slowPartSeconds = 9000

@@ -64,7 +64,6 @@ export class S3BlobStore implements BlobStore {
   readonly #tmp: string
   readonly #uploads: ObjectUploads
   #probe: Probe | undefined
-  readonly #staged = new Set<string>()
   readonly #memory = new StagingMemory()
   #open = 0
 
@@ -114,7 +113,6 @@ export class S3BlobStore implements BlobStore {
   }
 
   draft(file = this.#newTmpFile(), arrived?: ContentHash, object?: StoredObject): StagedBlob {
-    this.#staged.add(file)
     return new StagedBlob({
       ...{ file, arrived },
       isFlushed: false,
@@ -123,7 +121,6 @@ export class S3BlobStore implements BlobStore {
         if (typeof from !== 'string') return this.commits.add({ ...blob, bytes: from })
         return object ? this.commits.add({ ...blob, ...object }) : this.#storeFile(from, blob)
       },
-      onEnd: () => this.#staged.delete(file),
     })
   }
 
@@ -223,8 +220,8 @@ export class S3BlobStore implements BlobStore {
     return this.#open + this.commits.count
   }
 
-  async countDrafts(): Promise<number> {
-    return this.#staged.size
+  countDrafts(): number {
+    return this.#memory.arriving.size
   }
 
   async close(): Promise<void> {
