@@ -1,10 +1,9 @@
 import { hash as hashOnce } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
-import type { FileRow } from '../files/file-record.ts'
 import type { ContentCoding } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
-import { ContentHash } from './staged-blob.ts'
+import { ContentHash, type StoredBlob } from './staged-blob.ts'
 
 /** A blob that matched its digest, with the stamp of the bytes that were verified. */
 export interface VerifiedContent {
@@ -25,7 +24,7 @@ export interface VerifiedContents {
  * the content database then records its inode, size and modification time, which survive restarts, hard links and mode
  * changes. `files check` finds silent disk corruption.
  */
-export class IntegrityProofs {
+export class Verifier {
   readonly #known: VerifiedContents
   readonly #running = new Map<string, Promise<boolean>>()
 
@@ -33,31 +32,26 @@ export class IntegrityProofs {
     this.#known = known
   }
 
-  async areRight(bytes: Buffer, row: FileRow, coding: ContentCoding): Promise<boolean> {
-    return (await hashBytes(bytes, coding, row.size)) === row.digest
-  }
-
-  async isRight(blob: OpenBlob, row: FileRow, coding: ContentCoding): Promise<boolean> {
-    const { digest } = row
+  /** Whether a blob, or its compressed form, matches the digest and size of the blob. */
+  async verify(blob: OpenBlob, expected: StoredBlob, coding: ContentCoding): Promise<boolean> {
+    const { digest } = expected
     const { stamp } = blob
-    if (stamp === undefined) return this.areRight(await blob.read(0, blob.size), row, coding)
+    if (stamp === undefined) return matches(blob, expected, coding)
     if (this.#known.isVerified({ digest, coding, stamp })) return true
     const key = `${digest}.${coding}.${stamp}`
-    const running = this.#running.get(key) ?? this.#verify(blob, row, coding)
+    const running =
+      this.#running.get(key) ??
+      matches(blob, expected, coding).finally(() => this.#running.delete(key))
     this.#running.set(key, running)
-    try {
-      const isRight = await running
-      if (isRight) this.#known.recordVerified({ digest, coding, stamp })
-      return isRight
-    } finally {
-      this.#running.delete(key)
-    }
+    const isRight = await running
+    if (isRight) this.#known.recordVerified({ digest, coding, stamp })
+    return isRight
   }
+}
 
-  async #verify(blob: OpenBlob, row: FileRow, coding: ContentCoding): Promise<boolean> {
-    if (coding === 'identity') return (await hashBlob(blob)).digest === row.digest
-    return this.areRight(await blob.read(0, blob.size), row, coding)
-  }
+async function matches(blob: OpenBlob, { digest, size }: StoredBlob, coding: ContentCoding) {
+  if (coding === 'identity') return (await hashBlob(blob)).digest === digest
+  return (await hashBytes(await blob.read(0, blob.size), coding, size)) === digest
 }
 
 /**

@@ -3,7 +3,7 @@ import { encodedForms, maxSmallBytes } from '../blobs/blob-path.ts'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import type { Compressor } from '../blobs/compressor.ts'
-import { IntegrityProofs } from '../blobs/integrity.ts'
+import { hashBytes, Verifier } from '../blobs/integrity.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../files/file-record.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
@@ -37,7 +37,7 @@ export class ContentCache {
   readonly #codings: LruLoader<readonly ContentCoding[]>
   readonly #contents: LruLoader<Buffer>
   readonly #chunks: ChunkMemory
-  readonly #proofs: IntegrityProofs
+  readonly #verifier: Verifier
 
   constructor({ store, catalog, compressor, ...options }: Dependencies) {
     const { memoryBytes, graceSeconds = 0, describe } = options
@@ -47,7 +47,7 @@ export class ContentCache {
     this.#compressor = compressor
     this.#graceSeconds = graceSeconds
     this.#describe = describe
-    this.#proofs = new IntegrityProofs(store.verified)
+    this.#verifier = new Verifier(store.verified)
     this.#files = new LruLoader(share, () => 4096)
     this.#codings = new LruLoader(share, () => 64)
     this.#chunks = new ChunkMemory(2 * share)
@@ -109,7 +109,7 @@ export class ContentCache {
     coding: ContentCoding,
   ): Content | undefined | Promise<Content | undefined> {
     const maxCached = coding === 'identity' ? maxCachedBytes : maxCompressedSource
-    if (row.size > maxCached) return this.#openProven(row, coding)
+    if (row.size > maxCached) return this.#openVerified(row, coding)
     const load = () => this.#readNow(row, coding) ?? this.#readWhole(row, coding)
     return this.#contents.get(contentKey(row, coding), load)
   }
@@ -167,22 +167,17 @@ export class ContentCache {
     if (!blob) return undefined
     // Copy: a pooled slice would keep its whole buffer alive.
     const bytes = copyOf(await blob.read(0, blob.size))
-    if (await this.#proofs.areRight(bytes, row, coding)) return bytes
+    if ((await hashBytes(bytes, coding, row.size)) === row.digest) return bytes
     return await this.#discard(row, coding)
   }
 
-  async #openProven(row: FileRow, coding: ContentCoding): Promise<LargeContent | undefined> {
-    const blob = await this.#open(row, coding)
+  async #openVerified(row: FileRow, coding: ContentCoding): Promise<LargeContent | undefined> {
+    await using opened = new AsyncDisposableStack()
+    const blob = opened.use(await this.#open(row, coding))
     if (!blob) return undefined
-    try {
-      if (await this.#proofs.isRight(blob, row, coding))
-        return this.#chunks.request(blob, contentKey(row, coding))
-    } catch (error) {
-      await blob[Symbol.asyncDispose]()
-      throw error
-    }
-    await blob[Symbol.asyncDispose]()
-    return this.#discard(row, coding)
+    if (!(await this.#verifier.verify(blob, row, coding))) return await this.#discard(row, coding)
+    opened.move() // The caller closes it.
+    return this.#chunks.request(blob, contentKey(row, coding))
   }
 
   async #discard(row: FileRow, coding: ContentCoding): Promise<undefined> {

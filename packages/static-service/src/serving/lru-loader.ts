@@ -69,23 +69,17 @@ export class LruLoader<Value extends object> {
       if (loaded) this.#cached.set(key, loaded)
       return loaded
     }
-    const loading: Promise<Value | undefined> = this.#store(
-      key,
-      loaded,
-      () => this.#loading.get(key) === loading,
-    )
+    const isLatest = () => this.#loading.get(key) === loading
+    const loading: Promise<Value | undefined> = loaded
+      .then((value) => {
+        if (value && isLatest()) this.#cached.set(key, value)
+        return value
+      })
+      .finally(() => {
+        if (isLatest()) this.#loading.delete(key)
+      })
     this.#loading.set(key, loading)
     return loading
-  }
-
-  async #store(key: string, loaded: Promise<Value | undefined>, isLatest: () => boolean) {
-    try {
-      const value = await loaded
-      if (value && isLatest()) this.#cached.set(key, value)
-      return value
-    } finally {
-      if (isLatest()) this.#loading.delete(key)
-    }
   }
 }
 

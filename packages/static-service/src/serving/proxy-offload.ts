@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { blobPathOf, maxSmallBytes } from '../blobs/blob-path.ts'
+import { blobPathOf } from '../blobs/blob-path.ts'
 import type { Selection } from '../rfc9110/byte-ranges.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
 
@@ -31,9 +31,6 @@ export function canOffload(
   if (headers.range === undefined) return true
   return selection !== 'whole' && /^bytes=(?:\d{1,15}-\d{0,15}|-\d{1,15})$/.test(headers.range)
 }
-
-/** Whether a representation of this size is a file. Smaller ones are database rows, which no proxy can read. */
-export const hasFile = (size: number) => size > maxSmallBytes
 
 interface OffloadedContent {
   to: Offload['to']

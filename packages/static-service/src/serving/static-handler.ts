@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { prepareHead, type RawResponse, type RawRoute } from '@domains-and-files/http'
+import { maxSmallBytes } from '../blobs/blob-path.ts'
 import type { Config } from '../config.ts'
 import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
 import { join } from '../files/file-path.ts'
@@ -9,7 +10,7 @@ import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
 import type { ContentCache } from './content-cache.ts'
 import { type Content, joinPieces, openStream } from './content-stream.ts'
-import { canOffload, hasFile, type Offload, offloadHeaders } from './proxy-offload.ts'
+import { canOffload, type Offload, offloadHeaders } from './proxy-offload.ts'
 import type { ReadableFiles } from './readable-files.ts'
 import {
   crossOriginHeaders,
@@ -206,7 +207,7 @@ export class StaticHandler implements RawRoute {
     const { coding, own } = representation
     const size = await this.#cache.sizeOf(file, coding)
     if (size === undefined) return this.#retry(selected)
-    if (!hasFile(size)) return this.#sendContent(selected)
+    if (size <= maxSmallBytes) return this.#sendContent(selected) // A row, which no proxy can read.
     const location = { to, digest: file.row.digest, coding, isWhole: selection === 'whole' }
     const headers = { ...headersOf(selected), ...own, 'content-length': '0' }
     return { head: prepareHead(200, offloadHeaders(headers, location)) }

@@ -1,7 +1,7 @@
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createDirectory, DataDirError, fsyncDirectory } from '@domains-and-files/persistence'
-import { blobPathOf, encodedForms, folderMode } from '../blob-path.ts'
+import { blobPathOf, contentCodings, folderMode } from '../blob-path.ts'
 import type { StoredEntry } from '../blob-store.ts'
 
 /** Creates the directories of a store where they are missing, and empties `tmp`. */
@@ -79,13 +79,11 @@ export async function listFiles(dataDir: string, prefix: string): Promise<Stored
   const entries: StoredEntry[] = []
   for (const folder of await list(join(dataDir, 'blobs', prefix))) {
     for (const file of await list(join(dataDir, 'blobs', prefix, folder))) {
-      const [digest = '', form] = file.split('.', 2)
-      const isKnown = form === undefined || encodedForms.some((each) => each === form)
-      const isOwn =
-        isKnown &&
-        /^[0-9a-f]{64}$/.test(digest) &&
-        join(prefix, folder) === join(...blobPathOf(digest).slice(0, 2))
       const name = join('blobs', prefix, folder, file)
+      const digest = file.slice(0, 64)
+      const isOwn =
+        /^[0-9a-f]{64}$/.test(digest) &&
+        contentCodings.some((coding) => join('blobs', ...blobPathOf(digest, coding)) === name)
       entries.push(isOwn ? { name, digest } : { name })
     }
   }

@@ -48,8 +48,6 @@ export class FolderBlobStore implements BlobStore {
   readonly #garbage: Garbage
   readonly #memory: StagingMemory
   readonly #leases = new BlobLeases()
-  /** Digests whose removal waits for the end of a lease. */
-  readonly #lostWhileLeased = new Set<string>()
   #openFiles = 0
 
   /** Creates missing directories, and removes the staged blobs of an earlier process. */
@@ -232,7 +230,7 @@ export class FolderBlobStore implements BlobStore {
     const release = this.#leases.acquire(digest)
     const end = (isReferenced: boolean) => {
       release()
-      if (this.#lostWhileLeased.delete(digest) || !isReferenced) this.collect([digest])
+      if (!isReferenced || this.#garbage.isPostponed(digest)) this.collect([digest])
     }
     try {
       if (typeof from === 'string') {
@@ -251,10 +249,7 @@ export class FolderBlobStore implements BlobStore {
 
   // False: to be retried.
   async #remove(digest: string): Promise<boolean> {
-    if (this.#leases.isLeased(digest)) {
-      this.#lostWhileLeased.add(digest)
-      return true
-    }
+    if (this.#leases.isLeased(digest)) return false
     if (await this.#options.isReferenced(digest)) return true
     // Checked after the references, never before: backUp() relies on this order.
     if (this.#options.isBackedUp?.()) return false

@@ -24,6 +24,11 @@ export class Garbage {
     if (this.#found.size > 0) this.#running ??= this.#removeFound()
   }
 
+  /** Whether the removal of this blob waits for a later attempt. */
+  isPostponed(digest: string): boolean {
+    return this.#postponed.has(digest)
+  }
+
   /** Resolves when no removal is running. */
   async settle(): Promise<void> {
     await this.#running
