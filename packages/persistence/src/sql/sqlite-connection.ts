@@ -12,7 +12,7 @@ export interface SqliteOptions {
   /** Absent: the database must exist and is not migrated. */
   migrations?: Migrations | undefined
   isReadOnly?: boolean
-  /** Creates a new database with `incremental_vacuum`, which can return free pages to the file system. */
+  /** Creates a new database that returns the pages of deleted rows to the file system. */
   isVacuumed?: boolean
   /** Milliseconds to wait for another process that has locked the database. */
   busyTimeoutMs?: number
@@ -40,7 +40,7 @@ export class Connection implements SqlTransaction {
     })
     if (!isReadOnly) {
       // `auto_vacuum` must precede the first write. The size limit truncates the WAL after a large transaction.
-      this.database.exec(`${options.isVacuumed ? 'pragma auto_vacuum = incremental;' : ''}
+      this.database.exec(`${options.isVacuumed ? 'pragma auto_vacuum = full;' : ''}
         pragma journal_mode = WAL; pragma journal_size_limit = ${maxLogBytes}`)
     }
     // FULL: with the default of WAL, NORMAL, a power cut loses the last commits. Temporary tables in memory: in a

@@ -29,24 +29,14 @@ const methods = {
       )
     ).map(plainOutcome),
 
-  /**
-   * Returns up to `pages` free pages to the file system, and truncates the write-ahead logs of this and of other
-   * databases. Does not wait for readers: the next call frees the pages that they still need. Returns whether the log
-   * of this database is empty.
-   */
-  reclaim({ pages, others }: { pages: number; others: string[] }): boolean {
-    let isEmpty = false
-    try {
-      if (pages > 0) sql.database.pragma(`incremental_vacuum(${pages})`) // Zero would mean all.
-    } finally {
-      isEmpty = truncateLog(sql.database)
-      for (const file of others) {
-        const other = new Sqlite(file, { timeout: 0 })
-        truncateLog(other)
-        other.close()
-      }
+  /** Does not wait for readers. Returns whether the log of this database is empty. */
+  truncateLogs(others: string[]): boolean {
+    for (const file of others) {
+      const other = new Sqlite(file, { timeout: 0 })
+      truncateLog(other)
+      other.close()
     }
-    return isEmpty
+    return truncateLog(sql.database)
   },
 }
 

@@ -1,6 +1,5 @@
 import { accessSync, constants, statfsSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { insufficientStorage } from '../../errors.ts'
 import type { SmallBlobs } from './small-blobs.ts'
 
@@ -20,21 +19,20 @@ export interface RoomOptions {
 
 interface Dependencies extends RoomOptions {
   dataDir: string
-  small: Pick<SmallBlobs, 'bytes' | 'check' | 'reclaim'>
+  small: Pick<SmallBlobs, 'check' | 'truncateLogs'>
   /** Resolves when no blob is being removed. */
   settleRemovals: () => Promise<void>
 }
 
 /**
  * The free space of a data directory. Reserves a part for the databases: on a full disk they could not even record a
- * deletion. Returns the space of removed rows to the file system in the background. Calls statfs synchronously: the
- * kernel answers from memory, faster than the thread pool wakes.
+ * deletion. Calls statfs synchronously: the kernel answers from memory, faster than the thread pool wakes.
  */
 export class DiskSpace {
   readonly #options: Dependencies
   readonly #reserve: number
-  readonly #closing = new AbortController()
-  #reclaiming: Promise<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+  #truncating: Promise<void> | undefined
   #making: Promise<unknown> = Promise.resolve()
 
   constructor(options: Dependencies) {
@@ -43,125 +41,79 @@ export class DiskSpace {
     this.#reserve = Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 8))
   }
 
-  /** `degraded`: free space, reusable rows and history together are less than the reserve of the databases. */
+  /** `degraded`: free space and history together are less than the reserve of the databases. */
   check(): 'ok' | 'degraded' | 'unavailable' {
     const { dataDir, small, pastBytes } = this.#options
     try {
       small.check()
       accessSync(join(dataDir, 'tmp'), constants.W_OK)
-      const short = this.#reserve - this.#freeBytes - small.bytes.reusable
+      const short = this.#shortBy(none)
       return short > 0 && short > (pastBytes?.() ?? 0) ? 'degraded' : 'ok'
     } catch {
       return 'unavailable'
     }
   }
 
-  /** Makes room for `bytes()` more, if need be by dropping history. @throws if there is none. */
-  async demandForFile(bytes = none): Promise<void> {
-    if (this.#shortBy(bytes) > 0) await this.#makeRoom(bytes)
-  }
-
-  /** Makes room for another small blob likewise. @throws if there is none. */
-  async demandForRow(): Promise<void> {
-    const free = this.#freeBytes
-    if (free >= this.#reserve) return
-    // The write-ahead logs need room on the disk even where the row needs none.
-    const usable = free + this.#options.small.bytes.reusable
-    if (free < this.#reserve / 2 || usable < this.#reserve) await this.#makeRoom(none)
-  }
-
-  /** @throws if there is no room for another file. */
-  checkForFile(): void {
-    if (this.#shortBy(none) === 0) return
-    this.#startReclaim() // Truncating the write-ahead logs frees space at least.
-    throw insufficientStorage()
-  }
-
-  /** Returns the space of removed rows in the background, unless little was removed and the disk has plenty. */
-  reclaim(): void {
-    if (this.#surplusBytes > 0) this.#startReclaim()
-  }
-
-  async close(): Promise<void> {
-    this.#closing.abort()
-    await this.#reclaiming
-  }
-
-  // History counts as room: its oldest part is dropped first. Serialized: concurrent calls would each drop that much.
-  async #makeRoom(bytes: () => number) {
-    this.#startReclaim() // Truncating the write-ahead logs frees space at least.
-    const made = this.#making.then(() => this.#dropPast(bytes))
+  /**
+   * Makes room for `bytes()` more, if need be by dropping history. Serialized: concurrent calls would each drop that
+   * much. @throws if there is none.
+   */
+  async demand(bytes = none): Promise<void> {
+    if (this.#shortBy(bytes) === 0) return
+    const made = this.#making.then(() => this.#makeRoom(bytes))
     this.#making = made.catch(() => undefined)
     if (!(await made)) throw insufficientStorage()
   }
 
+  /** @throws if there is no room; drops no history. */
+  demandWithoutDrop(): void {
+    if (this.#shortBy(none) === 0) return
+    void this.#truncateLogs()
+    throw insufficientStorage()
+  }
+
+  /** Call after removals. Their pages are given back with those of the write-ahead logs, at once if space is short. */
+  reclaim(): void {
+    if (this.#freeBytes >= 2 * this.#reserve) return
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      void this.#truncateLogs()
+    }, delayMs).unref()
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#timer)
+    await this.#truncating
+  }
+
   // False: dropping all history was not enough.
-  async #dropPast(bytes: () => number): Promise<boolean> {
+  async #makeRoom(bytes: () => number): Promise<boolean> {
     const { dropPast, isBackedUp, settleRemovals } = this.#options
-    while (this.#shortBy(bytes) > 0) {
+    for (;;) {
+      await this.#truncateLogs()
+      const short = this.#shortBy(bytes)
+      if (short === 0) return true
       // While a backup runs, dropped history stays on the disk.
-      const dropped = isBackedUp?.() ? 0 : await dropPast?.(this.#shortBy(bytes))
+      const dropped = isBackedUp?.() ? 0 : await dropPast?.(short)
       await settleRemovals()
-      if (this.#shortBy(bytes) === 0) break
-      if (!dropped) return false
-      this.#startReclaim()
-      await this.#reclaiming
+      if (!dropped) return this.#shortBy(bytes) === 0
     }
-    return true
+  }
+
+  #truncateLogs(): Promise<void> {
+    const { small, otherDatabases = () => [], onError } = this.#options
+    this.#truncating ??= small
+      .truncateLogs(otherDatabases())
+      .then(() => undefined, onError)
+      .finally(() => {
+        this.#truncating = undefined
+      })
+    return this.#truncating
   }
 
   // Bytes that must be freed.
   #shortBy(bytes: () => number): number {
     return Math.max(0, this.#reserve + bytes() - this.#freeBytes)
-  }
-
-  #startReclaim() {
-    this.#reclaiming ??= this.#reclaimAll()
-      .catch((error) => {
-        if (!this.#closing.signal.aborted) this.#options.onError(error)
-      })
-      .finally(() => {
-        this.#reclaiming = undefined
-      })
-  }
-
-  // In slices, each followed by a pause of the same length: an upload waits for one slice at most.
-  async #reclaimAll() {
-    const { signal } = this.#closing
-    await wait(delayMs, undefined, { signal })
-    for (let failures = 0; ; ) {
-      const surplus = Math.max(0, this.#surplusBytes)
-      const start = performance.now()
-      try {
-        // Moving pages needs room in the write-ahead log: halve the slice after each failure.
-        await this.#reclaimSlice(Math.min(surplus, Math.ceil(sliceBytes / 2 ** failures)))
-        failures = 0
-        if (surplus === 0) return
-      } catch (error) {
-        failures += 1
-        if (failures > maxFailures) throw error
-      }
-      await wait(failures > 0 ? delayMs : performance.now() - start, undefined, { signal })
-    }
-  }
-
-  async #reclaimSlice(bytes: number) {
-    const { small, otherDatabases = () => [] } = this.#options
-    const before = small.bytes
-    await small.reclaim(bytes, this.#isTight ? otherDatabases() : [])
-    const { total, reusable } = small.bytes
-    const isStuck = total >= before.total && reusable >= before.reusable
-    if (bytes > 0 && isStuck) throw new Error('no space was given back')
-  }
-
-  // Keeps slack for future rows, so that a busy database does not shrink and grow all the time.
-  get #surplusBytes() {
-    const { total, reusable } = this.#options.small.bytes
-    return reusable - (this.#isTight ? 0 : Math.max(minSlackBytes, total / 8))
-  }
-
-  get #isTight() {
-    return this.#freeBytes < 2 * this.#reserve
   }
 
   get #freeBytes() {
@@ -172,8 +124,5 @@ export class DiskSpace {
 
 const none = () => 0
 const maxReserveBytes = 16_777_216
-const minSlackBytes = 4_194_304
-const sliceBytes = 1_048_576
-const maxFailures = 8
 // Long enough for most requests to finish their removals.
 const delayMs = 250

@@ -68,9 +68,7 @@ export class FolderBlobStore implements BlobStore {
   ) {
     this.#dataDir = dataDir
     this.#options = options
-    this.#memory = new StagingMemory(options.maxStagingBytes, (bytes) =>
-      this.#space.demandForFile(bytes),
-    )
+    this.#memory = new StagingMemory(options.maxStagingBytes, (bytes) => this.#space.demand(bytes))
     this.small = new SmallBlobs(dataDir, options)
     this.#space = new DiskSpace({
       ...options,
@@ -139,7 +137,7 @@ export class FolderBlobStore implements BlobStore {
   putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
     return this.#leases.run(digest, async () => {
       if ((await this.formSize(digest, 'identity')) === undefined) return
-      this.#space.checkForFile()
+      this.#space.demandWithoutDrop()
       if (bytes.length <= maxSmallBytes) await this.small.store(digest, coding, bytes)
       else await this.#large.writeForm({ digest, coding, tmpFile: this.#newTmpFile() }, bytes)
     })
@@ -233,13 +231,12 @@ export class FolderBlobStore implements BlobStore {
       if (!isReferenced || this.#garbage.isPostponed(digest)) this.collect([digest])
     }
     try {
-      if (typeof from === 'string') {
-        await this.#space.demandForFile()
-        await this.#leases.run(digest, () => this.#large.publish(from, blob))
-      } else {
-        await this.#space.demandForRow()
-        await this.#leases.run(digest, () => this.small.store(digest, 'identity', from))
-      }
+      await this.#space.demand()
+      await this.#leases.run(digest, () =>
+        typeof from === 'string'
+          ? this.#large.publish(from, blob)
+          : this.small.store(digest, 'identity', from),
+      )
       return end
     } catch (error) {
       end(false)

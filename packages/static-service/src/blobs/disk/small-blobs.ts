@@ -74,25 +74,18 @@ export class SmallBlobs implements VerifiedContents {
     return found
   }
 
-  /** Bytes of the database, and its free bytes that new rows can reuse. */
-  get bytes(): { total: number; reusable: number } {
-    const bytesOf = (pragma: string) =>
-      Number(this.#sql.database.pragma(pragma, { simple: true })) * pageBytes
-    return { total: bytesOf('page_count'), reusable: bytesOf('freelist_count') }
-  }
-
   /**
-   * Returns up to `bytes` of removed rows to the file system, and truncates the write-ahead logs of this database and
-   * of `others`. Writes wait meanwhile. Returns whether the log of this database is empty.
+   * Gives the pages of removed rows back to the file system, and truncates the write-ahead logs of this database and of
+   * `others`. Returns whether the log of this database is empty: no reader needed it.
    */
-  reclaim(bytes: number, others: string[]): Promise<boolean> {
-    return this.#worker.ask('reclaim', { pages: Math.ceil(bytes / pageBytes), others })
+  truncateLogs(others: string[] = []): Promise<boolean> {
+    return this.#worker.ask('truncateLogs', others)
   }
 
   /** Erases removed rows: until the log is checkpointed, they are overwritten in the log only. */
   async emptyLog(): Promise<void> {
     for (let tries = 0; tries < maxTruncations; tries += 1) {
-      if (await this.reclaim(0, [])) return
+      if (await this.truncateLogs()) return
       await wait(truncateMs)
     }
   }
@@ -140,8 +133,6 @@ export class SmallBlobs implements VerifiedContents {
     await this.#worker.close()
   }
 }
-
-const pageBytes = 4096
 
 // Readers of the log finish within milliseconds; gives up after 5 s.
 const [maxTruncations, truncateMs] = [50, 100]
