@@ -21,7 +21,7 @@ import {
   type Sql,
 } from '@domains-and-files/persistence'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
-import { GarbageHold } from '../blobs/s3/garbage-sweep.ts'
+import { holdGarbage } from '../blobs/s3/garbage-sweep.ts'
 import { readCatalog, restoredTables } from '../catalog/archive.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import { sharedTables, sharingTables } from '../sharing/tables.ts'
@@ -69,7 +69,7 @@ export async function openFolderSource(places: DataPlaces): Promise<BackupSource
 export async function openSharedSource(env: NodeJS.ProcessEnv): Promise<BackupSource> {
   await using opened = new AsyncDisposableStack()
   const { postgres, blobs } = opened.use(await openShared(env))
-  opened.use(await GarbageHold.take(postgres))
+  opened.use(await holdGarbage(postgres))
   const stack = opened.move()
   return {
     // Small blobs are rows, so all are read in the snapshot.

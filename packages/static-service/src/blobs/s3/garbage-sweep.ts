@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Postgres } from '@domains-and-files/persistence'
+import { type Postgres, Probe } from '@domains-and-files/persistence'
 import type { Bucket } from './bucket.ts'
 
 interface Dependencies {
@@ -112,40 +112,21 @@ const batchSize = 32
  * Lease that keeps all replicas from deleting objects while a backup runs. Acquired before the backup's snapshot: a sweep
  * that is still running deletes only older garbage, which is not in the snapshot. It expires if its process is killed.
  */
-export class GarbageHold implements AsyncDisposable {
-  readonly #postgres: Postgres
-  readonly #id = randomUUID()
-  readonly #timer: NodeJS.Timeout
-  #renewing: Promise<void> = Promise.resolve()
-
-  static async take(postgres: Postgres): Promise<GarbageHold> {
-    const hold = new GarbageHold(postgres)
-    await hold.#renew()
-    return hold
-  }
-
-  private constructor(postgres: Postgres) {
-    this.#postgres = postgres
-    this.#timer = setInterval(() => {
-      // Ignored: the next renewal comes long before the hold expires.
-      this.#renewing = this.#renew().catch(() => undefined)
-    }, renewalMs)
-    this.#timer.unref()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#timer)
-    await this.#renewing
-    await this.#postgres.query('delete from static_service.backups where id = $1', [this.#id])
-  }
-
-  async #renew() {
-    await this.#postgres.query(
+export async function holdGarbage(postgres: Postgres): Promise<AsyncDisposable> {
+  const id = randomUUID()
+  const renew = () =>
+    postgres.query(
       `insert into static_service.backups values ($1, clock_timestamp() + interval '10 minutes')
        on conflict (id) do update set expires_at = excluded.expires_at`,
-      [this.#id],
+      [id],
     )
+  await renew()
+  // A failed renewal is ignored: the next comes long before the lease expires.
+  const renewing = new Probe({ check: renew, intervalMs: 60_000, onLost: () => undefined })
+  return {
+    [Symbol.asyncDispose]: async () => {
+      await renewing.close()
+      await postgres.query('delete from static_service.backups where id = $1', [id])
+    },
   }
 }
-
-const renewalMs = 60_000
