@@ -7,7 +7,6 @@ import { LRUCache } from 'lru-cache'
 import type { FileRow } from '../files/file-record.ts'
 import { isCompressible } from '../files/media-type.ts'
 import { type ContentCoding, encodedForms } from './blob-path.ts'
-import type { OpenBlob } from './blob-reader.ts'
 import type { BlobStore } from './blob-store.ts'
 
 export interface Compressible extends Pick<FileRow, 'digest' | 'size' | 'contentType'> {
@@ -18,7 +17,7 @@ export interface Compressible extends Pick<FileRow, 'digest' | 'size' | 'content
 interface CompressorOptions {
   store: BlobStore
   log: Logger
-  maxBytes?: number
+  /** The wait after a failure. */
   retryMs?: number
 }
 
@@ -33,7 +32,6 @@ export const minBytes = 1024
 export class Compressor {
   readonly #store: BlobStore
   readonly #log: Logger
-  readonly #maxBytes: number
   readonly #retryMs: number
   readonly #waiting = new Map<string, Compressible>()
   /** Forms that are not smaller than the file. They depend on the bytes alone, so entries never expire. */
@@ -42,20 +40,15 @@ export class Compressor {
   #running: Promise<void> | undefined
   readonly #closing = new AbortController()
 
-  /**
-   * `maxBytes` bounds the memory: a file is compressed whole. Default: 16 MiB. `retryMs`: the wait after a
-   * failure.
-   */
-  constructor({ store, log, maxBytes = 16 * 1024 * 1024, retryMs = 10_000 }: CompressorOptions) {
+  constructor({ store, log, retryMs = 10_000 }: CompressorOptions) {
     this.#store = store
     this.#log = log
-    this.#maxBytes = maxBytes
     this.#retryMs = retryMs
   }
 
   /** Queues a file unless it is queued, not compressible or too large, or the queue is full. Never throws. */
   readonly enqueue = (file: Compressible): void => {
-    const hasFittingSize = file.size >= minBytes && file.size <= this.#maxBytes
+    const hasFittingSize = file.size >= minBytes && file.size <= maxBytes
     if (this.#closing.signal.aborted || !hasFittingSize || !isCompressible(file.contentType)) return
     if (this.#waiting.size >= maxQueued) return
     this.#waiting.set(file.digest, file)
@@ -101,7 +94,6 @@ export class Compressor {
         await this.#compress(file)
       } catch (error) {
         this.#log.warn({ err: error, digest }, 'file not compressed')
-        if (error instanceof DamagedBlobError) continue
         this.enqueue(file)
         await wait(this.#retryMs, undefined, { signal, ref: false }).catch(() => undefined)
       }
@@ -118,7 +110,8 @@ export class Compressor {
       const key = `${digest}.${form}`
       if (this.#useless.has(key) || known.includes(form)) continue
       if ((await this.#store.formSize(digest, form)) === undefined) {
-        bytes ??= await readVerified(blob, digest)
+        bytes ??= await blob.read(0, blob.size)
+        if (hash('sha256', bytes) !== digest) return this.#log.warn({ digest }, 'content damaged')
         const compressed = await compress[form](bytes)
         if (compressed.length >= bytes.length) {
           this.#useless.set(key, true)
@@ -131,15 +124,8 @@ export class Compressor {
   }
 }
 
-async function readVerified(blob: OpenBlob, digest: string): Promise<Buffer> {
-  const bytes = await blob.read(0, blob.size)
-  if (hash('sha256', bytes) === digest) return bytes
-  throw new DamagedBlobError('the stored bytes do not match their digest')
-}
-
-/** Retrying does not help. */
-class DamagedBlobError extends Error {}
-
+// Bounds the memory: a file is compressed whole.
+const maxBytes = 16 * 1024 * 1024
 const maxQueued = 10_000
 
 // Up to this size the strongest level takes at most two seconds, once per blob.

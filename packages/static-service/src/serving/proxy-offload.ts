@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { blobPathOf } from '../blobs/blob-path.ts'
 import type { Selection } from '../rfc9110/byte-ranges.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
@@ -9,18 +9,13 @@ export interface Offload {
   minBytes: number
 }
 
-interface OffloadRequest {
-  method?: string | undefined
-  headers: IncomingHttpHeaders
-}
-
 /**
  * Whether the proxy offers to send the body of a response. The proxy says so per request (X-Static-Offload): another of
  * its routes may lack the handler. The caller must check that the proxy is trusted. This service answers requests with
  * conditions itself, and those with ranges that servers parse differently.
  */
 export function canOffload(
-  { method, headers }: OffloadRequest,
+  { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
   selection: Selection,
   { to, coding }: { to: Offload['to']; coding: ContentCoding },
 ): boolean {
@@ -32,18 +27,12 @@ export function canOffload(
   return selection !== 'whole' && /^bytes=(?:\d{1,15}-\d{0,15}|-\d{1,15})$/.test(headers.range)
 }
 
-interface OffloadedContent {
-  to: Offload['to']
-  digest: string
-  coding: ContentCoding
-  isWhole: boolean
-}
-
 /** Response headers that make the proxy send the body: they add the blob's path below DATA_DIR, named by its digest. */
 export function offloadHeaders(
   headers: Record<string, string>,
-  { to, digest, coding, isWhole }: OffloadedContent,
+  content: { to: Offload['to']; digest: string; coding: ContentCoding; isWhole: boolean },
 ): Record<string, string> {
+  const { to, digest, coding, isWhole } = content
   const location = { 'x-accel-redirect': `/blobs/${blobPathOf(digest, coding).join('/')}` }
   if (to === 'caddy') return { ...headers, ...location }
   // nginx keeps these fields and would send them twice: beside those of a second request to this service, and beside

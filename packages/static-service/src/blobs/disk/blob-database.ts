@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type SqliteOptions, SqliteSql } from '@domains-and-files/persistence'
+import { SqliteSql } from '@domains-and-files/persistence'
 
 export const blobDatabaseName = 'contents.sqlite'
 
@@ -27,14 +27,13 @@ const migrations = {
   ],
 }
 
-/** Opens the database of small blobs; creates and migrates it. Only one connection at a time may do so. */
-export const createBlobDatabase = (file: string): SqliteSql =>
-  openBlobDatabase({ file, migrations, isVacuumed: true })
-
-/** Opens the existing database of small blobs. */
-export function openBlobDatabase(options: SqliteOptions): SqliteSql {
-  const sql = new SqliteSql(options)
-  if (options.isReadOnly) return sql
+/** Opens the database of small blobs. `create` migrates it, too: only one connection at a time may do so. */
+export function openBlobDatabase(dataDir: string, mode: 'read' | 'write' | 'create'): SqliteSql {
+  const sql = new SqliteSql({
+    ...{ file: blobDatabaseFile(dataDir), isReadOnly: mode === 'read' },
+    ...(mode === 'create' && { migrations, isVacuumed: true }),
+  })
+  if (mode === 'read') return sql
   // Frequent checkpoints keep the log small on a small disk.
   sql.database.pragma('wal_autocheckpoint = 500')
   sql.database.pragma('journal_size_limit = 4194304')

@@ -15,7 +15,7 @@ export type BlobCommand =
 
 // Worker thread that writes to the database of small blobs, so that the event loop does not wait for fsync.
 
-const sql = openBlobDatabase({ file: String(workerData) })
+const sql = openBlobDatabase(String(workerData), 'write')
 const apply = prepare(sql.database)
 
 const methods = {

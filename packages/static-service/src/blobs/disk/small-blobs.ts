@@ -3,7 +3,7 @@ import type { SqliteSql } from '@domains-and-files/persistence'
 import { fromPlainOutcome, GroupCommit, WorkerRpc } from '../../sqlite/worker-commits.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
-import { blobDatabaseFile, createBlobDatabase, openBlobDatabase } from './blob-database.ts'
+import { openBlobDatabase } from './blob-database.ts'
 import type { BlobCommand, BlobWorkerMethods } from './blob-worker.ts'
 
 /**
@@ -23,11 +23,10 @@ export class SmallBlobs implements VerifiedContents {
   readonly #recording = new Set<string>()
 
   constructor(dataDir: string, { isReadOnly = false } = {}) {
-    const file = blobDatabaseFile(dataDir)
-    this.#sql = isReadOnly ? openBlobDatabase({ file, isReadOnly }) : createBlobDatabase(file)
+    this.#sql = openBlobDatabase(dataDir, isReadOnly ? 'read' : 'create')
     const { database } = this.#sql
     database.pragma('query_only = 1') // From here on only the worker writes.
-    this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), file)
+    this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), dataDir)
     this.#commits = new GroupCommit<BlobCommand, { value: boolean }>(
       async (commands) => (await this.#worker.ask('commit', commands)).map(fromPlainOutcome),
       () => true, // Other failures are outcomes of single commands.
