@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
 
-/** A blob opened for reading. Its bytes stay until this is disposed of, even if its files are deleted. */
+/** A blob opened for reading. Its bytes stay until this is disposed of, once, even if its files are deleted. */
 export interface OpenBlob extends AsyncDisposable {
   readonly size: number
   /** Identifies the file or object as it is now; undefined for bytes that are in memory. */
@@ -27,7 +27,7 @@ export const stampOf = ({ ino, size, mtimeNs }: { ino: bigint; size: bigint; mti
   `${ino}.${size}.${mtimeNs}`
 
 /** Opens a file to read; undefined if it does not exist. Calls `onClose` after the file was closed. */
-export async function openFile(file: string, onClose: () => void): Promise<OpenBlob | undefined> {
+export async function openFile(file: string, onClose = () => {}): Promise<OpenBlob | undefined> {
   const handle = await open(file, 'r').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error
   })
@@ -37,7 +37,6 @@ export async function openFile(file: string, onClose: () => void): Promise<OpenB
     throw error
   })
   const size = Number(found.size)
-  let isOpen = true
   return {
     size,
     stamp: stampOf(found),
@@ -46,8 +45,6 @@ export async function openFile(file: string, onClose: () => void): Promise<OpenB
       return readWhole(handle, start, into?.subarray(0, there) ?? Buffer.allocUnsafe(there))
     },
     async [Symbol.asyncDispose]() {
-      if (!isOpen) return
-      isOpen = false
       await handle.close()
       onClose()
     },

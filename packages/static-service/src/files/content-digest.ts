@@ -2,30 +2,23 @@ import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { digestMismatch, malformedDigest } from '../errors.ts'
 
-/** Checks a body against the digests that its request announced. */
-export interface DigestCheck {
-  update: (chunk: Buffer) => void
-  /** @throws {HttpError} `digest_mismatch`. */
-  end: () => void
-}
-
 /**
  * SHA-256 check of `Content-Digest` and `Repr-Digest` (RFC 9530); other algorithms are ignored. Without a content
  * coding both name the same bytes.
  * @throws {HttpError} `digest_mismatch` when a field is malformed.
  */
-export function checkDigests(headers: IncomingHttpHeaders): DigestCheck {
+export function checkDigests(headers: IncomingHttpHeaders) {
   const expected = ['Content-Digest', 'Repr-Digest'].flatMap((field) => {
     const value = headers[field.toLowerCase()]
     const digest = value === undefined ? undefined : readSha256(field, value.toString())
     return digest === undefined ? [] : [{ field, digest }]
   })
-  if (expected.length === 0) return { update: () => undefined, end: () => undefined }
-  const hash = createHash('sha256')
+  const hash = expected.length > 0 ? createHash('sha256') : undefined
   return {
-    update: (chunk) => hash.update(chunk),
+    update: (chunk: Buffer) => void hash?.update(chunk),
+    /** @throws {HttpError} `digest_mismatch`. */
     end: () => {
-      const actual = hash.digest('base64')
+      const actual = hash?.digest('base64')
       for (const { field, digest } of expected) if (digest !== actual) throw digestMismatch(field)
     },
   }

@@ -81,13 +81,10 @@ export class BlobLeases {
   readonly #leases = new Map<string, number>()
   readonly #tasks = new Map<string, Promise<unknown>>()
 
-  /** Leases a digest, so that its bytes stay. The returned function ends the lease; repeated calls do nothing. */
+  /** Leases a digest, so that its bytes stay. The returned function ends the lease; call it once. */
   acquire(digest: string): () => void {
     this.#leases.set(digest, (this.#leases.get(digest) ?? 0) + 1)
-    let isLeased = true
     return () => {
-      if (!isLeased) return
-      isLeased = false
       const left = (this.#leases.get(digest) ?? 1) - 1
       if (left > 0) this.#leases.set(digest, left)
       else this.#leases.delete(digest)

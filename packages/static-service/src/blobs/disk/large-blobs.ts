@@ -23,7 +23,7 @@ export class LargeBlobs {
   }
 
   /** `onClose` is called once the file has been closed, and not if there is none. */
-  open(digest: string, coding: ContentCoding, onClose: () => void): Promise<OpenBlob | undefined> {
+  open(digest: string, coding: ContentCoding, onClose?: () => void): Promise<OpenBlob | undefined> {
     return openFile(this.#fileOf(digest, coding), onClose)
   }
 
@@ -78,7 +78,7 @@ export class LargeBlobs {
   }
 
   async #isSound({ digest, size }: StoredBlob): Promise<boolean> {
-    await using stored = await this.open(digest, 'identity', () => undefined)
+    await using stored = await this.open(digest, 'identity')
     return stored?.size === size && (await hashBlob(stored)).digest === digest
   }
 

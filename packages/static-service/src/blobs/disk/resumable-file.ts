@@ -27,7 +27,7 @@ export function resumableFile(
 
     async stage(hash) {
       await staging.settle() // Creates the file of an empty upload.
-      await using blob = await openFile(file, () => undefined)
+      await using blob = await openFile(file)
       if (blob?.size !== staging.size) throw new BytesLost()
       return stage(file, hash ?? (await hashBlob(blob)))
     },

@@ -27,9 +27,8 @@ export class ObjectReader implements OpenBlob {
   readonly #onClose: () => void
   #expected: Range | undefined
   #download: Download | undefined
-  #isOpen = true
 
-  constructor(bucket: Bucket, object: StoredObject, onClose: () => void) {
+  constructor(bucket: Bucket, object: StoredObject, onClose = () => {}) {
     this.size = object.size
     this.stamp = object.key
     this.#bucket = bucket
@@ -62,8 +61,7 @@ export class ObjectReader implements OpenBlob {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#close()
-    if (this.#isOpen) this.#onClose()
-    this.#isOpen = false
+    this.#onClose()
   }
 
   /** Copies the next chunk, or a part of it, into the buffer; returns the number of bytes. */

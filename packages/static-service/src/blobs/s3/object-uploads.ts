@@ -106,7 +106,7 @@ export class ObjectUploads {
 
   /** Opens an uncommitted object. */
   open(object: StoredObject): ObjectReader {
-    return new ObjectReader(this.#dependencies.bucket, object, () => undefined)
+    return new ObjectReader(this.#dependencies.bucket, object)
   }
 
   /** Has the object deleted after the grace, unless it was committed. */
