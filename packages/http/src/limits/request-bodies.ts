@@ -64,18 +64,40 @@ export class RequestBodies {
    * Receives a whole body.
    * @throws {HttpError} 413 if it is larger than `maxBytes`, 503 as `hold`, 400 if the client stops before its end.
    */
-  async receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-    if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw bodyTooLarge()
-    const chunks: Buffer[] = []
+  receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+    // The stream of a request without a body has ended already, and emits no events.
+    if (request.readableEnded) return Promise.resolve(Buffer.alloc(0))
+    const { 'content-length': announced } = request.headers
+    const limit = announced === undefined ? maxBytes : Number(announced)
+    if (limit > maxBytes) return Promise.reject(bodyTooLarge())
+    const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+    // One growing buffer, not a list of chunks: a chunk of one byte takes a hundred bytes of memory.
+    let bytes = Buffer.alloc(0)
     let length = 0
-    for await (const chunk of bodyChunks(request)) {
-      length += chunk.length
-      if (length > maxBytes) throw bodyTooLarge()
-      this.hold(request, chunk.length)
-      // Chunks of one byte take a hundred bytes each.
-      if (chunks.push(chunk) === maxChunks) chunks.splice(0, maxChunks, Buffer.concat(chunks))
+    const onData = (chunk: Buffer) => {
+      try {
+        const end = length + chunk.length
+        if (end > limit) throw bodyTooLarge()
+        if (end > bytes.length) {
+          // Large bodies get their announced length at once: outgrown buffers fill memory until garbage collection.
+          const isLarge = announced !== undefined && end > maxGrownBytes
+          const size = isLarge ? limit : Math.min(Math.max(end, 2 * length, 256), limit)
+          this.hold(request, size - bytes.length)
+          const larger = Buffer.allocUnsafeSlow(size)
+          bytes.copy(larger, 0, 0, length)
+          bytes = larger
+        }
+        length += chunk.copy(bytes, length)
+      } catch (error) {
+        request.off('data', onData).resume() // Discards the rest.
+        reject(error)
+      }
     }
-    return Buffer.concat(chunks, length)
+    request
+      .on('data', onData)
+      .once('end', () => resolve(bytes.subarray(0, length)))
+      .once('error', () => reject(malformedBody('The body ended before its announced length')))
+    return promise
   }
 
   /** Watches and counts the body of a request, from now to the end of its response. */
@@ -177,7 +199,7 @@ export const receiveBody = ({ server, raw, routeOptions }: FastifyRequest): Prom
 /** Maximum bytes of a body on routes without a `bodyLimit`, such as the login. */
 export const smallBody = 16_384
 
-const maxChunks = 64
+const maxGrownBytes = 65_536
 
 // A body is cut after ten samples without a byte. Its rate is measured over thirty.
 const idleSamples = 10
