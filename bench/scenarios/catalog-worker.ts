@@ -106,8 +106,8 @@ export async function measurePostgres(
 async function changeElsewhere(catalog: Catalog) {
   const path = 'inbox/new.png'
   const [file] = filesFrom(0, 1, 1)
-  if (await catalog.find(path)) await catalog.remove(path)
-  else if (file) await catalog.put([{ ...file, path }])
+  if (await catalog.find(path)) await catalog.writes.remove({ paths: [path] })
+  else if (file) await catalog.writes.put({ files: [{ ...file, path }] })
 }
 
 // The index of searches is built afterwards, which is many times faster.
@@ -116,7 +116,8 @@ async function fill(postgres: Postgres, catalog: Catalog, rows: number) {
     "select indexdef from pg_indexes where indexname = 'files_by_trigrams'",
   )
   await postgres.query('drop index if exists static_service.files_by_trigrams')
-  for (let from = 0; from < rows; from += 1000) await catalog.put(filesFrom(from, rows, 1000))
+  for (let from = 0; from < rows; from += 1000)
+    await catalog.writes.put({ files: filesFrom(from, rows, 1000) })
   if (index) await postgres.query(index.indexdef)
   await postgres.query('vacuum analyze static_service.files')
 }
@@ -186,8 +187,6 @@ async function time(task: () => Promise<unknown>, prepare?: () => Promise<unknow
 const at = (sorted: number[], share: number) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
 
-const nobody = { by: 'bench', token: null, requestId: '' }
-
 async function make(folder: string, rows: number, hasPast: boolean) {
   const start = performance.now()
   const sql = openDatabase(databaseFile(folder))
@@ -196,7 +195,7 @@ async function make(folder: string, rows: number, hasPast: boolean) {
   sql.database.pragma('cache_size = -1000000')
   const changes = new ChangeGroups({ sql, history })
   const put = (files: NewFile[]) =>
-    changes.commit([{ kind: 'put', actor: nobody, files, conditions: {} }])
+    changes.commit([{ name: 'put', input: { files } }])
   for (let from = 0; from < rows; from += 5000) {
     await put(filesFrom(from, rows, 5000))
     if (process.stderr.isTTY) process.stderr.write(`\r${from} of ${rows}`)

@@ -10,7 +10,7 @@ import {
   type Table,
 } from '@domains-and-files/persistence'
 import type { FileRow, VersionRow } from '../files/file-record.ts'
-import type { Done, Group, ImportCommand } from './changes/commands.ts'
+import type { Group } from './changes/group.ts'
 import { rowOf } from './changes/loaded-files.ts'
 import { loadFiles, writeChanges } from './changes/stored-rows.ts'
 import { addPast } from './history/past-rows.ts'
@@ -38,11 +38,14 @@ export const restoredTables = tables.map((table) => table.name).filter((each) =>
 /** All rows of the catalog, in one snapshot. */
 export const readCatalog = (transaction: SqlTransaction): Table[] => readTables(transaction, tables)
 
-/** Inserts rows that `readCatalog` returned, and updates their counters; keeps existing rows. */
+/**
+ * Inserts rows that `readCatalog` returned unchanged, and counts them. Keeps existing rows, so that an interrupted
+ * restore can be repeated.
+ */
 export async function importRows(
   group: Group,
-  { table, rows }: ImportCommand,
-): Promise<Done<undefined>> {
+  { table, rows }: { table: string; rows: Row[] },
+): Promise<void> {
   const { transaction } = group
   // They are as `readCatalog` has read them.
   if (table === 'files') await importFiles(group, rows as unknown as ImportedFile[])
@@ -54,7 +57,6 @@ export async function importRows(
     )
   else if (table === 'catalog') for (const row of rows) await continueAfter(transaction, row)
   else await insertRows(transaction, table, rows)
-  return { value: undefined }
 }
 
 /** Backups from before the history existed have no `changeId`. */

@@ -1,12 +1,12 @@
 import { HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
-import type { LoneCommand, Removed, Results } from './changes/commands.ts'
-import type { HistoryRules } from './changes/prune-past.ts'
+import type { CatalogWrites } from './changes/change-groups.ts'
+import type { HistoryRules, Removed } from './changes/group.ts'
 
 interface Dependencies {
   database: Sql
   history: HistoryRules | undefined
-  submit: <Of extends LoneCommand>(command: Of) => Promise<Results[Of['kind']]>
+  writes: CatalogWrites
 }
 
 /**
@@ -60,12 +60,11 @@ export class BackgroundChanges {
   }
 
   async #pruneExpired() {
-    const { database, history, submit } = this.#dependencies
+    const { database, history, writes } = this.#dependencies
     const past = await database.get(sql`select 1 from ${name('past_files')} limit 1`)
     const entry = await database.get(sql`select 1 from ${name('changes')} limit 1`)
     if (!past && !(entry && history?.entryDays)) return
-    for (let isLast = false; !isLast && !this.#isClosing; )
-      isLast = (await submit({ kind: 'prune', need: undefined })).isLast
+    for (let isLast = false; !isLast && !this.#isClosing; ) isLast = (await writes.prune({})).isLast
   }
 
   async #finishAbandoned(untouchedMs: number) {
@@ -81,12 +80,12 @@ export class BackgroundChanges {
   }
 
   async #runSlices(id: number): Promise<Removed> {
-    const { submit } = this.#dependencies
+    const { writes } = this.#dependencies
     const sum = { files: 0, bytesFreed: 0 }
     for (;;) {
-      const outcome = await submit({ kind: 'continue', id }).catch(async (error) => {
+      const outcome = await writes.continue({ id }).catch(async (error) => {
         const isRefused = error instanceof HttpError && error.status < 500
-        if (isRefused) await submit({ kind: 'abandon', id })
+        if (isRefused) await writes.abandon({ id })
         throw error
       })
       sum.files += outcome.files

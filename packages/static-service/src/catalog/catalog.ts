@@ -2,32 +2,23 @@ import { HttpError } from '@domains-and-files/http'
 import {
   DatabaseFullError,
   DatabaseUnavailableError,
-  type Row,
   type Sql,
 } from '@domains-and-files/persistence'
-import type { StoredBlob } from '../blobs/staged-blob.ts'
-import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-record.ts'
-import type { Conditions } from '../rfc9110/entity-tags.ts'
-import type { Link } from '../sharing/links.ts'
+import type { FileRow } from '../files/file-record.ts'
 import { GroupCommit, type Outcome } from '../sqlite/worker-commits.ts'
 import { BackgroundChanges } from './background-changes.ts'
-import { type ChangeEntry, causeOf, nobody } from './changes/change-entry.ts'
-import type {
-  CatalogCommand,
-  ChangedPaths,
-  DirectoryMove,
-  Done,
-  FileMove,
-  LoneCommand,
-  Removed,
-  Results,
-  SmallCommand,
-  TreeChange,
-  TreeCommand,
-  UnfinishedChange,
-} from './changes/commands.ts'
-import type { SliceLimits } from './changes/directory-changes.ts'
-import type { HistoryRules } from './changes/prune-past.ts'
+import { causeOf, nobody } from './changes/change-entry.ts'
+import {
+  type CatalogCommand,
+  type CatalogWrites,
+  type Committed,
+  catalogWrites,
+  type Done,
+  isAlone,
+} from './changes/change-groups.ts'
+import type { DirectoryChange } from './changes/directory-changes.ts'
+import type { DirectoryMove } from './changes/file-changes.ts'
+import type { HistoryRules, Removed, SliceLimits } from './changes/group.ts'
 import { Queries, type Totals } from './queries.ts'
 import type { CatalogReads } from './reads.ts'
 
@@ -48,6 +39,9 @@ export interface CatalogStatus {
   newestVersion: string | null
 }
 
+/** Paths of changed files; `all` if they are many. */
+export type ChangedPaths = Committed['changed']
+
 /** Called with the version of the access rules; a promise where newer ones must be loaded. */
 export type RulesCheck = (version: number) => Promise<void> | undefined
 
@@ -65,6 +59,8 @@ export abstract class Catalog extends Queries {
   abstract readonly isExclusive: boolean
   /** Queries over many rows, or over the past. */
   abstract readonly reads: CatalogReads
+  /** Changes: see each. */
+  readonly writes: CatalogWrites
   /** For reading only: all tables of the catalog, and the events that it appends. */
   readonly database: Sql
   readonly #commits: GroupCommit<CatalogCommand, Done>
@@ -81,14 +77,13 @@ export abstract class Catalog extends Queries {
         error instanceof DatabaseUnavailableError ||
         (error instanceof HttpError && error.status === 503),
     )
-    this.#background = new BackgroundChanges({
-      ...{ database, history },
-      submit: (command) => this.#submitAlone(command),
-    })
+    this.writes = catalogWrites((command) =>
+      this.#commits.submit(command, isAlone(command) ? 'large' : 'small'),
+    )
+    this.#background = new BackgroundChanges({ database, history, writes: this.writes })
   }
 
-  /** One outcome per command, in order; each command is atomic. */
-  protected abstract commit(commands: CatalogCommand[]): Promise<Outcome<Done>[]>
+  protected abstract commit(commands: CatalogCommand[]): Promise<Committed>
 
   abstract find(path: string): Promise<FileRow | undefined>
 
@@ -139,50 +134,10 @@ export abstract class Catalog extends Queries {
     return this.#commits.queued
   }
 
-  /**
-   * Stores these files atomically; each replaces the file at its path. Their blobs must already be stored.
-   * @throws {HttpError} `path_conflict`, `precondition_failed` or `quota_exceeded`.
-   */
-  put(files: NewFile[], conditions: Conditions = {}, actor = nobody) {
-    return this.#submit({ kind: 'put', actor, files, conditions })
-  }
-
-  /** @throws {HttpError} `file_not_found` or `precondition_failed`. */
-  async remove(path: string, conditions: Conditions = {}, actor = nobody): Promise<void> {
-    await this.#submit({ kind: 'remove', actor, paths: [path], conditions })
-  }
-
-  /** Removes these files, or none. @throws {HttpError} `file_not_found`. */
-  removeAll(paths: string[], actor = nobody): Promise<Removed> {
-    return this.#submit({ kind: 'remove', actor, paths, conditions: {} })
-  }
-
-  /**
-   * Removes these files with all their past, atomically; also the past of deleted paths. Entries of changes keep only
-   * the names. `freed`: unreferenced digests for `BlobStore.erase`.
-   * @throws {HttpError} `file_not_found` where a path never had a file.
-   */
-  forget(paths: string[], actor = nobody): Promise<Removed & { freed: string[] }> {
-    return this.#submitAlone({ kind: 'forget', actor, paths })
-  }
-
   /** Removes every file below a directory; the root is empty. @throws {HttpError} `directory_not_found`. */
-  async removeBelow(directory: string, actor = nobody): Promise<Removed> {
+  removeBelow(directory: string, actor = nobody): Promise<Removed> {
     const cause = causeOf(actor, 'delete', directory)
-    const change = { directory, target: null, overwrite: 0, cause }
-    const removed = await this.#submitAlone({ kind: 'changeBelow', ...change }).catch(ignoreFull)
-    return removed ?? this.#inSlices(change)
-  }
-
-  /**
-   * Moves these files, or none; returns their number, or undefined if the digest of one differs from that of its `type`.
-   * @throws {HttpError} `file_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
-   */
-  async moveFiles(moves: FileMove[], actor = nobody) {
-    return this.#submit({ kind: 'moveFiles', actor, moves }).catch((error) => {
-      if (error instanceof HttpError && error.code === 'precondition_failed') return undefined
-      throw error
-    })
+    return this.#changeBelow({ directory, target: null, overwrite: 0, cause })
   }
 
   /**
@@ -191,98 +146,26 @@ export abstract class Catalog extends Queries {
    * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
    */
   async moveDirectory(move: DirectoryMove, actor = nobody): Promise<number> {
-    const { from: directory, to: target, overwrite } = move
-    const cause = causeOf(actor, 'move')
-    const change = { directory, target, overwrite: Number(overwrite), cause }
-    const moved = await this.#submitAlone({ kind: 'changeBelow', ...change })
-    if (moved) return moved.files
-    await this.reads.checkMove(move)
-    return (await this.#inSlices(change)).files
+    const [{ from: directory, to: target }, overwrite] = [move, Number(move.overwrite)]
+    const change = { directory, target, overwrite, cause: causeOf(actor, 'move') }
+    return (await this.#changeBelow(change, () => this.reads.checkMove(move))).files
   }
 
-  /**
-   * Keeps durable blobs without a file for a caller, for a day.
-   * @throws {HttpError} `quota_exceeded` if they are limited and, with the current files, exceed the quota.
-   */
-  async keepContents(
-    contents: StoredBlob[],
-    { callerId, isLimited }: { callerId: string; isLimited: boolean },
-  ): Promise<void> {
-    await this.#submitAlone({ kind: 'keepContents', contents, callerId, isLimited })
-  }
-
-  /**
-   * Replaces a directory by the source in one transaction, for any number of files.
-   * @throws {HttpError} `precondition_failed`, `version_exists`, `tree_too_large`, `directory_not_found`, `path_conflict`,
-   *   `invalid_path`, `reserved_path` or `quota_exceeded`.
-   */
-  replaceTree(command: Omit<TreeCommand, 'kind'>): Promise<TreeChange> {
-    return this.#submitAlone({ kind: 'replaceTree', ...command })
-  }
-
-  /**
-   * Reverts a change and nothing else; returns the new change. With `overwrite`, also reverts files that were changed
-   * since.
-   * @throws {HttpError} `change_not_found`, `revert_conflict`, `history_gone`, `path_conflict` or `quota_exceeded`.
-   */
-  revert(change: number, overwrite: boolean, actor = nobody): Promise<ChangeEntry> {
-    return this.#submitAlone({ kind: 'revert', actor, change, overwrite })
-  }
-
-  /** Removes the oldest past, up to `bytes` and 1,000 files; returns the number of files, 0 if there is no past. */
-  async dropPast(bytes: number): Promise<number> {
-    return (await this.#submitAlone({ kind: 'prune', need: bytes })).rows
-  }
-
-  /** @throws {HttpError} `version_exists`. */
-  async record(version: NewVersion): Promise<VersionRow> {
-    const recorded = await this.#submit({ kind: 'record', version })
-    // The new version may displace an older one, whose files can then be pruned.
-    void this.#background.prune()
-    return recorded
-  }
-
-  /** Records an event for each of these links, once. */
-  async recordUsedUp(links: Link[]): Promise<void> {
-    await this.#submit({ kind: 'recordUsedUp', links })
-  }
-
-  /**
-   * Inserts rows that `readCatalog` returned unchanged, and counts them, in one transaction. Keeps existing rows, so
-   * that an interrupted restore can be repeated.
-   */
-  async importRows(table: string, rows: Row[]): Promise<void> {
-    await this.#submitAlone({ kind: 'import', table, rows })
-  }
-
-  /** For any number of files. */
-  async #inSlices(change: UnfinishedChange): Promise<Removed> {
-    return this.#background.carryOut(await this.#submitAlone({ kind: 'begin', ...change }))
-  }
-
-  // A command has no other result than that of its kind.
-  #submit<Of extends SmallCommand>(command: Of) {
-    return this.#commits.submit(command) as Promise<Results[Of['kind']]>
-  }
-
-  #submitAlone<Of extends LoneCommand>(command: Of) {
-    return this.#commits.submit(command, 'large') as Promise<Results[Of['kind']]>
+  async #changeBelow(change: DirectoryChange, check?: () => Promise<void>): Promise<Removed> {
+    const whole = await this.writes.changeBelow(change).catch((error) => {
+      // A disk without room for the whole deletion may have room for its slices.
+      if (change.target !== null || !(error instanceof DatabaseFullError)) throw error
+    })
+    if (whole) return whole
+    await check?.()
+    return this.#background.carryOut(await this.writes.begin(change))
   }
 
   // Listeners run before any command of the group resolves.
   readonly #commit = async (commands: CatalogCommand[]): Promise<Outcome<Done>[]> => {
-    const outcomes = await this.commit(commands)
-    for (const outcome of outcomes) {
-      if ('error' in outcome) continue
-      const { changed, freed = [] } = outcome
-      if (changed) for (const listener of this.#changeListeners) listener(changed)
-      if (freed.length > 0) for (const listener of this.#freeListeners) listener(freed)
-    }
+    const { outcomes, changed, freed } = await this.commit(commands)
+    if (changed.length > 0) for (const listener of this.#changeListeners) listener(changed)
+    if (freed.length > 0) for (const listener of this.#freeListeners) listener(freed)
     return outcomes
   }
-}
-
-// A disk without room for the whole change may have room for its slices.
-function ignoreFull(error: unknown): undefined {
-  if (!(error instanceof DatabaseFullError)) throw error
 }

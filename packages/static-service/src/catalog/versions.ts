@@ -2,7 +2,6 @@ import { appendEvents } from '@domains-and-files/events'
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { versionExists } from '../errors.ts'
 import type { ListedVersion, NewVersion, VersionRow } from '../files/file-record.ts'
-import type { Done } from './changes/commands.ts'
 import { selected } from './records.ts'
 import { versionColumns } from './tables.ts'
 
@@ -10,7 +9,7 @@ import { versionColumns } from './tables.ts'
 export async function recordVersion(
   { transaction, nowMs }: { transaction: SqlTransaction; nowMs: number },
   { version, changelog, createdBy: by, requestId }: NewVersion,
-): Promise<Done<VersionRow>> {
+): Promise<VersionRow> {
   const createdAt = new Date(nowMs).toISOString()
   const row = await transaction.get<VersionRow>(sql`
     insert into ${name('versions')} (id, version, changelog, created_by, created_at, change_id)
@@ -20,7 +19,7 @@ export async function recordVersion(
     on conflict (version) do nothing returning ${selected(versionColumns)}`)
   if (!row) throw versionExists(version)
   await appendEvents(transaction, [{ type: 'version.created', by, requestId, data: row }])
-  return { value: row }
+  return row
 }
 
 /** Maximum bytes of a changelog in a list. */

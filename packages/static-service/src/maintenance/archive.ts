@@ -132,7 +132,8 @@ const targetOf = (stores: Stores, tokens: Sql, opened: AsyncDisposableStack): Re
     if (await writeAuthRows(tokens, { table, rows }, otherTables)) return
     if (!catalogTables.includes(table))
       throw new DataDirError(`The backup has a table ${table}, which is not known.`)
-    if (table !== 'files' && table !== 'past_files') return stores.catalog.importRows(table, rows)
+    if (table !== 'files' && table !== 'past_files')
+      return stores.catalog.writes.importRows({ table, rows })
     const files = rows as FileOfBlob[] // As the catalog's snapshot has them.
     for (const group of groupsOf(files))
       await writeFiles(stores, { table, files: group }, blobs).catch(throwExplained)
@@ -155,7 +156,7 @@ async function writeFiles(
     (await isStored(digest, size)) || (await stage(digest, size)) ? [] : [digest]
   const damaged = new Set((await allEnded([...sizes].map(store))).flat())
   const whole = files.filter(({ digest }) => !damaged.has(digest))
-  if (whole.length > 0) await catalog.importRows(table, whole)
+  if (whole.length > 0) await catalog.writes.importRows({ table, rows: whole })
 
   async function isStored(digest: string, size: number) {
     return (await blobs.formSize(digest, 'identity')) === size

@@ -150,9 +150,7 @@ const recordMs = 60_000
 function recordUsedUp(app: App, { links, catalog }: Dependencies) {
   let last: Promise<void> = Promise.resolve()
   const record = () => {
-    last = last
-      .then(() => links.recordUsedUp((used) => catalog.recordUsedUp(used)))
-      .catch(() => undefined) // The database does not answer, which its probe logs.
+    last = last.then(() => links.recordUsedUp(catalog.writes.recordUsedUp)).catch(() => undefined) // The database does not answer, which its probe logs.
   }
   links.onUsedUp = record
   const timer = setInterval(record, recordMs).unref()

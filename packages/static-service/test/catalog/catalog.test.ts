@@ -37,7 +37,7 @@ describe.each(databases)('%s', (database) => {
 
   test('a manifest stores nothing where one of its contents went meanwhile', async () => {
     const catalog = await open(['a'])
-    const change = catalog.replaceTree({
+    const change = catalog.writes.replaceTree({
       actor: { by: 'tester', token: null, requestId: '' },
       directory: '',
       source: { files: ['a', 'b'].map(toFile), areStored: true },
@@ -66,8 +66,8 @@ describe.each(databases)('%s', (database) => {
 
       const first = await pages([1, 2, 3, 4, 5, 6, 7, 8, 9])
       const again = await pages([4, 9, 2, 3, 8, 5, 1, 7, 6])
-      await catalog.remove(paths[17] ?? '')
-      await catalog.put([toFile('0/a'), toFile('3/f'), toFile('9')])
+      await catalog.writes.remove({ paths: [paths[17] ?? ''] })
+      await catalog.writes.put({ files: [toFile('0/a'), toFile('3/f'), toFile('9')] })
       const changed = await pages([7, 9, 3, 4, 1, 2, 5, 8, 6])
       const whole = await list(catalog, { sort, pageSize: 200 })
 
@@ -139,7 +139,7 @@ describe.each(databases)('%s', (database) => {
     catalog.onChange((paths) => events.push(...paths))
     const put = async (path: string) => {
       try {
-        await catalog.put([toFile(path)], { ifNoneMatch: '*' })
+        await catalog.writes.put({ files: [toFile(path)], conditions: { ifNoneMatch: '*' } })
         events.push(`answered ${path}`)
       } catch (error) {
         events.push(`refused ${path}: ${error instanceof Error && 'code' in error && error.code}`)
@@ -159,7 +159,7 @@ describe.each(databases)('%s', (database) => {
   test('a batch that is rejected after its first file leaves no trace in changes that share its commit', async () => {
     const catalog = await open(['taken'])
     const put = (...paths: string[]) =>
-      catalog.put(paths.map(toFile)).then(
+      catalog.writes.put({ files: paths.map(toFile) }).then(
         () => 'stored',
         (error) => error.code,
       )
@@ -183,7 +183,7 @@ describe.each(databases)('%s', (database) => {
   test('a page of long changelogs is read while the event loop goes on, and brings it 1 KiB of each', async () => {
     const catalog = await open()
     for (const version of numbered(10, (number) => number)) {
-      await catalog.record({ version, changelog: 'é'.repeat(32_768), createdBy: 'tester' })
+      await catalog.writes.record({ version, changelog: 'é'.repeat(32_768), createdBy: 'tester' })
     }
     const order: string[] = []
 
@@ -201,7 +201,8 @@ describe.each(databases)('%s', (database) => {
 
   test('a refused version takes no number', async () => {
     const catalog = await open()
-    const record = (version: string) => catalog.record({ version, changelog: '', createdBy: 'x' })
+    const record = (version: string) =>
+      catalog.writes.record({ version, changelog: '', createdBy: 'x' })
 
     const first = await record('1')
     await expect(record('1')).rejects.toMatchObject({ code: 'version_exists' })

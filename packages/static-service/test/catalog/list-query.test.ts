@@ -36,7 +36,7 @@ describe.each(databases)('%s', (database) => {
   const open = async () => {
     const catalog = await openCatalog(database)
     for (let from = 0; from < files.length; from += 2000) {
-      await catalog.put(files.slice(from, from + 2000))
+      await catalog.writes.put({ files: files.slice(from, from + 2000) })
     }
     return catalog
   }
@@ -85,7 +85,7 @@ describe.each(databases)('%s', (database) => {
     const query: ListQuery = { prefix: 'other/1', sort: '-size', page: 1, pageSize: 10 }
     const before = await catalog.reads.list(query)
 
-    await catalog.remove(before.rows[0]?.path ?? '')
+    await catalog.writes.remove({ paths: [before.rows[0]?.path ?? ''] })
     const after = await catalog.reads.list(query)
 
     expect(after.rows.slice(0, 9)).toEqual(before.rows.slice(1))

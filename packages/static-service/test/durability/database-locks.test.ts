@@ -74,7 +74,7 @@ test('changes that wait for the lock of another program wait for one time limit 
   lock(blobDatabaseFile(folder))
 
   const failed = await Promise.all([
-    failTogether((at) => catalog.put([toFile(`${at}`)])),
+    failTogether((at) => catalog.writes.put({ files: [toFile(`${at}`)] })),
     failTogether((at) =>
       blobs.store(String(at).repeat(64).slice(0, 64), 'identity', Buffer.of(at)),
     ),

@@ -43,7 +43,7 @@ test.each([1, 1000, 1001])(
     await Promise.all(
       stored.map((each) => store.small.store(digestOf(each), 'identity', Buffer.from(each))),
     )
-    await catalog.put(contents.map(fileOf))
+    await catalog.writes.put({ files: contents.map(fileOf) })
 
     const result = await sweepOrphans(store, catalog)
 

@@ -182,7 +182,7 @@ describe('what is compressed', () => {
   test('a file that is deleted while it waits leaves no form behind', async () => {
     await using own = await startStatic()
     const row = await own.put('gone.txt', text)
-    await own.catalog.remove('gone.txt')
+    await own.catalog.writes.remove({ paths: ['gone.txt'] })
     await own.store.settle()
 
     own.compressor.enqueue(row)

@@ -51,7 +51,7 @@ describe('an answer is never older than what was answered before it was asked fo
     for (let round = 0; round < 20; round += 1) {
       await service.put('coming/and/going.txt', 'here')
       statuses.push((await service.ask('/static/coming/and/going.txt')).status)
-      await service.catalog.remove('coming/and/going.txt')
+      await service.catalog.writes.remove({ paths: ['coming/and/going.txt'] })
       statuses.push((await service.ask('/static/coming/and/going.txt')).status)
     }
 
@@ -68,7 +68,7 @@ describe('an answer is never older than what was answered before it was asked fo
     })
     for (let round = 0; round < 40; round += 1) {
       await service.put('flicker.txt', `round ${round}`)
-      await service.catalog.remove('flicker.txt')
+      await service.catalog.writes.remove({ paths: ['flicker.txt'] })
     }
     stop.abort()
     await Promise.all(readers)

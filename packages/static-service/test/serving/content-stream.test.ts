@@ -160,7 +160,7 @@ test('a file that is deleted while it is sent is sent to its end, and then remov
   const chunks: Buffer[] = []
   chunks.push(await firstChunk(socket))
 
-  await own.catalog.remove('large.bin')
+  await own.catalog.writes.remove({ paths: ['large.bin'] })
   const after = await own.ask('/static/large.bin')
   for await (const chunk of socket) chunks.push(chunk)
 

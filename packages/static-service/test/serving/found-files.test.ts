@@ -29,7 +29,7 @@ const changed = { ...toFile('a'), digest: 'f'.repeat(64) }
 
 test('a file that only this process changes is looked up once, without waiting', async () => {
   const catalog = await openCatalog('SQLite')
-  await catalog.put([toFile('a')])
+  await catalog.writes.put({ files: [toFile('a')] })
   const findNow = vi.spyOn(catalog, 'findNow')
   onTestFinished(() => findNow.mockRestore())
   const cache = newCache(catalog)
@@ -44,13 +44,13 @@ test('a file that only this process changes is looked up once, without waiting',
 
 test('a change by another process is seen by the next look-up', async () => {
   const { writer, cache } = await openPair()
-  await writer.put([toFile('a')])
+  await writer.writes.put({ files: [toFile('a')] })
 
   const first = await cache.find('a')
   const unchanged = await cache.find('a')
-  await writer.put([changed])
+  await writer.writes.put({ files: [changed] })
   const replaced = await cache.find('a')
-  await writer.remove('a')
+  await writer.writes.remove({ paths: ['a'] })
 
   expect(unchanged).toBe(first)
   expect(replaced?.row.digest).toBe(changed.digest)

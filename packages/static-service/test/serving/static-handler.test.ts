@@ -177,7 +177,7 @@ test('a replaced, deleted or restored file is never answered from old bytes', as
   await read()
   await service.put('changing.txt', 'two')
   await read()
-  await service.catalog.remove('changing.txt')
+  await service.catalog.writes.remove({ paths: ['changing.txt'] })
   await read()
   await service.put('changing.txt', 'six')
   await read()

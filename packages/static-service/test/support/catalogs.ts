@@ -11,8 +11,7 @@ import {
 import { onTestFinished, vi } from 'vitest'
 import type { ContentTransaction } from '../../src/blobs/s3/content-commit.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
-import type { SliceLimits } from '../../src/catalog/changes/directory-changes.ts'
-import type { HistoryRules } from '../../src/catalog/changes/prune-past.ts'
+import type { HistoryRules, SliceLimits } from '../../src/catalog/changes/group.ts'
 import { catalogMigrations, schemaName } from '../../src/catalog/migrations.ts'
 import { openPostgresCatalog } from '../../src/catalog/postgres/postgres-catalog.ts'
 import { openSqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
@@ -37,7 +36,7 @@ export const openCatalog = (database: DatabaseName, options: Options = {}): Prom
 /** Stores a file at each path. */
 export async function putPaths(catalog: Catalog, paths: string[]): Promise<void> {
   for (let from = 0; from < paths.length; from += 2000) {
-    await catalog.put(paths.slice(from, from + 2000).map(toFile))
+    await catalog.writes.put({ files: paths.slice(from, from + 2000).map(toFile) })
   }
 }
 

@@ -199,7 +199,7 @@ async function put(store: FolderBlobStore, catalog: Catalog, path: string, conte
     category: categoryOf(contentType),
     uploadedBy: 'tester',
   }
-  const [row] = (await catalog.put([file])).rows
+  const [row] = (await catalog.writes.put({ files: [file] })).rows
   if (!row) throw new Error('a stored file has no row')
   return row
 }

@@ -165,10 +165,7 @@ function directoriesAbove(parents: string[]): string[] {
 }
 
 /** Records an event per used-up link, once: skips known ones, as a process may crash before it marks them as recorded. */
-export async function appendLinkEvents(
-  transaction: SqlTransaction,
-  links: Link[],
-): Promise<{ value: undefined }> {
+export async function appendLinkEvents(transaction: SqlTransaction, links: Link[]): Promise<void> {
   const type = 'link.used_up'
   const texts = list(links.map((link) => JSON.stringify(link)))
   const known = await transaction.all<{ data: string }>(
@@ -180,7 +177,6 @@ export async function appendLinkEvents(
     transaction,
     added.map((data) => ({ type, data })),
   )
-  return { value: undefined }
 }
 
 export const withSlash = (directory: string) => (directory === '' ? '' : `${directory}/`)

@@ -1,35 +1,73 @@
 import { HttpError } from '@domains-and-files/http'
 import { DatabaseFullError, dialect, now, type Sql, sql } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
-import { contentMissing } from '../../errors.ts'
+import type { Link } from '../../sharing/links.ts'
 import { commitEach, type Outcome } from '../../sqlite/worker-commits.ts'
 import { importRows } from '../archive.ts'
-import { forgetFiles } from '../history/forget-files.ts'
+import { forget } from '../history/forget-files.ts'
 import { recordVersion } from '../versions.ts'
-import { applyCommand } from './apply-command.ts'
 import { appendLinkEvents } from './change-entry.ts'
-import type {
-  CatalogCommand,
-  Command,
-  Done,
-  Group,
-  LoneCommand,
-  Results,
-  SmallCommand,
-} from './commands.ts'
-import {
-  abandon,
-  begin,
-  changeBelow,
-  continueChange,
-  type SliceLimits,
-} from './directory-changes.ts'
+import { abandon, begin, changeBelow, continueChange } from './directory-changes.ts'
+import { moveFiles, put, remove } from './file-changes.ts'
+import type { Group, HistoryRules, SliceLimits } from './group.ts'
 import { keepContents } from './keep-contents.ts'
 import type { LoadedFiles } from './loaded-files.ts'
-import { type HistoryRules, prune } from './prune-past.ts'
-import { revertChange } from './revert-change.ts'
+import { prune } from './prune-past.ts'
+import { revert } from './revert-change.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 import { replaceTree } from './tree-changes.ts'
+
+/** Changes of the files that they name. Several share a transaction: they are applied to rows in memory. */
+const fileChanges = { put, remove, moveFiles }
+
+/** Changes of files that they do not name, or of very many, and others. Each is a transaction of its own. */
+const loneChanges = {
+  ...{ changeBelow, begin, continue: continueChange, abandon, replaceTree, keepContents, revert },
+  ...{ prune, forget, importRows, record: recordVersion, recordUsedUp },
+}
+
+type Changes = typeof fileChanges & typeof loneChanges
+
+/** Changes of the catalog. Each is atomic, and durable when its promise resolves. */
+export type CatalogWrites = {
+  [Name in keyof Changes]: (
+    input: Parameters<Changes[Name]>[1],
+  ) => Promise<Awaited<ReturnType<Changes[Name]>>>
+}
+
+type CommandOf<Names extends keyof Changes> = {
+  [Name in Names]: { name: Name; input: Parameters<Changes[Name]>[1] }
+}[Names]
+
+/** A change and its input, for a queue and for another thread. */
+export type CatalogCommand = CommandOf<keyof Changes>
+
+type FileCommand = CommandOf<keyof typeof fileChanges>
+
+export function catalogWrites(submit: (command: CatalogCommand) => Promise<unknown>) {
+  const submits = Object.keys({ ...fileChanges, ...loneChanges }).map((name) => [
+    name,
+    (input: unknown) => submit({ name, input } as CatalogCommand), // As `CatalogWrites` types it.
+  ])
+  return Object.fromEntries(submits) as CatalogWrites
+}
+
+/** Whether a command is a transaction of its own. */
+export const isAlone = ({ name }: CatalogCommand) => name in loneChanges
+
+/** What a group of commands did. */
+export interface Committed {
+  /** One per command, in order. */
+  outcomes: Outcome<Done>[]
+  /** Paths of changed files; `all` if they are many. */
+  changed: string[] | 'all'
+  /** Digests without references left. */
+  freed: string[]
+}
+
+export interface Done {
+  value: unknown
+}
 
 export interface ChangeDependencies {
   sql: Pick<Sql, 'transaction'>
@@ -49,7 +87,7 @@ export interface ChangeDependencies {
  */
 export class ChangeGroups {
   readonly #dependencies: ChangeDependencies
-  readonly #rules: Rules
+  readonly #rules: Group['rules']
   readonly #keeps: Group['keeps']
   /** Files per slice of a large change; reduced on a full disk. */
   #sliceFiles: number
@@ -64,79 +102,74 @@ export class ChangeGroups {
   }
 
   /** See `commitEach`. If it rejects, no command took effect, except possibly with `OutcomeUnknownError`. */
-  async commit(commands: CatalogCommand[]): Promise<Outcome<Done>[]> {
+  async commit(commands: CatalogCommand[]): Promise<Committed> {
+    const effects: Effects = { changed: [], freed: [] }
     try {
-      return await commitEach(
+      const outcomes = await commitEach(
         commands,
         async (some) => {
-          const outcomes = await this.#transact(some)
+          const done = await this.#transact(some, effects)
           this.#sliceFiles = Math.min(this.#rules.sliceFiles, this.#sliceFiles * 2)
-          return outcomes
+          return done
         },
-        (command, error) => this.#commitOnFullDisk(command, error),
+        (command, error) => this.#commitOnFullDisk(command, error, effects),
       )
+      const { changed, freed } = effects
+      return { outcomes, changed: changed.length > maxNamed ? 'all' : changed, freed }
     } finally {
       this.#dependencies.reserve?.refill()
     }
   }
 
   /** Retries a deletion with the disk reserve released, without history, and in smaller and smaller slices. */
-  async #commitOnFullDisk(command: CatalogCommand, error: unknown): Promise<Outcome<Done>> {
+  async #commitOnFullDisk(
+    command: CatalogCommand,
+    error: unknown,
+    effects: Effects,
+  ): Promise<Outcome<Done>> {
+    const { name, input } = command
     const isDeletion =
-      /^(?:begin|continue|forget|prune|remove)/.test(command.kind) ||
-      (command.kind === 'changeBelow' && command.target === null)
+      /^(?:begin|continue|forget|prune|remove)$/.test(name) ||
+      (name === 'changeBelow' && input.target === null)
     if (!isDeletion || !(error instanceof DatabaseFullError)) return { error }
     this.#dependencies.reserve?.release()
     for (;;) {
       try {
-        const [outcome] = await this.#transact([command], 'none')
+        const [outcome] = await this.#transact([command], effects, 'none')
         return outcome ?? { error }
       } catch (again) {
         if (!(again instanceof DatabaseFullError)) return { error: again }
-        if (command.kind !== 'continue' || this.#sliceFiles === 1) return { error: again }
+        if (name !== 'continue' || this.#sliceFiles === 1) return { error: again }
         this.#sliceFiles = Math.ceil(this.#sliceFiles / 5)
       }
     }
   }
 
-  #transact(commands: CatalogCommand[], keeps = this.#keeps): Promise<Outcome<Done>[]> {
+  async #transact(commands: CatalogCommand[], effects: Effects, keeps = this.#keeps) {
     const { sql: database, contents, quotaBytes: quota } = this.#dependencies
-    return database.transaction(async (transaction) => {
+    const { outcomes, group } = await database.transaction(async (transaction) => {
       // A separate statement: the next ones must see the commits of the previous lock holder.
       const locked = await transaction.get<{ nowMs: number }>(lockCatalog)
       if (!locked) throw new Error('a query without a table has no row')
-      const digests = contents ? commands.flatMap(digestsOf) : []
       const group: Group = {
-        ...{ transaction, nowMs: locked.nowMs, keeps, quota, freed: [] },
-        missing:
-          (digests.length > 0 && (await contents?.findMissing(transaction, digests))) || new Set(),
-        references: new Map(),
+        ...{ transaction, contents, nowMs: locked.nowMs, keeps, quota },
+        rules: { ...this.#rules, sliceFiles: this.#sliceFiles },
+        ...{ changed: [], freed: [], references: new Map() },
       }
-      const rules = { ...this.#rules, sliceFiles: this.#sliceFiles }
-      const outcomes = await applyAll(group, commands, rules)
-      if (contents) await applyReferences(contents, group)
-      const last = outcomes.findLast((outcome) => 'value' in outcome)
-      if (last) last.freed = group.freed
-      return outcomes
+      const outcomes = await applyAll(group, commands)
+      await applyReferences(group)
+      return { outcomes, group }
     })
+    effects.changed = effects.changed.concat(group.changed)
+    effects.freed = effects.freed.concat(group.freed)
+    return outcomes
   }
 }
 
-type Rules = HistoryRules & SliceLimits
+type Effects = Pick<Group, 'changed' | 'freed'>
 
-const handlers: {
-  [Of in LoneCommand['kind']]: (
-    group: Group,
-    command: Command<Of>,
-    rules: Rules,
-  ) => Promise<Done<Results[Of]>>
-} = {
-  import: importRows,
-  forget: forgetFiles,
-  continue: continueChange,
-  ...{ keepContents, replaceTree, prune, changeBelow, begin, abandon },
-  revert: revertChange,
-}
+// Of more paths, it is faster to forget all that is cached.
+const maxNamed = 20_000
 
 // PostgreSQL's lock holds until the transaction ends; SQLite has one writer anyway.
 const lockCatalog = sql`select ${dialect({
@@ -149,74 +182,51 @@ const noHistory: HistoryRules = { keepDays: 0, keepVersions: 20, entryDays: 0 }
 // These take 2 s and 0.5 s of a core in SQLite.
 const sliceLimits: SliceLimits = { wholeFiles: 20_000, sliceFiles: 4000 }
 
-/** Whether a command is a transaction of its own. */
-export const isAlone = (command: CatalogCommand): command is LoneCommand => command.kind in handlers
-
-async function applyAll(group: Group, commands: CatalogCommand[], rules: Rules) {
+async function applyAll(group: Group, commands: CatalogCommand[]): Promise<Outcome<Done>[]> {
   const [command] = commands
-  if (commands.length > 1 || !command || !isAlone(command))
-    return applyTogether(group, commands as SmallCommand[]) // The queue groups no others.
-  // Each handler takes the commands of its kind.
-  const handle = handlers[command.kind] as (...args: [Group, LoneCommand, Rules]) => Promise<Done>
-  return [await handle(group, command, rules)]
+  if (!command || !isAlone(command)) return applyTogether(group, commands as FileCommand[]) // The queue groups no others.
+  const change = changeOf<Group>(loneChanges, command)
+  return [{ value: await change(group, command.input) }]
 }
 
-/** Applies commands on single files in memory, writes the resulting rows, and adds version records. */
-async function applyTogether(group: Group, commands: SmallCommand[]): Promise<Outcome<Done>[]> {
-  const paths = commands.flatMap(pathsOf)
-  const digests = commands.flatMap(digestsOf)
-  const table = paths.length > 0 ? await loadFiles(group, paths, { digests }) : undefined
-  const outcomes: Outcome<Done>[] = []
-  for (const command of commands) {
+/** Applies commands in memory, and writes the resulting rows. */
+async function applyTogether(group: Group, commands: FileCommand[]): Promise<Outcome<Done>[]> {
+  const digests = commands.flatMap(({ name, input }) =>
+    name === 'put' ? input.files.map(({ digest }) => digest) : [],
+  )
+  const table = await loadFiles(group, commands.flatMap(pathsOf), { digests, areNew: true })
+  const outcomes = commands.map((command): Outcome<Done> => {
     try {
-      outcomes.push(await applySmall(group, command, table))
+      return { value: changeOf<LoadedFiles>(fileChanges, command)(table, command.input) }
     } catch (error) {
       if (!(error instanceof HttpError)) throw error
-      table?.undo()
-      outcomes.push({ error })
+      table.undo()
+      return { error }
     }
-  }
-  if (table && table.changes.length > 0) await writeChanges(group, table)
+  })
+  if (table.changes.length > 0) await writeChanges(group, table)
   return outcomes
 }
 
-async function applySmall(
-  { transaction, missing, nowMs }: Group,
-  command: SmallCommand,
-  table: LoadedFiles | undefined,
-): Promise<Done> {
-  if (command.kind === 'record') return recordVersion({ transaction, nowMs }, command.version)
-  if (command.kind === 'recordUsedUp') return appendLinkEvents(transaction, command.links)
-  if (!table) throw new Error('nothing was loaded for a command on files')
-  if (command.kind === 'put' && command.files.some(({ digest }) => missing.has(digest)))
-    throw contentMissing()
-  return applyCommand(table, command)
+// Each takes the input of its name.
+const changeOf = <Rows>(changes: object, { name }: CatalogCommand) =>
+  Reflect.get(changes, name) as (rows: Rows, input: unknown) => unknown
+
+function pathsOf({ name, input }: FileCommand): string[] {
+  if (name === 'put') return input.files.map(({ path }) => path)
+  return name === 'remove' ? input.paths : input.moves.flatMap(({ from, to }) => [from, to])
 }
 
-async function applyReferences(contents: ContentTransaction, { transaction, references }: Group) {
+async function applyReferences({ contents, transaction, references }: Group) {
   const { added = [], freed = [] } = Object.groupBy(references, ([, { before, after }]) =>
     before === after ? 'same' : after ? 'added' : 'freed',
   )
   const digests = (some: typeof added) => some.map(([digest]) => digest)
   if (added.length + freed.length > 0)
-    await contents.apply(transaction, { added: digests(added), freed: digests(freed) })
+    await contents?.apply(transaction, { added: digests(added), freed: digests(freed) })
 }
 
-function pathsOf(command: CatalogCommand): string[] {
-  switch (command.kind) {
-    case 'put':
-      return command.files.map(({ path }) => path)
-    case 'remove':
-      return command.paths
-    case 'moveFiles':
-      return command.moves.flatMap(({ from, to }) => [from, to])
-    default:
-      return []
-  }
-}
-
-function digestsOf(command: CatalogCommand): string[] {
-  if (command.kind === 'keepContents') return command.contents.map(({ digest }) => digest)
-  const holder = command.kind === 'replaceTree' ? command.source : command
-  return 'files' in holder ? holder.files.map(({ digest }) => digest) : []
+/** Records an event for each of these links, once. */
+function recordUsedUp({ transaction }: Group, links: Link[]) {
+  return appendLinkEvents(transaction, links)
 }

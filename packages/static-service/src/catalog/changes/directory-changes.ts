@@ -3,44 +3,38 @@ import { directoryNotFound, moveIntoItself, pathConflict, targetExists } from '.
 import { parentOf, readPath } from '../../files/file-path.ts'
 import { readEntry } from '../history/change-log.ts'
 import { among, below } from '../records.ts'
-import { exchange, isIntoItself, movedPath, relocate } from './apply-command.ts'
-import { appendFileEvents, withSlash } from './change-entry.ts'
-import type {
-  Command,
-  DirectoryMove,
-  Done,
-  Group,
-  Removed,
-  Results,
-  UnfinishedChange,
-} from './commands.ts'
+import { appendFileEvents, type ChangeCause, withSlash } from './change-entry.ts'
+import { type DirectoryMove, exchange, isIntoItself, movedPath, relocate } from './file-changes.ts'
+import type { Group, Removed } from './group.ts'
 import type { StoredFile } from './loaded-files.ts'
 import { loadBelow, loadFiles, writeChanges } from './stored-rows.ts'
 
-/** Maximum files per transaction, for which other changes wait. */
-export interface SliceLimits {
-  /** Up to this many files are changed in one transaction; more in slices. */
-  wholeFiles: number
-  sliceFiles: number
+/** A change of all files below a directory, in one transaction or in slices. */
+export interface DirectoryChange {
+  directory: string
+  /** Null: a deletion. */
+  target: string | null
+  /** 0 or 1. */
+  overwrite: number
+  cause: ChangeCause
 }
 
 /** Moves or removes all files below a directory; undefined: they are too many for one transaction. */
 export async function changeBelow(
   group: Group,
-  change: UnfinishedChange,
-  { wholeFiles }: SliceLimits,
-): Promise<Done<Removed | undefined>> {
+  change: DirectoryChange,
+): Promise<Removed | undefined> {
   const { directory: from, target: to } = change
   const within = `${from}/${from.slice(to ? to.length + 1 : 0).split('/')[0]}`
   const table = await loadFiles(group, [from, within])
   if (!table.isDirectory(from)) throw directoryNotFound(from)
-  if (from === to) return { value: { files: 0, bytesFreed: 0 } }
+  if (from === to) return { files: 0, bytesFreed: 0 }
   if (to !== null && isIntoItself({ from, to })) throw moveIntoItself(to)
   const count = table.countBelow(from)
   // If files move up to paths that others still occupy, no slice can run before the rest.
   const isTaken = table.find(within) !== undefined || table.isDirectory(within)
   const isDivisible = to === null || !isAbove(to, from) || !isTaken
-  if (count > wholeFiles && isDivisible) return { value: undefined }
+  if (count > group.rules.wholeFiles && isDivisible) return undefined
   return changeThese(group, await loadBelow(group.transaction, from, { limit: count }), change)
 }
 
@@ -51,9 +45,9 @@ const isAbove = (directory: string, other: string) =>
 async function changeThese(
   group: Group,
   rows: StoredFile[],
-  { directory: from, target: to, overwrite, cause }: UnfinishedChange,
+  { directory: from, target: to, overwrite, cause }: DirectoryChange,
   recordedAs?: number,
-): Promise<Done<Removed>> {
+): Promise<Removed> {
   const moving =
     to === null
       ? []
@@ -66,17 +60,17 @@ async function changeThese(
   const table = await loadFiles(group, paths, { recordedAs })
   if (to === null) exchange(table, rows)
   else relocate(table, moving)
-  const value = { files: rows.length, bytesFreed: table.bytesFreed }
+  const { bytesFreed } = table
   table.accept(cause)
   await writeChanges(group, table)
-  return { value, changed: 'all' }
+  return { files: rows.length, bytesFreed }
 }
 
 /** Records a change before its first slice, so that it is completed after a crash. Assigns the number of the change. */
 export async function begin(
   { transaction, nowMs }: Group,
-  { directory, target, overwrite, cause }: UnfinishedChange,
-): Promise<Done<number>> {
+  { directory, target, overwrite, cause }: DirectoryChange,
+): Promise<number> {
   const row = await transaction.get<{ id: number }>(
     sql`update ${name('catalog')} set last_change = last_change + 1 returning last_change id`,
   )
@@ -84,21 +78,21 @@ export async function begin(
   await transaction.run(sql`insert into ${name('unfinished_changes')}
       (id, directory, target, overwrite, cause, touched_at)
     values (${row.id}, ${directory}, ${target}, ${overwrite}, ${JSON.stringify(cause)}, ${nowMs})`)
-  return { value: row.id }
+  return row.id
 }
 
 /** Carries out the next slice of a change that was begun. */
 export async function continueChange(
   group: Group,
-  { id }: Command<'continue'>,
-  { sliceFiles: limit }: SliceLimits,
-): Promise<Done<Results['continue']>> {
-  const { transaction, nowMs } = group
-  const change = await transaction.get<Omit<UnfinishedChange, 'cause'> & { cause: string }>(
+  { id }: { id: number },
+): Promise<Removed & { isLast: boolean }> {
+  const { transaction, nowMs, rules } = group
+  const limit = rules.sliceFiles
+  const change = await transaction.get<Omit<DirectoryChange, 'cause'> & { cause: string }>(
     sql`select directory, target, overwrite, cause
       from ${name('unfinished_changes')} where id = ${id}`,
   )
-  if (!change) return { value: { files: 0, bytesFreed: 0, isLast: true } }
+  if (!change) return { files: 0, bytesFreed: 0, isLast: true }
   const rows = await loadBelow(transaction, change.directory, { limit, before: id })
   const isLast = rows.length < limit
   if (!isLast) {
@@ -109,14 +103,11 @@ export async function continueChange(
   const cause = JSON.parse(change.cause)
   const done = await changeThese(group, rows, { ...change, cause }, id)
   if (isLast) await abandon(group, { id })
-  return { ...done, value: { ...done.value, isLast } }
+  return { ...done, isLast }
 }
 
 /** Ends a change in slices, complete or not. */
-export async function abandon(
-  { transaction }: Group,
-  { id }: { id: number },
-): Promise<Done<undefined>> {
+export async function abandon({ transaction }: Group, { id }: { id: number }): Promise<void> {
   const ended = await transaction.get<{ directory: string; target: string | null }>(
     sql`delete from ${name('unfinished_changes')} where id = ${id} returning directory, target`,
   )
@@ -126,7 +117,6 @@ export async function abandon(
     const event = { entry, directories: directories.map(withSlash), isDeep: true }
     await appendFileEvents(transaction, [event])
   }
-  return { value: undefined }
 }
 
 const batchFiles = 5000

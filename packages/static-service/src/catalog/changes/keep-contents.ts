@@ -1,25 +1,32 @@
 import { name, sql } from '@domains-and-files/persistence'
+import type { StoredBlob } from '../../blobs/staged-blob.ts'
 import { contentMissing, quotaExceeded } from '../../errors.ts'
 import { addPast, keptPath } from '../history/past-rows.ts'
 import { among } from '../records.ts'
-import type { Done, Group, KeepCommand } from './commands.ts'
-import { dropOldest, type HistoryRules } from './prune-past.ts'
+import { findMissing, type Group } from './group.ts'
+import { dropOldest } from './prune-past.ts'
 
 const dayMs = 86_400_000
 
 /**
- * Keeps each blob by a past row that no change shows (see `keptPath`), so that quota, pruning, checks and backups cover
- * it. The end date of the row makes pruning remove it after a day.
+ * Keeps durable blobs without a file for a caller, for a day, until a manifest names them. Each has a past row that no
+ * change shows (see `keptPath`), so that quota, pruning, checks and backups cover it. Its end date makes pruning remove
+ * it after a day.
+ * @throws {HttpError} `quota_exceeded` if they are limited and, with the current files, exceed the quota.
  */
 export async function keepContents(
   group: Group,
-  { contents, callerId, isLimited }: KeepCommand,
-  { keepDays }: HistoryRules,
-): Promise<Done<undefined>> {
-  const { transaction, nowMs, missing } = group
-  if (contents.some(({ digest }) => missing.has(digest))) throw contentMissing()
-  const paths = contents.map(({ digest }) => keptPath(digest, callerId))
-  const endedAt = new Date(nowMs + (1 - keepDays) * dayMs).toISOString()
+  {
+    contents,
+    callerId,
+    isLimited,
+  }: { contents: StoredBlob[]; callerId: string; isLimited: boolean },
+): Promise<void> {
+  const { transaction, nowMs, rules } = group
+  const digests = contents.map(({ digest }) => digest)
+  if ((await findMissing(group, digests)).size > 0) throw contentMissing()
+  const paths = digests.map((digest) => keptPath(digest, callerId))
+  const endedAt = new Date(nowMs + (1 - rules.keepDays) * dayMs).toISOString()
   await transaction.run(sql`update ${name('past_files')} set ended_at = ${endedAt}
     where change_id = 0 and path ${among(paths)}`)
   const unseen = { changeId: 0, endedBy: 0, endedAt }
@@ -29,7 +36,6 @@ export async function keepContents(
   }))
   await addPast(group, rows)
   if (isLimited) await fitQuota(group)
-  return { value: undefined }
 }
 
 // Drops older past to make room, but neither current files nor other kept blobs.

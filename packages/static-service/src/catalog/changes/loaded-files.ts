@@ -21,6 +21,8 @@ export interface LoadedRows {
   paths: Set<string>
   /** Every digest that files get. */
   digests: Set<string>
+  /** Digests without bytes: files cannot get them. */
+  missing?: Set<string>
   files: StoredFile[]
   /** Directories among the paths. */
   directories: DirectoryCounts[]

@@ -1,16 +1,6 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { among, columns, type RowOf, recordsOf, selected } from '../records.ts'
-import type { Done, Group, PruneCommand, Results } from './commands.ts'
-
-/** How long the past is kept. */
-export interface HistoryRules {
-  /** Days that replaced and deleted files are kept; 0: only what kept versions show. */
-  keepDays: number
-  /** Number of newest versions that keep their files. */
-  keepVersions: number
-  /** Days that entries of changes are kept, at least `keepDays`; 0: for ever. */
-  entryDays: number
-}
+import type { Group } from './group.ts'
 
 const endedColumns = columns({
   ...{ path: 'text', changeId: 'bigint', endedBy: 'bigint', digest: 'text', size: 'bigint' },
@@ -26,13 +16,12 @@ const countRecords = recordsOf({ digest: 'text', removed: 'bigint' })
 const batchRows = 1000
 const dayMs = 86_400_000
 
-/** Removes a batch of expired past or, with `need`, of the oldest past. */
+/** Removes up to 1,000 rows of expired past; with `need`, of the oldest past, up to so many bytes. */
 export async function prune(
   group: Group,
-  { need }: PruneCommand,
-  rules: HistoryRules,
-): Promise<Done<Results['prune']>> {
-  const { transaction, nowMs } = group
+  { need }: { need?: number },
+): Promise<{ rows: number; isLast: boolean }> {
+  const { transaction, nowMs, rules } = group
   const timeBefore = (days: number) => new Date(nowMs - days * dayMs).toISOString()
   const expired = sql`ended_at < ${timeBefore(rules.keepDays)} and ${isShownByNone(rules.keepVersions)}`
   const some =
@@ -46,7 +35,7 @@ export async function prune(
     need !== undefined ||
     entryDays === 0 ||
     (await removeEntries(transaction, timeBefore(Math.max(entryDays, keepDays))))
-  return { value: { rows: some.length, isLast: isDone && isEnd } }
+  return { rows: some.length, isLast: isDone && isEnd }
 }
 
 /**

@@ -4,9 +4,9 @@ import type { FileRow } from '../../files/file-record.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
 import { selected } from '../records.ts'
 import { stateColumns } from '../tables.ts'
-import { replaceFiles } from './apply-command.ts'
-import { type ChangeEntry, causeOf } from './change-entry.ts'
-import type { Done, Group, RevertCommand } from './commands.ts'
+import { type Actor, type ChangeEntry, causeOf, nobody } from './change-entry.ts'
+import { replaceFiles } from './file-changes.ts'
+import type { Group } from './group.ts'
 import type { LoadedFiles, StoredFile } from './loaded-files.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 
@@ -18,11 +18,15 @@ interface Reverted {
   before: Omit<FileRow, 'name'> | undefined
 }
 
-/** Reverts a change and nothing else, in one transaction. @throws {HttpError} */
-export async function revertChange(
+/**
+ * Reverts a change and nothing else; returns the new change. With `overwrite`, also reverts files that were changed
+ * since.
+ * @throws {HttpError} `change_not_found`, `revert_conflict`, `history_gone`, `path_conflict` or `quota_exceeded`.
+ */
+export async function revert(
   group: Group,
-  { change: id, actor, overwrite }: RevertCommand,
-): Promise<Done<ChangeEntry>> {
+  { id, overwrite, actor = nobody }: { id: number; overwrite: boolean; actor?: Actor },
+): Promise<ChangeEntry> {
   const files = await readReverted(group.transaction, id)
   const digests = files.flatMap(({ before }) => before?.digest ?? [])
   const paths = files.map(({ path }) => path)
@@ -36,7 +40,7 @@ export async function revertChange(
   const change = table.accept(causeOf(actor, 'revert'))
   if (!change) throw revertConflict([])
   await writeChanges(group, table)
-  return { value: change, changed: 'all' }
+  return change
 }
 
 const { path: _, ...keptColumns } = stateColumns

@@ -16,7 +16,7 @@ import {
 } from '../records.ts'
 import * as tables from '../tables.ts'
 import { appendFileEvents, ChangeDates, fileEventOf, type RowChange } from './change-entry.ts'
-import type { Group } from './commands.ts'
+import { findMissing, type Group } from './group.ts'
 import { type FileChange, LoadedFiles, type StoredFile, type TrackedRows } from './loaded-files.ts'
 import { dropOldest, loseFiles } from './prune-past.ts'
 
@@ -36,12 +36,22 @@ interface Counts {
 // In pieces: an array of a million paths would exceed the time limit of a statement.
 const pieceSize = 5000
 
+interface LoadOptions {
+  /** Digests that files get. */
+  digests?: string[]
+  /** Their bytes may be missing. */
+  areNew?: boolean
+  recordedAs?: number | undefined
+}
+
 /** Loads all rows that commands on these paths can touch: files and directories there and above, references, counts. */
 export async function loadFiles(
-  { transaction, nowMs, keeps, quota }: Group,
+  group: Group,
   wanted: string[],
-  options: { digests?: string[]; recordedAs?: number | undefined } = {},
+  options: LoadOptions = {},
 ): Promise<LoadedFiles> {
+  const { transaction, nowMs, keeps, quota } = group
+  const missing = await findMissing(group, (options.areNew && options.digests) || [])
   const paths = withAncestors(wanted)
   const digests = new Set(options.digests)
   const [allPaths, allDigests] = [[...paths], [...digests]]
@@ -60,7 +70,7 @@ export async function loadFiles(
   const { newestShown, lastChangedAt, ...others } = counts
   return new LoadedFiles({
     ...others,
-    ...{ paths, digests, quota, recordedAs: options.recordedAs },
+    ...{ paths, digests, missing, quota, recordedAs: options.recordedAs },
     files: JSON.parse(`[${rows.files}]`),
     directories: JSON.parse(`[${rows.directories}]`),
     blobs: JSON.parse(`[${rows.blobs}]`),
@@ -126,6 +136,7 @@ export async function writeChanges(group: Group, table: LoadedFiles): Promise<vo
     await writer.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
       last_changed_at = ${table.loaded.dates.latest}, stored_size = ${stored}, past_size = ${past}`)
   })
+  for (const { key } of table.changes.flatMap(({ files }) => files)) group.changed.push(key)
   group.freed.push(...table.freed)
   for (const { key, before, after } of table.blobs.changes()) {
     const known = references.get(key)

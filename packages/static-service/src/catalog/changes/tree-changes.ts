@@ -3,52 +3,88 @@ import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import * as errors from '../../errors.ts'
 import { readPath } from '../../files/file-path.ts'
 import type { FileRow, NewFile, NewVersion } from '../../files/file-record.ts'
+import type { Conditions } from '../../rfc9110/entity-tags.ts'
 import { filesAt, isGone } from '../history/past-files.ts'
 import type { TreeState } from '../list-query.ts'
 import { readLastChange, readTreeState } from '../listing/tree-files.ts'
 import { recordVersion } from '../versions.ts'
-import { movedPath, replaceFiles } from './apply-command.ts'
-import { causeOf } from './change-entry.ts'
-import type { Done, Group, TreeChange, TreeCommand } from './commands.ts'
+import { type Actor, type ChangeEntry, causeOf } from './change-entry.ts'
+import { movedPath, replaceFiles } from './file-changes.ts'
+import type { Group } from './group.ts'
 import { loadBelow, loadFiles, writeChanges } from './stored-rows.ts'
 
-/** Replaces a directory by the source. Unchanged files keep their rows and dates. @throws {HttpError} */
-export async function replaceTree(group: Group, command: TreeCommand): Promise<Done<TreeChange>> {
-  const { table, result } = await applyTree(group, command)
-  const { actor, directory, version, isDryRun } = command
-  if (isDryRun) {
-    const files = result.files + result.added - result.removed
-    return { value: { ...result, files } }
-  }
-  const cause = causeOf(actor, isPast(command.source) ? 'restore' : 'deploy', directory)
+/** What replaces a directory. */
+export interface TreeReplacement {
+  actor: Actor
+  /** The root is empty. */
+  directory: string
+  source: TreeSource
+  /** Keeps files that the source does not name. */
+  isMerge: boolean
+  /** Preconditions on the entity tag of the tree. */
+  conditions: Pick<Conditions, 'ifMatch' | 'ifNoneMatch'>
+  /** Recorded with the change. */
+  version: NewVersion | undefined
+  /** Nothing is changed. */
+  isDryRun: boolean
+  /** Maximum files of the tree before and after. */
+  maxFiles: number
+}
+
+export type TreeSource =
+  /** `areStored`: their blobs did not arrive with the request; rejected if no file has them any more. */
+  | { files: NewFile[]; areStored: boolean }
+  /** A directory, possibly the same: its current state, or the state after a change. */
+  | { from: string; change?: number | undefined }
+
+export interface TreeChange extends TreeState {
+  /** Null: nothing was changed. */
+  change: ChangeEntry | null
+  added: number
+  replaced: number
+  removed: number
+  unchanged: number
+  /** The files that were stored. */
+  rows: FileRow[]
+}
+
+/**
+ * Replaces a directory by the source, for any number of files. Unchanged files keep their rows and dates.
+ * @throws {HttpError} `precondition_failed`, `version_exists`, `tree_too_large`, `directory_not_found`, `path_conflict`,
+ *   `invalid_path`, `reserved_path` or `quota_exceeded`.
+ */
+export async function replaceTree(group: Group, wanted: TreeReplacement): Promise<TreeChange> {
+  const { table, result } = await applyTree(group, wanted)
+  const { actor, directory, version, isDryRun } = wanted
+  if (isDryRun) return { ...result, files: result.files + result.added - result.removed }
+  const cause = causeOf(actor, isPast(wanted.source) ? 'restore' : 'deploy', directory)
   const change = table.accept({ ...cause, version: version?.version ?? null })
   if (change) await writeChanges(group, table)
   // Recorded last: it refers to the change. Its name was checked before.
   if (version) await recordVersion(group, version)
   const state = await readTreeState(group.transaction, directory)
-  const value = { ...result, ...state, change: change ?? null }
-  return { value, changed: result.changed }
+  return { ...result, ...state, change: change ?? null }
 }
 
-const isPast = (source: TreeCommand['source']) => 'from' in source && source.change !== undefined
+const isPast = (source: TreeSource) => 'from' in source && source.change !== undefined
 
-async function applyTree(group: Group, command: TreeCommand) {
+async function applyTree(group: Group, wanted: TreeReplacement) {
   const { transaction } = group
-  const { directory, source, isMerge, maxFiles, version, conditions } = command
+  const { directory, source, isMerge, maxFiles, version, conditions } = wanted
   const state = await readTreeState(transaction, directory)
   if (!holdsForTree(conditions, state)) throw errors.treeChanged(directory)
   if (version && (await isRecorded(transaction, version)))
     throw errors.versionExists(version.version)
-  const files = await filesOf(group, command)
+  const files = await filesOf(group, wanted)
   if (!isMerge && state.files > maxFiles) throw tooManyFiles(directory)
   const before = isMerge ? [] : await loadBelow(transaction, directory, { limit: maxFiles })
   const paths = [...before, ...files].map(({ path }) => path)
-  const table = await loadFiles(group, paths, { digests: files.map(({ digest }) => digest) })
-  if ('files' in source) {
-    const isStored = (digest: string) => !source.areStored || table.blobs.get(digest) !== undefined
-    const lost = files.find(({ digest }) => group.missing.has(digest) || !isStored(digest))
-    if (lost) throw errors.contentMissing()
-  }
+  const digests = files.map(({ digest }) => digest)
+  const table = await loadFiles(group, paths, { digests, areNew: 'files' in source })
+  const isLost = (digest: string) =>
+    table.loaded.missing?.has(digest) ||
+    ('files' in source && source.areStored && !table.blobs.get(digest))
+  if (digests.some(isLost)) throw errors.contentMissing()
   const counts = replaceFiles(table, { before, files })
   return { table, result: { ...state, ...counts, change: null } }
 }
@@ -56,7 +92,7 @@ async function applyTree(group: Group, command: TreeCommand) {
 /** The files that the directory gets. */
 async function filesOf(
   { transaction }: Group,
-  { source, directory, actor, maxFiles }: TreeCommand,
+  { source, directory, actor, maxFiles }: TreeReplacement,
 ): Promise<NewFile[]> {
   if ('files' in source) return source.files
   const { from, change } = source
@@ -82,7 +118,7 @@ const tooManyFiles = (directory: string) =>
   errors.treeTooLarge(`MAX_TREE_FILES files below ${directory}/`)
 
 function holdsForTree(
-  { ifMatch, ifNoneMatch }: TreeCommand['conditions'],
+  { ifMatch, ifNoneMatch }: TreeReplacement['conditions'],
   { files, etag }: TreeState,
 ): boolean {
   const isNamedBy = (list: TagList) => files > 0 && (list === '*' || list.includes(etag))

@@ -1,8 +1,8 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { fileNotFound } from '../../errors.ts'
-import { exchange } from '../changes/apply-command.ts'
-import { causeOf } from '../changes/change-entry.ts'
-import type { Done, ForgetCommand, Group, Results } from '../changes/commands.ts'
+import { type Actor, causeOf } from '../changes/change-entry.ts'
+import { exchange } from '../changes/file-changes.ts'
+import type { Group, Removed } from '../changes/group.ts'
 import { type PastRow, pastRows, removePast } from '../changes/prune-past.ts'
 import { loadFiles, writeChanges } from '../changes/stored-rows.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
@@ -10,12 +10,13 @@ import { among } from '../records.ts'
 
 /**
  * Removes files with all their past, also of paths that were deleted before: entries of changes keep the names alone.
- * All contents that only they had are freed, also those that were pruned before.
+ * `freed`: all contents that only they had, also those that were pruned before, for `BlobStore.erase`.
+ * @throws {HttpError} `file_not_found` where a path never had a file.
  */
-export async function forgetFiles(
+export async function forget(
   group: Group,
-  { actor, paths }: ForgetCommand,
-): Promise<Done<Results['forget']>> {
+  { paths, actor }: { paths: string[]; actor: Actor },
+): Promise<Removed & { freed: string[] }> {
   const { transaction } = group
   const forgetting: Group = { ...group, keeps: 'nothing' }
   const table = await loadFiles(forgetting, paths)
@@ -38,7 +39,7 @@ export async function forgetFiles(
   const after = await readSizes(transaction, digests)
   const freed = digests.filter((digest) => !after.has(digest))
   const bytesFreed = freed.reduce((sum, digest) => sum + (before.get(digest) ?? 0), 0)
-  return { value: { files: current.length, bytesFreed, freed }, changed: paths }
+  return { files: current.length, bytesFreed, freed }
 }
 
 const readPast = (transaction: SqlTransaction, condition: Statement) =>

@@ -1,5 +1,5 @@
 import { name, sql } from '@domains-and-files/persistence'
-import type { Group } from '../changes/commands.ts'
+import type { Group } from '../changes/group.ts'
 import { among, columnNames, type RowOf, recordsOf } from '../records.ts'
 import { pastColumns } from '../tables.ts'
 

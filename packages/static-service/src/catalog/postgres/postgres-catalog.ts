@@ -1,8 +1,7 @@
 import { type Postgres, Probe } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus, type RulesCheck } from '../catalog.ts'
-import { ChangeGroups } from '../changes/change-groups.ts'
-import type { CatalogCommand } from '../changes/commands.ts'
+import { type CatalogCommand, ChangeGroups } from '../changes/change-groups.ts'
 import { Queries, type Totals } from '../queries.ts'
 import { type CatalogReads, catalogReads } from '../reads.ts'
 import { FileLookup } from './file-lookup.ts'
@@ -72,11 +71,11 @@ class PostgresCatalog extends Catalog {
   }
 
   protected async commit(commands: CatalogCommand[]) {
-    const outcomes = await this.#groups.commit(commands)
-    for (const [at, command] of commands.entries())
-      if (command.kind === 'record' && !('error' in (outcomes[at] ?? {})))
-        this.#probe.addVersion(command.version.version)
-    return outcomes
+    const committed = await this.#groups.commit(commands)
+    for (const [at, { name, input }] of commands.entries())
+      if (name === 'record' && !('error' in (committed.outcomes[at] ?? {})))
+        this.#probe.addVersion(input.version)
+    return committed
   }
 
   protected closeDatabase(): Promise<void> {

@@ -3,7 +3,7 @@ import { parentOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { fromPlainOutcome, WorkerRpc } from '../../sqlite/worker-commits.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'
-import type { CatalogCommand } from '../changes/commands.ts'
+import type { CatalogCommand } from '../changes/change-groups.ts'
 import { fileRow, type Totals, totalsStatement } from '../queries.ts'
 import { type CatalogReads, catalogReads } from '../reads.ts'
 import { databaseFile, openDatabase } from './open-sqlite.ts'
@@ -107,7 +107,8 @@ class SqliteCatalog extends Catalog {
   }
 
   protected async commit(commands: CatalogCommand[]) {
-    return (await this.#writer.ask('commit', commands)).map(fromPlainOutcome)
+    const committed = await this.#writer.ask('commit', commands)
+    return { ...committed, outcomes: committed.outcomes.map(fromPlainOutcome) }
   }
 
   protected async closeDatabase(): Promise<void> {

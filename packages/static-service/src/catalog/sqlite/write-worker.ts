@@ -5,8 +5,7 @@ import { workerData } from 'node:worker_threads'
 import { SqliteSql } from '@domains-and-files/persistence'
 import { plainOutcome, serveCalls } from '../../sqlite/worker-commits.ts'
 import type { CatalogOptions } from '../catalog.ts'
-import { ChangeGroups, isAlone } from '../changes/change-groups.ts'
-import type { CatalogCommand } from '../changes/commands.ts'
+import { type CatalogCommand, ChangeGroups, isAlone } from '../changes/change-groups.ts'
 import { tuneWriter } from './open-sqlite.ts'
 
 // The only thread that writes to the catalog, so that the event loop does not wait for fsync.
@@ -73,9 +72,9 @@ export type WriteWorkerMethods = typeof methods
 serveCalls(methods, () => sql.close())
 
 async function commit(commands: CatalogCommand[]) {
-  const outcomes = await groups.commit(commands)
+  const committed = await groups.commit(commands)
   if (commands.some(isAlone)) truncateLog()
-  return outcomes.map(plainOutcome)
+  return { ...committed, outcomes: committed.outcomes.map(plainOutcome) }
 }
 
 // A large change leaves a large log. Does not wait for readers of older snapshots: the writer has no busy timeout.

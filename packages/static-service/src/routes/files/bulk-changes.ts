@@ -3,9 +3,14 @@ import { type App, answers, operation } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { isIntoItself, movedPath } from '../../catalog/changes/apply-command.ts'
 import type { Actor } from '../../catalog/changes/change-entry.ts'
-import type { DirectoryMove, FileMove, Removed } from '../../catalog/changes/commands.ts'
+import {
+  type DirectoryMove,
+  type FileMove,
+  isIntoItself,
+  movedPath,
+} from '../../catalog/changes/file-changes.ts'
+import type { Removed } from '../../catalog/changes/group.ts'
 import { readTreePages } from '../../catalog/listing/tree-files.ts'
 import * as errors from '../../errors.ts'
 import { nameOf } from '../../files/file-path.ts'
@@ -134,7 +139,7 @@ async function moveAll(
       const isRenamed = nameOf(to) !== nameOf(from)
       typed.push({ from, to, overwrite, type: isRenamed ? await typeAt(to, from) : undefined })
     }
-    const moved = await catalog.moveFiles(typed, actor)
+    const moved = await catalog.writes.moveFiles({ moves: typed, actor })
     if (moved !== undefined) return moved
   }
   throw new Error(`a file was replaced at each of ${maxAttempts} attempts to move it`)
@@ -227,8 +232,8 @@ export function registerBulkRoutes(app: App, dependencies: Dependencies) {
       const directory = requireWrittenDirectory(caller, prefix)
       return describe(await catalog.removeBelow(directory, actor))
     }
-    if (!forget) return describe(await catalog.removeAll(paths, actor))
-    const { freed, ...removed } = await catalog.forget(paths, actor)
+    if (!forget) return describe(await catalog.writes.remove({ paths, actor }))
+    const { freed, ...removed } = await catalog.writes.forget({ paths, actor })
     // It is forgotten: what a process could not erase is erased by the next start, or by the sweep.
     void store
       .erase(freed)

@@ -110,7 +110,8 @@ export function registerFileRoutes(app: App, { catalog, describe, records }: Dep
   )
   app.delete('/api/files/*', deleteFile, async (request, reply) => {
     const path = readUrlPath(request.url, request.params['*'])
-    await catalog.remove(path, conditionsOf(request.headers), actorOf(request))
+    const conditions = conditionsOf(request.headers)
+    await catalog.writes.remove({ paths: [path], conditions, actor: actorOf(request) })
     return reply.code(204).send(undefined)
   })
 }

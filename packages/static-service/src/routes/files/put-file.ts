@@ -121,7 +121,9 @@ export function registerPutRoutes(app: App, dependencies: UploadDependencies) {
     if (content.digest !== request.params.sha256) throw errors.digestMismatch('its name')
     const caller = callerOf(request)
     const known = await catalog.reads.contentSizes({ ...caller, digests: [content.digest] })
-    await catalog.keepContents([content], { callerId: caller.id, isLimited: true })
+    await catalog.writes.keepContents({
+      ...{ contents: [content], callerId: caller.id, isLimited: true },
+    })
     return reply.code(known.size > 0 ? 204 : 201).send(undefined)
   })
 }

@@ -163,7 +163,8 @@ export async function storeFiles(
       return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
     }),
   )
-  const { rows, wasNew } = await catalog.put(files, conditions, actorOf(request))
+  const actor = actorOf(request)
+  const { rows, wasNew } = await catalog.writes.put({ files, conditions, actor })
   for (const { draft } of arrivals) draft.markReferenced()
   for (const row of rows) onStored(row)
   return { stored: await describe(rows), wasNew }

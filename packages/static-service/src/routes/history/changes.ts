@@ -189,6 +189,6 @@ export function registerChangeRoutes(app: App, catalog: Catalog) {
     const { folders: within } = callerOf(request)
     const seen = within && (await catalog.reads.change({ id, within, page: 1, pageSize: 1 }))
     if (within && !seen) throw errors.changeNotFound(id)
-    return describeChange(await catalog.revert(id, overwrite, actorOf(request)))
+    return describeChange(await catalog.writes.revert({ id, overwrite, actor: actorOf(request) }))
   })
 }

@@ -166,7 +166,9 @@ export function registerVersionRoutes(app: App, catalog: Catalog) {
   const bodyLimit = maxVersionBytes
   app.post('/api/versions', { ...createVersion, bodyLimit }, async (request, reply) => {
     const createdBy = callerOf(request).username
-    const version = await catalog.record({ ...request.body, createdBy, requestId: request.id })
+    const version = await catalog.writes.record({
+      ...{ ...request.body, createdBy, requestId: request.id },
+    })
     return reply.code(201).send(describeVersion(version))
   })
   app.get('/api/versions', listVersions, async ({ query }) => {

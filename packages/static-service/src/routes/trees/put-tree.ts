@@ -14,7 +14,7 @@ import { z } from 'zod'
 import { archiveTypeOf, peek, readArchive } from '../../archives/read-archive.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import type { TreeChange, TreeSource } from '../../catalog/changes/commands.ts'
+import type { TreeChange, TreeSource } from '../../catalog/changes/tree-changes.ts'
 import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
 import type { FileRow } from '../../files/file-record.ts'
@@ -130,7 +130,7 @@ export function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
     const actor = actorOf(request)
     const { by: createdBy, requestId } = actor
     const { ifMatch, ifNoneMatch } = conditionsOf(request.headers)
-    const tree = await dependencies.catalog.replaceTree({
+    const tree = await dependencies.catalog.writes.replaceTree({
       ...{ actor, directory, source, isDryRun },
       isMerge: mode === 'merge',
       conditions: { ifMatch, ifNoneMatch },

@@ -69,7 +69,7 @@ const isSkipped = (name: string) =>
   nameOf(name).startsWith('._') || nameOf(name) === '.DS_Store' || name.startsWith('__MACOSX/')
 
 interface Dependencies {
-  catalog: Pick<Catalog, 'keepContents'>
+  catalog: Pick<Catalog, 'writes'>
   store: BlobStore
   limits: TreeLimits
   callerId: string
@@ -168,7 +168,7 @@ export class TreeArrivals implements AsyncDisposable {
     const { catalog, callerId } = this.#dependencies
     const contents = held.map(({ content }) => content)
     // The quota is checked for the files, once all have arrived.
-    await catalog.keepContents(contents, { callerId, isLimited: false })
+    await catalog.writes.keepContents({ contents, callerId, isLimited: false })
     for (const { draft } of held) {
       this.#drafts.delete(draft)
       await draft[Symbol.asyncDispose]()

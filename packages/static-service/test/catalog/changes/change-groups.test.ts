@@ -22,14 +22,14 @@ test('writers on three replicas at once leave exact counts', async () => {
   const change = (catalog: Catalog, number: number): Promise<unknown> => {
     const path = `d${number % 3}/e${number % 5}/f${number % 7}`
     const file = { ...toFile(path), digest: String(number % 4).repeat(64), size: number % 4 }
-    if (number % 6 === 0) return catalog.remove(path)
+    if (number % 6 === 0) return catalog.writes.remove({ paths: [path] })
     // Changes of directories wait for the others that arrive with them.
-    if (number > 400) return catalog.put([file])
+    if (number > 400) return catalog.writes.put({ files: [file] })
     if (number % 11 === 0) return catalog.removeBelow(`d${number % 3}`)
     if (number % 8 === 0) {
       return catalog.moveDirectory({ from: 'd0', to: `d1/e${number % 5}`, overwrite: true })
     }
-    return catalog.put([file])
+    return catalog.writes.put({ files: [file] })
   }
 
   for (const from of [0, 200, 400]) {
@@ -49,7 +49,7 @@ test('writers on three replicas at once leave exact counts', async () => {
 test('of the writers that create one file on three replicas, one succeeds', async () => {
   const { catalogs, postgres } = await openReplicas(3)
   const create = (catalog: Catalog) =>
-    catalog.put([toFile('only/once')], { ifNoneMatch: '*' }).then(
+    catalog.writes.put({ files: [toFile('only/once')], conditions: { ifNoneMatch: '*' } }).then(
       () => 'created',
       (error) => error.code,
     )
@@ -97,15 +97,15 @@ test('contents are told in the same transaction which got their first and lost t
     digest: digit.repeat(64),
   })
 
-  await catalog.put([withContent('a', '1'), withContent('b', '1')])
-  await catalog.remove('a')
+  await catalog.writes.put({ files: [withContent('a', '1'), withContent('b', '1')] })
+  await catalog.writes.remove({ paths: ['a'] })
   // The first command is committed alone, the others in one group.
   await Promise.all([
-    catalog.put([withContent('c', '1')]),
-    catalog.put([withContent('d', '2')]),
-    catalog.remove('d'),
-    catalog.remove('b'),
-    catalog.remove('c'),
+    catalog.writes.put({ files: [withContent('c', '1')] }),
+    catalog.writes.put({ files: [withContent('d', '2')] }),
+    catalog.writes.remove({ paths: ['d'] }),
+    catalog.writes.remove({ paths: ['b'] }),
+    catalog.writes.remove({ paths: ['c'] }),
   ])
 
   expect(applied).toEqual([
@@ -127,7 +127,7 @@ test('a file whose content is missing is refused, and the others of its group ar
   })
 
   const outcomes = await Promise.allSettled(
-    [toFile('first'), lost, toFile('other')].map((file) => catalog.put([file])),
+    [toFile('first'), lost, toFile('other')].map((file) => catalog.writes.put({ files: [file] })),
   )
 
   expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
@@ -145,7 +145,7 @@ test('a failure of the contents undoes the whole group', async () => {
     },
   })
 
-  await expect(catalog.put([toFile('a')])).rejects.toBe(failure)
+  await expect(catalog.writes.put({ files: [toFile('a')] })).rejects.toBe(failure)
 
   expect(await catalog.totals()).toMatchObject({ totalFiles: 0, storedSize: 0 })
 })
@@ -156,13 +156,16 @@ test('changes that wait behind an outage fail with it, and later ones succeed', 
   const away = Promise.withResolvers<never>()
   const transaction = vi.spyOn(postgres, 'transaction').mockReturnValueOnce(away.promise)
   onTestFinished(() => transaction.mockRestore())
-  const first = catalog.put([toFile('a')])
+  const first = catalog.writes.put({ files: [toFile('a')] })
   await expect.poll(() => transaction.mock.calls).toHaveLength(1)
-  const changes = [first, ...['b', 'c'].map((path) => catalog.put([toFile(path)]))]
+  const changes = [
+    first,
+    ...['b', 'c'].map((path) => catalog.writes.put({ files: [toFile(path)] })),
+  ]
 
   away.reject(new DatabaseUnavailableError(new Error('timeout')))
   const outcomes = await Promise.allSettled(changes)
-  await catalog.put([toFile('later')])
+  await catalog.writes.put({ files: [toFile('later')] })
 
   expect(outcomes.map(({ status }) => status)).toEqual(Array(3).fill('rejected'))
   expect((await catalog.totals()).totalFiles).toBe(1)

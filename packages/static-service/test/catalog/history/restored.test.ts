@@ -6,11 +6,14 @@ test.each(databases)(
   async (database) => {
     const catalog = await openCatalog(database)
     const createdAt = '2026-01-01T00:00:00.000Z'
-    await catalog.importRows('versions', [
-      { id: 1, version: '1', changelog: '', createdBy: 'tester', createdAt, changeId: 4711 },
-    ])
+    await catalog.writes.importRows({
+      table: 'versions',
+      rows: [
+        { id: 1, version: '1', changelog: '', createdBy: 'tester', createdAt, changeId: 4711 },
+      ],
+    })
 
-    await catalog.put([toFile('a')])
+    await catalog.writes.put({ files: [toFile('a')] })
 
     const { rows: changes } = await catalog.reads.changes({ prefix: '', page: 1, pageSize: 1 })
     expect(changes.map(({ id }) => id)).toEqual([4712])

@@ -23,7 +23,8 @@ describe.each(databases)('%s', (database) => {
     const { catalog, sql } = await openWith(options)
     const freed: string[] = []
     catalog.onFree((digests) => freed.push(...digests))
-    const put = (content: string, size?: number) => catalog.put([contentOf('a', content, size)])
+    const put = (content: string, size?: number) =>
+      catalog.writes.put({ files: [contentOf('a', content, size)] })
     const at = async (change: number) =>
       Buffer.from((await catalog.reads.fileAt({ path: 'a', change }))?.digest ?? '', 'hex')
         .toString()
@@ -33,7 +34,8 @@ describe.each(databases)('%s', (database) => {
       return [storedSize, pastSize]
     }
     onTestFinished(async () => expect(await findMiscounts(catalog.database)).toEqual([]))
-    return { catalog, sql, freed, put, at, sizes }
+    const dropPast = async (need: number) => (await catalog.writes.prune({ need })).rows
+    return { catalog, sql, freed, put, at, sizes, dropPast }
   }
 
   async function openWith(
@@ -53,8 +55,11 @@ describe.each(databases)('%s', (database) => {
     return { catalog, sql: beside }
   }
 
-  const record = (catalog: Catalog, version: string) =>
-    catalog.record({ version, changelog: '', createdBy: 'tester' })
+  /** Records a version, and prunes what it displaced. */
+  const record = async (catalog: Catalog, version: string) => {
+    await catalog.writes.record({ version, changelog: '', createdBy: 'tester' })
+    await catalog.writes.prune({})
+  }
 
   test('what ended long ago goes with its content, unless one of the newest versions shows it', async () => {
     const { catalog, sql: beside, freed, put, at, sizes } = await open()
@@ -84,7 +89,7 @@ describe.each(databases)('%s', (database) => {
   test('a content that came back is not removed with the past', async () => {
     const { catalog, sql: beside, freed, put, sizes } = await open()
     for (const content of ['one', 'two', 'one', 'two', 'one']) await put(content)
-    await catalog.put([contentOf('b', 'two')])
+    await catalog.writes.put({ files: [contentOf('b', 'two')] })
     expect(await sizes()).toEqual([8, 0])
 
     await beside.run(sql`update ${name('past_files')} set ended_at = ${longAgo}`)
@@ -106,20 +111,24 @@ describe.each(databases)('%s', (database) => {
 
     await put('four', 10)
     expect(await sizes()).toEqual([10, 0])
-    await expect(catalog.put([contentOf('b', 'five', 1)])).rejects.toMatchObject({
+    await expect(catalog.writes.put({ files: [contentOf('b', 'five', 1)] })).rejects.toMatchObject({
       code: 'quota_exceeded',
     })
-    await catalog.remove('a')
+    await catalog.writes.remove({ paths: ['a'] })
     expect(await sizes()).toEqual([0, 10])
-    await catalog.put([contentOf('b', 'five', 1)])
+    await catalog.writes.put({ files: [contentOf('b', 'five', 1)] })
     expect(await sizes()).toEqual([1, 0])
   })
 
   test('contents without a file may not exceed the quota with the files, and go after all of the past', async () => {
-    const { catalog, put, at, sizes } = await open({}, 10)
+    const { catalog, put, at, sizes, dropPast } = await open({}, 10)
     const keep = async (content: string, isLimited = true) => {
       const { digest, size } = contentOf('', content)
-      await catalog.keepContents([{ digest, size }], { callerId: 'tester', isLimited })
+      await catalog.writes.keepContents({
+        contents: [{ digest, size }],
+        callerId: 'tester',
+        isLimited,
+      })
     }
     const isKept = async (content: string) => catalog.isReferenced(contentOf('', content).digest)
     await put('one')
@@ -139,17 +148,17 @@ describe.each(databases)('%s', (database) => {
 
     await put('five', 2)
     expect([await sizes(), await at(4), await isKept('third')]).toEqual([[2, 8], '', true])
-    expect(await catalog.dropPast(1)).toBe(1)
+    expect(await dropPast(1)).toBe(1)
     expect(await sizes()).toEqual([2, 4])
   })
 
   test('the oldest past makes room where it is needed', async () => {
-    const { catalog, put, at, sizes } = await open()
+    const { put, at, sizes, dropPast } = await open()
     for (const content of ['one', 'two', 'three', 'four']) await put(content)
 
-    expect(await catalog.dropPast(5)).toBe(2)
+    expect(await dropPast(5)).toBe(2)
     expect([await at(1), await at(2), await at(3)]).toEqual(['', '', 'three'])
-    expect([await catalog.dropPast(1000), await catalog.dropPast(1000)]).toEqual([1, 0])
+    expect([await dropPast(1000), await dropPast(1000)]).toEqual([1, 0])
     expect(await sizes()).toEqual([4, 0])
   })
 

@@ -45,10 +45,10 @@ test.each<[Partial<ListQuery>, string, string]>([
 ])('a search for %j is not repeated when %s changes, which %s', async (query, path) => {
   const { writer, read, searches } = await startReplicas()
   const before = await read(query)
-  await writer.catalog.put([toFile(path)])
+  await writer.catalog.writes.put({ files: [toFile(path)] })
 
   expect(await read(query)).toEqual(before)
-  await writer.catalog.remove(path)
+  await writer.catalog.writes.remove({ paths: [path] })
   expect(await read(query)).toEqual(before)
   expect(searches()).toBe(1)
 })
@@ -62,10 +62,10 @@ test.each<[Partial<ListQuery>, string]>([
 ])('a list of %j has a new file at %s, and not when it is removed', async (query, path) => {
   const { writer, read } = await startReplicas()
   const before = await read(query)
-  await writer.catalog.put([toFile(path)])
+  await writer.catalog.writes.put({ files: [toFile(path)] })
 
   expect((await read(query)).sort()).toEqual([...before, path].sort())
-  await writer.catalog.remove(path)
+  await writer.catalog.writes.remove({ paths: [path] })
   expect(await read(query)).toEqual(before)
 })
 

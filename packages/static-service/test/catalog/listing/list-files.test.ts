@@ -32,7 +32,9 @@ async function moveFile(writer: Catalog, from: string, to: string) {
   if (!row) throw new Error(`there is no ${from}`)
   const { digest, contentType } = row
   const category = contentType === 'image/png' ? 'image' : 'document'
-  await writer.moveFiles([{ from, to, overwrite: true, type: { digest, contentType, category } }])
+  await writer.writes.moveFiles({
+    moves: [{ from, to, overwrite: true, type: { digest, contentType, category } }],
+  })
 }
 
 /** Two replicas on one database with these files, and what a listing without any memory returns. */
@@ -62,12 +64,16 @@ function countRows(postgres: Postgres): () => number {
 }
 
 const changes: [string, number, (writer: Catalog) => Promise<unknown>][] = [
-  ['a file is added before it', 1, (writer) => writer.put([toFile('a/0100x')])],
-  ['a file is added after it', 0, (writer) => writer.put([toFile('a/0270x')])],
-  ['a file is removed before it', 1, (writer) => writer.remove('a/0100')],
-  ['a file is removed after it', 0, (writer) => writer.remove('a/0290')],
-  ['its first file is removed', 1, (writer) => writer.remove('a/0120')],
-  ['a file before it is replaced', 0, (writer) => writer.put([sized('a/0100', 9)])],
+  ['a file is added before it', 1, (writer) => writer.writes.put({ files: [toFile('a/0100x')] })],
+  ['a file is added after it', 0, (writer) => writer.writes.put({ files: [toFile('a/0270x')] })],
+  ['a file is removed before it', 1, (writer) => writer.writes.remove({ paths: ['a/0100'] })],
+  ['a file is removed after it', 0, (writer) => writer.writes.remove({ paths: ['a/0290'] })],
+  ['its first file is removed', 1, (writer) => writer.writes.remove({ paths: ['a/0120'] })],
+  [
+    'a file before it is replaced',
+    0,
+    (writer) => writer.writes.put({ files: [sized('a/0100', 9)] }),
+  ],
   ['a file moves across it', 1, (writer) => moveFile(writer, 'a/0290', 'a/0000x')],
   [
     'a directory moves across it',
@@ -104,7 +110,7 @@ test('a page in the middle by size stays known when a file is replaced by a larg
   const middle: Partial<ListQuery> = { sort: 'size', page: 13 }
   await read(middle)
   expect(countedRows()).toBe(120)
-  await writer.put([sized('a/0100', 1000)])
+  await writer.writes.put({ files: [sized('a/0100', 1000)] })
 
   const page = await read(middle)
 
@@ -131,7 +137,7 @@ test('positions are forgotten when a process names changed files without their s
     numbered(300, (at) => `a/${at}`),
   )
   await catalog.reads.list(list({ page: 13 }))
-  await catalog.put([toFile('a/0100x')])
+  await catalog.writes.put({ files: [toFile('a/0100x')] })
   await postgres.query('update static_service.changed_files set before = null, after = null')
 
   const { rows } = await catalog.reads.list(list({ page: 13 }))
@@ -149,11 +155,11 @@ const file = fc.tuple(path, fc.integer({ min: 0, max: 12 })).map((parts) => size
 type Change = (writer: Catalog) => Promise<unknown>
 
 const change: fc.Arbitrary<Change> = fc.oneof(
-  file.map((each) => (writer: Catalog) => writer.put([each])),
+  file.map((each) => (writer: Catalog) => writer.writes.put({ files: [each] })),
   fc
     .uniqueArray(file, { minLength: 1, maxLength: 20, selector: (each) => each.path })
-    .map((files) => (writer: Catalog) => writer.put(files)),
-  path.map((each) => (writer: Catalog) => writer.remove(each)),
+    .map((files) => (writer: Catalog) => writer.writes.put({ files })),
+  path.map((each) => (writer: Catalog) => writer.writes.remove({ paths: [each] })),
   fc.tuple(path, path).map(
     ([from, to]) =>
       (writer: Catalog) =>

@@ -23,7 +23,7 @@ function watchLookups(
 test('look-ups of one event-loop iteration go in one statement', async () => {
   const { url } = await newDatabase()
   const { catalog, postgres } = await openReplica(url)
-  await catalog.put(['a', 'b', 'c'].map(toFile))
+  await catalog.writes.put({ files: ['a', 'b', 'c'].map(toFile) })
   const lookups = watchLookups(postgres)
 
   const found = await Promise.all(['a', 'b', 'nothing', 'c', 'a'].map((path) => catalog.find(path)))
@@ -35,13 +35,15 @@ test('look-ups of one event-loop iteration go in one statement', async () => {
 test('a change by one replica is seen by the next look-up of every other', async () => {
   const { url } = await newDatabase()
   const [one, other] = [await openReplica(url), await openReplica(url)]
-  const [stored] = (await one.catalog.put([toFile('a')])).rows
+  const [stored] = (await one.catalog.writes.put({ files: [toFile('a')] })).rows
 
   const first = await other.catalog.find('a')
   const unchanged = await other.catalog.find('a')
-  await one.catalog.put([{ ...toFile('a'), digest: 'f'.repeat(64) }])
+  await one.catalog.writes.put({ files: [{ ...toFile('a'), digest: 'f'.repeat(64) }] })
   const replaced = await other.catalog.find('a')
-  await one.catalog.moveFiles([{ from: 'a', to: 'b', overwrite: false, type: moved }])
+  await one.catalog.writes.moveFiles({
+    moves: [{ from: 'a', to: 'b', overwrite: false, type: moved }],
+  })
   const gone = await other.catalog.find('a')
   const there = await other.catalog.find('b')
 
@@ -55,7 +57,7 @@ const moved = { digest: 'f'.repeat(64), contentType: 'text/plain', category: 'do
 test('after a failure the next look-up works', async () => {
   const { url } = await newDatabase()
   const { catalog, postgres } = await openReplica(url)
-  await catalog.put([toFile('a')])
+  await catalog.writes.put({ files: [toFile('a')] })
   watchLookups(postgres, (count) => (count === 1 ? Promise.reject(new Error('gone')) : undefined))
 
   await expect(catalog.find('a')).rejects.toThrow('gone')
@@ -66,7 +68,7 @@ test('after a failure the next look-up works', async () => {
 test('look-ups without an answer do not hold up later ones', async () => {
   const { url } = await newDatabase()
   const { catalog, postgres } = await openReplica(url)
-  await catalog.put([toFile('a')])
+  await catalog.writes.put({ files: [toFile('a')] })
   const silent = Promise.withResolvers<never>()
   const lookups = watchLookups(postgres, (count) => (count <= 2 ? silent.promise : undefined))
   const stuck = []

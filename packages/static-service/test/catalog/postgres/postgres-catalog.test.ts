@@ -67,7 +67,7 @@ const put = fc
   .map(
     ([files, condition]): Change =>
       (catalog) =>
-        catalog.put(files, condition),
+        catalog.writes.put({ files, conditions: condition }),
   )
 
 const movedType = { contentType: 'moved/x', category: 'other' as const }
@@ -79,7 +79,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
     arbitrary: fc.tuple(path, conditions).map(
       ([at, condition]): Change =>
         (catalog) =>
-          catalog.remove(at, condition),
+          catalog.writes.remove({ paths: [at], conditions: condition }),
     ),
   },
   {
@@ -87,7 +87,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
     arbitrary: fc.uniqueArray(path, { minLength: 1, maxLength: 2 }).map(
       (paths): Change =>
         (catalog) =>
-          catalog.removeAll(paths),
+          catalog.writes.remove({ paths }),
     ),
   },
   {
@@ -103,9 +103,11 @@ const change: fc.Arbitrary<Change> = fc.oneof(
     arbitrary: fc.tuple(path, path, fc.boolean()).map(
       ([from, to, overwrite]): Change =>
         (catalog, digests) =>
-          catalog.moveFiles([
-            { from, to, overwrite, type: { digest: digests.get(from) ?? '', ...movedType } },
-          ]),
+          catalog.writes.moveFiles({
+            moves: [
+              { from, to, overwrite, type: { digest: digests.get(from) ?? '', ...movedType } },
+            ],
+          }),
     ),
   },
   {
@@ -168,7 +170,11 @@ async function digestsIn(catalog: Catalog | undefined) {
 }
 
 async function record(catalog: Catalog, version: string) {
-  const recorded = await catalog.record({ version, changelog: 'ü'.repeat(700), createdBy: 'x' })
+  const recorded = await catalog.writes.record({
+    version,
+    changelog: 'ü'.repeat(700),
+    createdBy: 'x',
+  })
   return withoutTimes(recorded)
 }
 

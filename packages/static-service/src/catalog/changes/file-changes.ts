@@ -1,36 +1,36 @@
 import * as errors from '../../errors.ts'
 import { readPath } from '../../files/file-path.ts'
 import type { FileRow, NewFile } from '../../files/file-record.ts'
+import type { Category } from '../../files/media-type.ts'
 import { type Conditions, holds } from '../../rfc9110/entity-tags.ts'
-import { causeOf } from './change-entry.ts'
-import type { DirectoryMove, Done, FileCommand, FileMove, PutCommand } from './commands.ts'
+import { type Actor, causeOf, nobody } from './change-entry.ts'
+import type { Removed } from './group.ts'
 import { type LoadedFiles, rowOf, type StoredFile } from './loaded-files.ts'
 
-/**
- * Applies a command, and records its effect as a change. If it throws, the caller must undo its row changes.
- * @throws {HttpError}
- */
-export function applyCommand(table: LoadedFiles, command: FileCommand): Done {
-  const [action, done] =
-    command.kind === 'put'
-      ? (['upload', put(table, command)] as const)
-      : command.kind === 'remove'
-        ? (['delete', removeAll(table, command.paths, command.conditions)] as const)
-        : (['move', moveFiles(table, command.moves)] as const)
-  table.accept(causeOf(command.actor, action))
-  return done
+// Changes of files in memory. If one throws, the caller must undo its row changes.
+
+interface Named {
+  conditions?: Conditions
+  actor?: Actor
 }
 
-function put(table: LoadedFiles, { files, conditions }: PutCommand): Done {
-  const { quota } = table.loaded
+/**
+ * Stores these files; each replaces the file at its path. Their blobs must already be stored.
+ * @throws {HttpError} `path_conflict`, `precondition_failed` or `quota_exceeded`.
+ */
+export function put(
+  table: LoadedFiles,
+  { files, conditions = {}, actor = nobody }: Named & { files: NewFile[] },
+): { rows: FileRow[]; wasNew: boolean } {
+  const { quota, missing } = table.loaded
+  if (files.some(({ digest }) => missing?.has(digest))) throw errors.contentMissing()
   const before = files.map(({ path }) => table.find(path))
   const unmet = files.flatMap(({ path }, at) => (meets(conditions, before[at]) ? [] : path))
   const rows = exchange(table, [], files)
   if (unmet.length > 0) throw errors.preconditionFailed(...unmet)
   if (quota !== undefined && table.sizes.stored > quota) throw errors.quotaExceeded(quota)
-  const wasNew = before.every((row) => row === undefined)
-  const changed = files.map(({ path }) => path)
-  return { value: { rows, wasNew }, changed }
+  table.accept(causeOf(actor, 'upload'))
+  return { rows, wasNew: before.every((row) => row === undefined) }
 }
 
 const meets = (conditions: Conditions, row: StoredFile | undefined) =>
@@ -50,7 +50,7 @@ export function exchange(table: LoadedFiles, ended: StoredFile[], files: Storing
     dates.end(row.updatedAt)
     table.remove(row)
   }
-  const rows = files.map((file) => {
+  return files.map((file) => {
     const before = table.find(file.path)
     if (!before && table.isDirectory(file.path)) throw errors.pathConflict(file.path)
     // A moved file also gets a new date: a cache with the previous file of this path must not see it as unmodified.
@@ -60,15 +60,20 @@ export function exchange(table: LoadedFiles, ended: StoredFile[], files: Storing
     else if (!table.add(row)) throw errors.pathConflict(row.path)
     return row
   })
-  return rows
 }
 
-function removeAll(table: LoadedFiles, paths: string[], conditions: Conditions): Done {
+/** Removes these files, or none. @throws {HttpError} `file_not_found` or `precondition_failed`. */
+export function remove(
+  table: LoadedFiles,
+  { paths, conditions = {}, actor = nobody }: Named & { paths: string[] },
+): Removed {
   const rows = findAll(table, paths)
   const unmet = rows.find((row) => !meets(conditions, row))
   if (unmet) throw errors.preconditionFailed(unmet.path)
   exchange(table, rows)
-  return { value: { files: paths.length, bytesFreed: table.bytesFreed }, changed: paths }
+  const { bytesFreed } = table
+  table.accept(causeOf(actor, 'delete'))
+  return { files: paths.length, bytesFreed }
 }
 
 interface Replacement {
@@ -86,9 +91,8 @@ export function replaceFiles(table: LoadedFiles, { before, files }: Replacement)
   const rows = exchange(table, ended, differing)
   if (quota !== undefined && table.sizes.stored > Math.max(quota, storedSize))
     throw errors.quotaExceeded(quota)
-  const changed = [...ended, ...rows].map(({ path }) => path)
   const counts = { replaced, removed: ended.length, added: rows.length - replaced }
-  return { ...counts, unchanged: files.length - rows.length, rows, changed }
+  return { ...counts, unchanged: files.length - rows.length, rows }
 }
 
 /** @throws {HttpError} 404 that names the missing paths */
@@ -98,19 +102,34 @@ function findAll(table: LoadedFiles, paths: string[]): StoredFile[] {
   return paths.flatMap((path) => table.find(path) ?? [])
 }
 
-function moveFiles(table: LoadedFiles, moves: FileMove[]): Done {
+export interface FileMove {
+  from: string
+  to: string
+  overwrite: boolean
+  /** Type under the new name, derived from `digest`. */
+  type?: { digest: string; contentType: string; category: Category } | undefined
+}
+
+/**
+ * Moves these files, or none; returns their number, or undefined if the digest of one differs from that of its `type`.
+ * @throws {HttpError} `file_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
+ */
+export function moveFiles(
+  table: LoadedFiles,
+  { moves, actor = nobody }: { moves: FileMove[]; actor?: Actor },
+): number | undefined {
   const rows = findAll(
     table,
     moves.map(({ from }) => from),
   )
+  if (moves.some(({ type }, at) => type && type.digest !== rows[at]?.digest)) return undefined
   const moving = rows.flatMap((row, at) => {
     const { from, to, overwrite, type } = moves[at] as FileMove // One for each.
-    if (type && row.digest !== type.digest) throw errors.preconditionFailed(from)
     return from === to ? [] : { row, file: { ...row, ...type, path: to }, overwrite }
   })
   relocate(table, moving)
-  const changed = moving.flatMap(({ row, file }) => [row.path, file.path])
-  return { value: moving.length, changed }
+  table.accept(causeOf(actor, 'move'))
+  return moving.length
 }
 
 interface Relocation {
@@ -130,6 +149,13 @@ export function relocate(table: LoadedFiles, moving: Relocation[]): void {
   const rows = moving.map(({ row }) => row)
   const files = moving.map(({ file }) => file)
   exchange(table, rows, files)
+}
+
+/** From one directory to another; the root is empty. */
+export interface DirectoryMove {
+  from: string
+  to: string
+  overwrite: boolean
 }
 
 type Below = Pick<DirectoryMove, 'from' | 'to'>
