@@ -194,8 +194,7 @@ async function make(folder: string, rows: number, hasPast: boolean) {
   sql.database.pragma('wal_autocheckpoint = 100000')
   sql.database.pragma('cache_size = -1000000')
   const changes = new ChangeGroups({ sql, history })
-  const put = (files: NewFile[]) =>
-    changes.commit([{ name: 'put', input: { files } }])
+  const put = (files: NewFile[]) => changes.commit([{ name: 'put', input: { files } }])
   for (let from = 0; from < rows; from += 5000) {
     await put(filesFrom(from, rows, 5000))
     if (process.stderr.isTTY) process.stderr.write(`\r${from} of ${rows}`)

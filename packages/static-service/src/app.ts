@@ -160,7 +160,7 @@ function uploadDependencies(
 }
 
 function report({ auth: { checks }, catalog, store, uploads }: Dependencies): HealthReport {
-  const { isAvailable, newestVersion } = catalog.status()
+  const { isAvailable, totals } = catalog.status()
   const working = uploads.isIntact ? 'ok' : 'degraded'
   return {
     checks: {
@@ -168,7 +168,7 @@ function report({ auth: { checks }, catalog, store, uploads }: Dependencies): He
       ...store.check(),
       ...checks(),
     },
-    fields: { current_version: newestVersion },
+    fields: { current_version: totals?.newestVersion ?? null },
   }
 }
 

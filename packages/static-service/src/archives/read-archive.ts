@@ -210,7 +210,7 @@ const maxEndBytes = endBytes + 65_535 + 10_240
 
 async function* readZipEntry(zip: ZipFile, entry: Entry): AsyncGenerator<Buffer> {
   let sum = 0
-  for await (const chunk of withFaults(await openEntry(zip, entry), entry.fileName)) {
+  for await (const chunk of withFaults(bytesOf(zip, entry), entry.fileName)) {
     sum = crc32(chunk, sum)
     yield chunk
   }
@@ -218,12 +218,8 @@ async function* readZipEntry(zip: ZipFile, entry: Entry): AsyncGenerator<Buffer>
   if (sum !== entry.crc32) throw invalidArchive('its checksum is wrong', entry.fileName)
 }
 
-async function openEntry(zip: ZipFile, entry: Entry): Promise<Readable> {
-  try {
-    return await zip.openReadStreamPromise(entry)
-  } catch (error) {
-    throw faultOf(error, entry.fileName)
-  }
+async function* bytesOf(zip: ZipFile, entry: Entry): AsyncGenerator<Buffer> {
+  yield* await zip.openReadStreamPromise(entry)
 }
 
 // The type of the file is in the upper half where the archive was made on Unix; elsewhere that is zero.

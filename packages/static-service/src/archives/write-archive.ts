@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
-import { type Pack, pack } from 'tar-stream'
+import { pipeline } from 'node:stream/promises'
+import { pack } from 'tar-stream'
 import { ZipFile } from 'yazl'
 
 /** A file to be written, with a name relative to the root of the archive. */
@@ -18,28 +19,13 @@ export interface ArchivedFile {
 export function writeTar(files: AsyncIterable<ArchivedFile>): Readable {
   const packed = pack()
   const write = async () => {
-    for await (const { name, size, updatedAt, content } of files) {
-      const written = Promise.withResolvers<void>()
-      const entry = packed.entry({ name, size, mtime: new Date(updatedAt) }, (error) =>
-        error ? written.reject(error) : written.resolve(),
-      )
-      // Awaited below, but not after a failure of the bytes: an error of the stream also rejects this promise.
-      written.promise.catch(() => undefined)
-      entry.on('error', written.reject)
-      for await (const chunk of content()) {
-        if (!entry.write(chunk)) await Promise.race([drained(entry), written.promise])
-      }
-      entry.end(undefined)
-      await written.promise
-    }
+    for await (const { name, size, updatedAt, content } of files)
+      await pipeline(content, packed.entry({ name, size, mtime: new Date(updatedAt) }))
     packed.finalize()
   }
   write().catch((error) => packed.destroy(error))
   return Readable.from(packed)
 }
-
-const drained = (entry: ReturnType<Pack['entry']>) =>
-  new Promise<void>((resolve) => entry.once('drain', () => resolve()))
 
 /** As `writeTar`, a zip. */
 export function writeZip(files: AsyncIterable<ArchivedFile>): Readable {

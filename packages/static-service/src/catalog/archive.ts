@@ -11,9 +11,9 @@ import {
 } from '@domains-and-files/persistence'
 import type { FileRow, VersionRow } from '../files/file-record.ts'
 import type { Group } from './changes/group.ts'
+import { addPast } from './changes/keep-contents.ts'
 import { rowOf } from './changes/loaded-files.ts'
 import { loadFiles, writeChanges } from './changes/stored-rows.ts'
-import { addPast } from './history/past-rows.ts'
 import { insertInto, selected, toRow } from './records.ts'
 import { fileColumns, pastColumns, versionColumns } from './tables.ts'
 

@@ -35,12 +35,7 @@ export interface CatalogStatus {
   isAvailable: boolean
   /** Current counters, or those of the last probe; undefined if they cannot be read. */
   totals: Totals | undefined
-  /** The newest version record; null where none is known. */
-  newestVersion: string | null
 }
-
-/** Paths of changed files; `all` if they are many. */
-export type ChangedPaths = Committed['changed']
 
 /** Called with the version of the access rules; a promise where newer ones must be loaded. */
 export type RulesCheck = (version: number) => Promise<void> | undefined
@@ -64,7 +59,7 @@ export abstract class Catalog extends Queries {
   /** For reading only: all tables of the catalog, and the events that it appends. */
   readonly database: Sql
   readonly #commits: GroupCommit<CatalogCommand, Done>
-  readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
+  readonly #changeListeners: ((paths: string[]) => void)[] = []
   readonly #freeListeners: ((digests: string[]) => void)[] = []
   readonly #background: BackgroundChanges
 
@@ -120,7 +115,7 @@ export abstract class Catalog extends Queries {
   }
 
   /** Calls `listener` with the changed paths after each commit of this process, before the change resolves. */
-  onChange(listener: (paths: ChangedPaths) => void): void {
+  onChange(listener: (paths: string[]) => void): void {
     this.#changeListeners.push(listener)
   }
 
@@ -148,16 +143,18 @@ export abstract class Catalog extends Queries {
   async moveDirectory(move: DirectoryMove, actor = nobody): Promise<number> {
     const [{ from: directory, to: target }, overwrite] = [move, Number(move.overwrite)]
     const change = { directory, target, overwrite, cause: causeOf(actor, 'move') }
-    return (await this.#changeBelow(change, () => this.reads.checkMove(move))).files
+    return (await this.#changeBelow(change)).files
   }
 
-  async #changeBelow(change: DirectoryChange, check?: () => Promise<void>): Promise<Removed> {
+  async #changeBelow(change: DirectoryChange): Promise<Removed> {
     const whole = await this.writes.changeBelow(change).catch((error) => {
       // A disk without room for the whole deletion may have room for its slices.
       if (change.target !== null || !(error instanceof DatabaseFullError)) throw error
     })
     if (whole) return whole
-    await check?.()
+    if (change.target !== null)
+      for (let after: string | undefined = ''; after !== undefined; )
+        after = await this.writes.rehearse({ change, after })
     return this.#background.carryOut(await this.writes.begin(change))
   }
 
@@ -166,6 +163,8 @@ export abstract class Catalog extends Queries {
     const { outcomes, changed, freed } = await this.commit(commands)
     if (changed.length > 0) for (const listener of this.#changeListeners) listener(changed)
     if (freed.length > 0) for (const listener of this.#freeListeners) listener(freed)
+    // A new version may displace an older one, whose files can then be pruned.
+    if (commands.some(({ name }) => name === 'record')) void this.#background.prune()
     return outcomes
   }
 }

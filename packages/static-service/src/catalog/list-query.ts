@@ -48,8 +48,6 @@ export interface TreeState {
   etag: string
 }
 
-export type OrderName = (typeof sorts)[number] | 'name' | '-name'
-
 /** A total order of files that an index provides. */
 export interface Order {
   /** The first column that it sorts by. */
@@ -64,69 +62,53 @@ export interface Order {
   reversed: OrderName
 }
 
-interface SortKey {
-  columns: string[]
-  valuesOf: (row: SortedFile) => (string | number)[]
-  isLess: (one: SortedFile, other: SortedFile) => boolean
+const values = {
+  path: ({ path }: SortedFile) => path,
+  name: ({ path }: SortedFile) => nameOf(path),
+  updated_at: ({ updatedAt }: SortedFile) => updatedAt,
+  size: ({ size }: SortedFile) => size,
 }
 
-const pathKey: SortKey = {
-  columns: ['path'],
-  valuesOf: ({ path }) => [path],
-  isLess: (one, other) => isPathLess(one.path, other.path),
-}
+type Column = keyof typeof values
 
-const nameKey: SortKey = { ...pathKey, columns: ['name'], valuesOf: ({ path }) => [nameOf(path)] }
-
-const timeKey: SortKey = {
-  columns: ['updated_at', 'path'],
-  valuesOf: ({ updatedAt, path }) => [updatedAt, path],
-  isLess: (one, other) =>
-    one.updatedAt === other.updatedAt
-      ? isPathLess(one.path, other.path)
-      : one.updatedAt < other.updatedAt,
-}
-
-const sizeKey: SortKey = {
-  columns: ['size', 'path'],
-  valuesOf: ({ size, path }) => [size, path],
-  isLess: (one, other) =>
-    one.size === other.size ? isPathLess(one.path, other.path) : one.size < other.size,
-}
+export type OrderName = Column | `-${Column}`
 
 /** Equal times and sizes are ordered by path. */
-export const orders: Record<OrderName, Order> = {
-  path: orderBy(pathKey, '-path'),
-  '-path': orderBy(pathKey, 'path', true),
-  name: orderBy(nameKey, '-name'),
-  '-name': orderBy(nameKey, 'name', true),
-  updated_at: orderBy(timeKey, '-updated_at'),
-  '-updated_at': orderBy(timeKey, 'updated_at', true),
-  size: orderBy(sizeKey, '-size'),
-  '-size': orderBy(sizeKey, 'size', true),
-}
+export const orders = Object.fromEntries(
+  (Object.keys(values) as Column[]).flatMap((column) => [
+    [column, orderBy(column, { isDescending: false, reversed: `-${column}` })],
+    [`-${column}`, orderBy(column, { isDescending: true, reversed: column })],
+  ]),
+) as Record<OrderName, Order>
 
 function orderBy(
-  { columns, valuesOf, isLess }: SortKey,
-  reversed: OrderName,
-  isDescending = false,
+  column: Column,
+  { isDescending, reversed }: { isDescending: boolean; reversed: OrderName },
 ): Order {
-  const key = sql([columns.join(', ')])
+  const columns: Column[] = column === 'path' || column === 'name' ? [column] : [column, 'path']
+  const valuesOf = (row: SortedFile) => columns.map((each) => values[each](row))
   const later = isDescending ? '<' : '>'
   const compare = (operator: string, row: SortedFile) =>
-    sql`(${key}) ${sql([operator])} (${list(valuesOf(row))})`
+    sql`(${sql([columns.join(', ')])}) ${sql([operator])} (${list(valuesOf(row))})`
   return {
-    column: columns[0] ?? '',
-    by: isDescending ? sql([columns.map((column) => `${column} desc`).join(', ')]) : key,
+    column,
+    by: sql([columns.map((each) => (isDescending ? `${each} desc` : each)).join(', ')]),
     after: (row) => compare(later, row),
     from: (row) => compare(`${later}=`, row),
-    precedes: isDescending ? (one, other) => isLess(other, one) : isLess,
+    precedes: (one, other) =>
+      isDescending ? isLess(columns, other, one) : isLess(columns, one, other),
     reversed,
   }
 }
 
-// Orders by UTF-8 bytes, as PostgreSQL does: UTF-16 order differs for surrogates.
-function isPathLess(one: string, other: string): boolean {
+function isLess(columns: Column[], one: SortedFile, other: SortedFile): boolean {
+  const column = columns.find((each) => values[each](one) !== values[each](other))
+  return column !== undefined && isValueLess(values[column](one), values[column](other))
+}
+
+// Orders text by its UTF-8 bytes, as both databases do: UTF-16 order differs for surrogates.
+function isValueLess<Value extends string | number>(one: Value, other: Value): boolean {
+  if (typeof one === 'number' || typeof other === 'number') return one < other
   if (!surrogate.test(one) && !surrogate.test(other)) return one < other
   return Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0
 }

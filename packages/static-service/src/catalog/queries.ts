@@ -17,6 +17,8 @@ export interface Totals {
   /** Bytes of the distinct blobs that are kept only for the history. */
   pastSize: number
   versions: number
+  /** The newest version record; null: none. */
+  newestVersion: string | null
 }
 
 export interface SizeRange {
@@ -75,13 +77,7 @@ export class Queries {
   }
 
   async totals(): Promise<Totals> {
-    const { newestVersion: _, ...totals } = await this.readStatus()
-    return totals
-  }
-
-  /** Counters, and the newest version record's name. */
-  async readStatus(): Promise<Totals & { newestVersion: string | null }> {
-    const totals = await this.#sql.get<Totals & { newestVersion: string | null }>(totalsStatement)
+    const totals = await this.#sql.get<Totals>(totalsStatement)
     if (!totals) throw new Error('the catalog has no root directory')
     return totals
   }

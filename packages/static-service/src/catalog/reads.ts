@@ -7,10 +7,9 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { CategoryCount } from '../files/file-record.ts'
-import { checkMove } from './changes/directory-changes.ts'
+import { keptPath } from './changes/keep-contents.ts'
 import { listChanges, readChange } from './history/change-log.ts'
 import { changeAt, fileAt, isGone, lastDeployed, listAt, readStates } from './history/past-files.ts'
-import { keptPath } from './history/past-rows.ts'
 import { readDiff } from './history/tree-diff.ts'
 import type { FileList, ListQuery } from './list-query.ts'
 import { readTree } from './listing/directory-tree.ts'
@@ -21,7 +20,7 @@ import { among, below } from './records.ts'
 import { listVersions } from './versions.ts'
 
 const queries = {
-  ...{ tree: readTree, usage: readUsage, openTree, treePage: readTreePage, checkMove },
+  ...{ tree: readTree, usage: readUsage, openTree, treePage: readTreePage },
   ...{ versions: listVersions, changes: listChanges, change: readChange, changeAt },
   lastChange: readLastChange,
   ...{ states: readStates, fileAt, listAt, diff: readDiff, lastDeployed, isGone },
@@ -67,8 +66,7 @@ async function countUsage(
     select coalesce(sum(size), 0) bytes from ${name('blobs')} where refs = 0 and digest in (
       select digest from ${name('past_files')} where ${below(directory)})`)
   return {
-    ...{ categories, versions: totals.versions, storedSize: stored?.bytes ?? 0 },
-    pastSize: past?.bytes ?? 0,
+    ...{ ...totals, categories, storedSize: stored?.bytes ?? 0, pastSize: past?.bytes ?? 0 },
     totalFiles: categories.reduce((sum, { fileCount }) => sum + fileCount, 0),
     totalSize: categories.reduce((sum, { totalSize }) => sum + totalSize, 0),
   }

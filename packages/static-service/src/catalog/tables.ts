@@ -65,3 +65,13 @@ export const entryColumns = columns({
 export const changedColumns = columns({
   ...{ changeId: 'bigint', path: 'text', beforeChange: 'bigint', before: 'text', after: 'text' },
 })
+
+/** A file as a change found or left it. */
+export interface RecordedState {
+  digest: string
+  size: number
+  contentType: string
+  category: string
+  /** ISO 8601. */
+  updatedAt: string
+}

@@ -37,16 +37,14 @@ export async function listVersions(
     from ${name('versions')} order by id desc limit ${take} offset ${skip}`)
   return rows.map(({ bytes, ...row }) => ({
     ...row,
-    changelog: cutUtf8(row.changelog, maxListedBytes),
+    changelog: cutUtf8(row.changelog),
     isTruncated: bytes > maxListedBytes,
   }))
 }
 
-// At most this many bytes, cut between two characters.
-function cutUtf8(text: string, maxBytes: number): string {
-  const bytes = Buffer.from(text)
-  if (bytes.length <= maxBytes) return text
-  let end = maxBytes
-  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
-  return bytes.toString('utf8', 0, end)
-}
+// In a stream, the decoder holds back the part of a character at the end.
+const cutUtf8 = (text: string) =>
+  new TextDecoder('utf-8', { ignoreBOM: true }).decode(
+    Buffer.from(text).subarray(0, maxListedBytes),
+    { stream: true },
+  )

@@ -25,14 +25,7 @@ import { holdGarbage } from '../blobs/s3/garbage-sweep.ts'
 import { readCatalog, restoredTables } from '../catalog/archive.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import { sharedTables, sharingTables } from '../sharing/tables.ts'
-import {
-  openFolder,
-  openFolderReader,
-  openShared,
-  type SharedStores,
-  type Stores,
-  throwExplained,
-} from './stores.ts'
+import { openFolder, openShared, type SharedStores, type Stores, throwExplained } from './stores.ts'
 
 // Compressed forms are not backed up: the service makes them again on demand.
 
@@ -48,7 +41,7 @@ export async function openFolderSource(places: DataPlaces): Promise<BackupSource
   await using opened = new AsyncDisposableStack()
   // Before the snapshot: see FolderBlobStore.
   opened.defer(announceBackup(dataDir))
-  const { catalog, blobs } = opened.use(await openFolderReader(dataDir))
+  const { catalog, blobs } = opened.use(await openFolder(dataDir, { isReadOnly: true }))
   const stack = opened.move()
   return {
     async read(work) {

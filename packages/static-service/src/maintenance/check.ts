@@ -12,7 +12,7 @@ import type { StoredEntry } from '../blobs/blob-store.ts'
 import { hashBlob, hashBytes } from '../blobs/integrity.ts'
 import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
-import { openFolderReader, openLocked, openShared, type Stores, throwExplained } from './stores.ts'
+import { openFolder, openLocked, openShared, type Stores, throwExplained } from './stores.ts'
 
 export interface Report {
   files: number
@@ -47,13 +47,10 @@ export async function check(env: NodeJS.ProcessEnv, options: CheckOptions = {}):
   }
   const dataDir = findStore(env.DATA_DIR || 'data/static-service')
   if (!existsSync(databaseFile(dataDir))) throw new DataDirError(`There is no store in ${dataDir}.`)
-  if (!options.repair) {
-    await using stores: Stores = await openFolderReader(dataDir)
-    return await checkStores(stores, options)
-  }
-  await using stores = await openLocked(dataDir)
-  const report = await checkStores(stores, options)
-  return { ...report, orphans: [...report.orphans, ...stores.removed] }
+  await using stores = options.repair
+    ? await openLocked(dataDir)
+    : await openFolder(dataDir, { isReadOnly: true })
+  return await checkStores(stores, options)
 }
 
 async function checkStores(
@@ -90,9 +87,7 @@ async function checkShard(check: Check, prefix: string): Promise<void> {
   const { catalog, report, progress } = check
   const known = await catalog.reads.contents(prefix)
   for (const blob of known) {
-    const fault = await findFault(check, blob)
-    if (fault) await reportBlob(check, blob, fault)
-    await checkForms(check, blob)
+    await checkBlob(check, blob)
     report.contents += 1
     report.bytes += blob.size
     progress?.blob(blob)
@@ -100,41 +95,33 @@ async function checkShard(check: Check, prefix: string): Promise<void> {
   await checkEntries(check, prefix, new Set(known.map(({ digest }) => digest)))
 }
 
-async function findFault({ store }: Check, { digest, size }: Blob): Promise<string | undefined> {
-  try {
-    await using blob = await store.open(digest)
-    if (!blob) return 'its content is missing'
-    const { digest: found } = await hashBlob(blob)
-    if (blob.size !== size) return `its content has ${blob.size} bytes instead of ${size}`
-    return found === digest ? undefined : 'its content has been altered'
-  } catch (error) {
-    return `its content ${whyUnreadable(error)}`
-  }
-}
-
-async function checkForms(check: Check, blob: Blob) {
+async function checkBlob(check: Check, blob: Blob) {
   const { store, repair } = check
-  // A store that cannot say which forms it has is reported with the blob itself.
-  for (const coding of await store.forms(blob.digest).catch(noForms)) {
-    if (await isSound(check, blob, coding)) continue
-    if (repair) await store.dropForm(blob.digest, coding)
-    else await reportBlob(check, blob, `its ${coding} form is damaged`)
+  try {
+    const fault = await findFault(check, blob)
+    if (fault) await reportBlob(check, blob, `its content ${fault}`)
+    for (const coding of await store.forms(blob.digest)) {
+      if (!(await findFault(check, blob, coding).catch(whyUnreadable))) continue
+      if (repair) await store.dropForm(blob.digest, coding)
+      else await reportBlob(check, blob, `its ${coding} form is damaged`)
+    }
+  } catch (error) {
+    await reportBlob(check, blob, `its content ${whyUnreadable(error)}`)
   }
 }
 
-async function isSound(
+async function findFault(
   { store }: Check,
   { digest, size }: Blob,
-  coding: CompressedCoding,
-): Promise<boolean> {
-  try {
-    await using form = await store.open(digest, coding)
-    if (!form) return true // Removed meanwhile.
-    return (await hashBytes(await form.read(0, form.size), coding, size)) === digest
-  } catch (error) {
-    whyUnreadable(error)
-    return false
-  }
+  coding?: CompressedCoding,
+): Promise<string | undefined> {
+  await using blob = await store.open(digest, coding)
+  if (!blob) return coding ? undefined : 'is missing' // A form may have been removed meanwhile.
+  const found = coding
+    ? await hashBytes(await blob.read(0, blob.size), coding, size)
+    : (await hashBlob(blob)).digest
+  if (!coding && blob.size !== size) return `has ${blob.size} bytes instead of ${size}`
+  return found === digest ? undefined : 'has been altered'
 }
 
 // Reports only blobs that files or their past still refer to: a running service may have deleted the others.
@@ -168,9 +155,4 @@ async function checkEntries(
 function whyUnreadable(error: unknown): string {
   if (error instanceof HttpError || error instanceof DatabaseUnavailableError) throw error
   return unreadable(error)
-}
-
-function noForms(error: unknown): CompressedCoding[] {
-  whyUnreadable(error)
-  return []
 }

@@ -57,16 +57,12 @@ function describe({ files, contents, bytes, damages, orphans }: Report, isRepair
   const lines = [
     ...damages.map(({ path, fault }) => `damaged: ${path}: ${fault}`),
     ...orphans.map((name) => `${isRepaired ? 'removed' : 'orphan'}: ${name}`),
-    `${files} files, ${contents} contents, ${bytes} bytes: ${summarize(damages.length)}`,
+    `${files} files, ${contents} contents, ${bytes} bytes: ${damages.length > 0 ? `${damages.length} damaged` : 'all sound'}`,
   ]
   if (orphans.length > 0 && !isRepaired) {
     lines.push(`${orphans.length} orphans only take up space: --repair removes them`)
   }
   return `${lines.join('\n')}\n`
-}
-
-function summarize(damages: number) {
-  return damages === 0 ? 'all sound' : `${damages} damaged`
 }
 
 if (import.meta.main) process.exitCode = await manageFiles(process.argv.slice(2), process)

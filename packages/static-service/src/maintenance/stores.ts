@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { databaseConfig, databaseSettings, HttpError, readEnv } from '@domains-and-files/http'
 import {
@@ -32,39 +31,31 @@ export interface SharedStores extends Stores {
   postgres: Postgres
 }
 
-/** Opens a data directory for reading beside a running service. @throws {DataDirError} */
-export async function openFolderReader(dataDir: string): Promise<Stores> {
+/**
+ * Opens a data directory: for reading beside a running service, or one that no service uses, with missing stores
+ * created. @throws {DataDirError}
+ */
+export async function openFolder(dataDir: string, { isReadOnly = false } = {}): Promise<Stores> {
   await using opened = new AsyncDisposableStack()
-  const catalog = await openSqliteCatalog(dataDir, { isReadOnly: true })
+  const catalog = await openSqliteCatalog(dataDir, { isReadOnly, isCommand: true })
   opened.defer(() => catalog.close())
-  const blobs = FolderBlobStore.openReader(dataDir)
+  const blobs = isReadOnly
+    ? FolderBlobStore.openReader(dataDir)
+    : await FolderBlobStore.open(dataDir, {
+        isReferenced: (digest) => catalog.isReferenced(digest),
+        otherDatabases: () => [databaseFile(dataDir)],
+        onError: () => undefined, // The next start collects remaining blobs.
+      })
   opened.defer(() => blobs.close())
-  return { catalog, blobs, ...closing(opened.move()) }
+  return Object.assign(opened.move(), { catalog, blobs })
 }
 
-/** Opens a data directory that no service uses; creates missing stores. */
-export async function openFolder(dataDir: string): Promise<Stores> {
-  await using opened = new AsyncDisposableStack()
-  const catalog = await openSqliteCatalog(dataDir, { isCommand: true })
-  opened.defer(() => catalog.close())
-  const blobs = await FolderBlobStore.open(dataDir, {
-    isReferenced: (digest) => catalog.isReferenced(digest),
-    otherDatabases: () => [databaseFile(dataDir)],
-    onError: () => undefined, // The next start collects remaining blobs.
-  })
-  opened.defer(() => blobs.close())
-  return { catalog, blobs, ...closing(opened.move()) }
-}
-
-/** As `openFolder`, for a repair: locked, and with the names of the temporary files that opening removes. */
-export async function openLocked(dataDir: string): Promise<Stores & { removed: string[] }> {
+/** As `openFolder`, for a repair: locked. Opening removes temporary files. */
+export async function openLocked(dataDir: string): Promise<Stores> {
   await using opened = new AsyncDisposableStack()
   opened.defer(lockDataDir(dataDir))
-  const tmp = join(dataDir, 'tmp')
-  const names = existsSync(tmp) ? await readdir(tmp) : []
   const { catalog, blobs } = opened.use(await openFolder(dataDir))
-  const removed = names.map((name) => join('tmp', name))
-  return { catalog, blobs, removed, ...closing(opened.move()) }
+  return Object.assign(opened.move(), { catalog, blobs })
 }
 
 /** Opens PostgreSQL and S3 beside running replicas. @throws {InvalidEnvironment | DataDirError} */
@@ -93,12 +84,8 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
     isCommand: true,
   })
   opened.defer(() => catalog.close())
-  return { catalog, blobs, postgres, ...closing(opened.move()) }
+  return Object.assign(opened.move(), { catalog, blobs, postgres })
 }
-
-const closing = (opened: AsyncDisposableStack): AsyncDisposable => ({
-  [Symbol.asyncDispose]: () => opened.disposeAsync(),
-})
 
 /** Rethrows a store failure as an operator message: it is no bug of the command. */
 export function throwExplained(error: unknown): never {

@@ -21,7 +21,7 @@ test('files precede each other as PostgreSQL sorts them, in every order', async 
   for (const order of Object.values(orders)) {
     const sorted = await postgres.all<{ path: string }>(
       sql`select path from (
-         select path collate "C", path collate "C" as name, size, "updatedAt" collate "C" updated_at
+         select path collate "C", regexp_replace(path, '^.*/', '') collate "C" as name, size, "updatedAt" collate "C" updated_at
          from json_to_recordset(${JSON.stringify(files)}) as file (path text, size bigint, "updatedAt" text)) files
        order by ${order.by}`,
     )

@@ -105,18 +105,13 @@ export class ChangeDates {
     this.latest = latest
   }
 
-  /** The date of a file stored now; `before`: the date of the file that it replaces. */
+  /** The date of a file that is stored or ends now; `before`: the date of the file that it replaces, or its own. */
   of(before?: string): string {
     const isBehind = this.#clock < this.latest
     const now = isBehind ? this.latest : this.#clock
     const date = isBehind && before && secondOf(before) >= secondOf(now) ? nextSecond(before) : now
     if (date > this.latest) this.latest = date
     return date
-  }
-
-  /** Records that a file with this date ends: a later file at its path gets a later date. */
-  end(before: string): void {
-    this.of(before)
   }
 }
 

@@ -7,7 +7,7 @@ import { importRows } from '../archive.ts'
 import { forget } from '../history/forget-files.ts'
 import { recordVersion } from '../versions.ts'
 import { appendLinkEvents } from './change-entry.ts'
-import { abandon, begin, changeBelow, continueChange } from './directory-changes.ts'
+import { abandon, begin, changeBelow, continueChange, rehearse } from './directory-changes.ts'
 import { moveFiles, put, remove } from './file-changes.ts'
 import type { Group, HistoryRules, SliceLimits } from './group.ts'
 import { keepContents } from './keep-contents.ts'
@@ -22,7 +22,8 @@ const fileChanges = { put, remove, moveFiles }
 
 /** Changes of files that they do not name, or of very many, and others. Each is a transaction of its own. */
 const loneChanges = {
-  ...{ changeBelow, begin, continue: continueChange, abandon, replaceTree, keepContents, revert },
+  ...{ changeBelow, rehearse, begin, continue: continueChange, abandon },
+  ...{ replaceTree, keepContents, revert },
   ...{ prune, forget, importRows, record: recordVersion, recordUsedUp },
 }
 
@@ -55,14 +56,9 @@ export function catalogWrites(submit: (command: CatalogCommand) => Promise<unkno
 /** Whether a command is a transaction of its own. */
 export const isAlone = ({ name }: CatalogCommand) => name in loneChanges
 
-/** What a group of commands did. */
-export interface Committed {
-  /** One per command, in order. */
+/** What a group of commands did: an outcome per command, in order, and what all changed. */
+export interface Committed extends Pick<Group, 'changed' | 'freed'> {
   outcomes: Outcome<Done>[]
-  /** Paths of changed files; `all` if they are many. */
-  changed: string[] | 'all'
-  /** Digests without references left. */
-  freed: string[]
 }
 
 export interface Done {
@@ -114,8 +110,7 @@ export class ChangeGroups {
         },
         (command, error) => this.#commitOnFullDisk(command, error, effects),
       )
-      const { changed, freed } = effects
-      return { outcomes, changed: changed.length > maxNamed ? 'all' : changed, freed }
+      return { outcomes, ...effects }
     } finally {
       this.#dependencies.reserve?.refill()
     }
@@ -167,9 +162,6 @@ export class ChangeGroups {
 }
 
 type Effects = Pick<Group, 'changed' | 'freed'>
-
-// Of more paths, it is faster to forget all that is cached.
-const maxNamed = 20_000
 
 // PostgreSQL's lock holds until the transaction ends; SQLite has one writer anyway.
 const lockCatalog = sql`select ${dialect({

@@ -1,13 +1,13 @@
-import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { directoryNotFound, moveIntoItself, pathConflict, targetExists } from '../../errors.ts'
-import { parentOf, readPath } from '../../files/file-path.ts'
+import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { directoryNotFound, moveIntoItself } from '../../errors.ts'
 import { readEntry } from '../history/change-log.ts'
-import { among, below } from '../records.ts'
+import { below, selected } from '../records.ts'
+import { storedColumns } from '../tables.ts'
 import { appendFileEvents, type ChangeCause, withSlash } from './change-entry.ts'
-import { type DirectoryMove, exchange, isIntoItself, movedPath, relocate } from './file-changes.ts'
+import { exchange, isIntoItself, movedPath, relocate } from './file-changes.ts'
 import type { Group, Removed } from './group.ts'
-import type { StoredFile } from './loaded-files.ts'
-import { loadBelow, loadFiles, writeChanges } from './stored-rows.ts'
+import type { LoadedFiles, StoredFile } from './loaded-files.ts'
+import { loadFiles, writeChanges } from './stored-rows.ts'
 
 /** A change of all files below a directory, in one transaction or in slices. */
 export interface DirectoryChange {
@@ -27,10 +27,10 @@ export async function changeBelow(
   const { directory: from, target: to } = change
   const within = `${from}/${from.slice(to ? to.length + 1 : 0).split('/')[0]}`
   const table = await loadFiles(group, [from, within])
-  if (!table.isDirectory(from)) throw directoryNotFound(from)
+  const count = table.directories.get(from)?.files
+  if (count === undefined) throw directoryNotFound(from)
   if (from === to) return { files: 0, bytesFreed: 0 }
   if (to !== null && isIntoItself({ from, to })) throw moveIntoItself(to)
-  const count = table.countBelow(from)
   // If files move up to paths that others still occupy, no slice can run before the rest.
   const isTaken = table.find(within) !== undefined || table.isDirectory(within)
   const isDivisible = to === null || !isAbove(to, from) || !isTaken
@@ -38,16 +38,64 @@ export async function changeBelow(
   return changeThese(group, await loadBelow(group.transaction, from, { limit: count }), change)
 }
 
+interface Slice {
+  limit: number
+  /** Only files after this path. */
+  after?: string
+  /** Only files that were made before this change. */
+  before?: number
+}
+
+/** Files below a directory (the root is empty), by path. */
+export function loadBelow(
+  transaction: SqlTransaction,
+  directory: string,
+  { limit, after = '', before = Number.MAX_SAFE_INTEGER }: Slice,
+): Promise<StoredFile[]> {
+  return transaction.all<StoredFile>(
+    sql`select ${selected(storedColumns)} from ${name('files')}
+      where ${below(directory)} and path > ${after} and change_id < ${before} order by path limit ${limit}`,
+  )
+}
+
 const isAbove = (directory: string, other: string) =>
   directory === '' || other.startsWith(`${directory}/`)
+
+/**
+ * Applies the slice of a change after a path, and writes nothing: a move in slices that cannot be completed should not
+ * begin. Returns the path of its last file; undefined: no file follows.
+ * @throws {HttpError} what the slice would throw.
+ */
+export async function rehearse(
+  group: Group,
+  { change, after }: { change: DirectoryChange; after: string },
+): Promise<string | undefined> {
+  const limit = group.rules.sliceFiles
+  const rows = await loadBelow(group.transaction, change.directory, { limit, after })
+  await applyToThese(group, rows, change)
+  return rows[limit - 1]?.path
+}
 
 /** `recordedAs`: the number of the change that this is a slice of. */
 async function changeThese(
   group: Group,
   rows: StoredFile[],
-  { directory: from, target: to, overwrite, cause }: DirectoryChange,
+  change: DirectoryChange,
   recordedAs?: number,
 ): Promise<Removed> {
+  const table = await applyToThese(group, rows, change, recordedAs)
+  const { bytesFreed } = table
+  table.accept(change.cause)
+  await writeChanges(group, table)
+  return { files: rows.length, bytesFreed }
+}
+
+async function applyToThese(
+  group: Group,
+  rows: StoredFile[],
+  { directory: from, target: to, overwrite }: DirectoryChange,
+  recordedAs?: number,
+): Promise<LoadedFiles> {
   const moving =
     to === null
       ? []
@@ -60,10 +108,7 @@ async function changeThese(
   const table = await loadFiles(group, paths, { recordedAs })
   if (to === null) exchange(table, rows)
   else relocate(table, moving)
-  const { bytesFreed } = table
-  table.accept(cause)
-  await writeChanges(group, table)
-  return { files: rows.length, bytesFreed }
+  return table
 }
 
 /** Records a change before its first slice, so that it is completed after a crash. Assigns the number of the change. */
@@ -117,46 +162,4 @@ export async function abandon({ transaction }: Group, { id }: { id: number }): P
     const event = { entry, directories: directories.map(withSlash), isDeep: true }
     await appendFileEvents(transaction, [event])
   }
-}
-
-const batchFiles = 5000
-
-/**
- * Checks whether a directory can be moved in slices, by the current state. Files that the slices move themselves do not
- * conflict.
- * @throws {HttpError}
- */
-export function checkMove(database: Pick<Sql, 'snapshot'>, move: DirectoryMove): Promise<void> {
-  return database.snapshot(async (transaction) => {
-    for (let last: string | undefined = ''; last !== undefined; ) {
-      const rows: { path: string }[] = await transaction.all(
-        sql`select path from ${name('files')} where ${below(move.from)} and path > ${last}
-          order by path limit ${batchFiles}`,
-      )
-      const targets = rows.map(({ path }) => readPath(movedPath(path, move)))
-      await checkTargets(transaction, targets, move)
-      last = rows[batchFiles - 1]?.path
-    }
-  })
-}
-
-async function checkTargets(
-  transaction: SqlTransaction,
-  targets: string[],
-  { overwrite }: DirectoryMove,
-) {
-  const above = [...new Set(targets.flatMap(directoriesOf))]
-  const blocked = await transaction.get<{ path: string; isTarget: number }>(sql`
-    select path, 0 "isTarget" from ${name('files')} where path ${among(above)}
-    union all select path, 0 from ${name('directories')} where path ${among(targets)}
-    union all select path, 1 from ${name('files')} where ${overwrite ? sql`1 = 0` : sql`path ${among(targets)}`}
-    limit 1`)
-  if (blocked)
-    throw blocked.isTarget === 1 ? targetExists([blocked.path]) : pathConflict(blocked.path)
-}
-
-function directoriesOf(path: string): string[] {
-  const above: string[] = []
-  for (let at = parentOf(path); at !== ''; at = parentOf(at)) above.push(at)
-  return above
 }

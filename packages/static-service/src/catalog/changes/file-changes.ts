@@ -47,7 +47,7 @@ type StoringFile = NewFile & { createdAt?: string }
 export function exchange(table: LoadedFiles, ended: StoredFile[], files: StoringFile[] = []) {
   const { dates } = table.loaded
   for (const row of ended) {
-    dates.end(row.updatedAt)
+    dates.of(row.updatedAt) // A later file at its path gets a later date.
     table.remove(row)
   }
   return files.map((file) => {

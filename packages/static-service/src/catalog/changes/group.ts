@@ -37,10 +37,6 @@ export interface Group {
   references: Map<string, { before: boolean; after: boolean }>
 }
 
-/** The digests without bytes: no file can get them. */
-export const findMissing = async ({ contents, transaction }: Group, digests: string[]) =>
-  (digests.length > 0 && (await contents?.findMissing(transaction, digests))) || new Set<string>()
-
 export interface Removed {
   files: number
   bytesFreed: number

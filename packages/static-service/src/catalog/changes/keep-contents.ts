@@ -1,10 +1,11 @@
 import { name, sql } from '@domains-and-files/persistence'
 import type { StoredBlob } from '../../blobs/staged-blob.ts'
 import { contentMissing, quotaExceeded } from '../../errors.ts'
-import { addPast, keptPath } from '../history/past-rows.ts'
-import { among } from '../records.ts'
-import { findMissing, type Group } from './group.ts'
+import { among, columnNames, type RowOf, recordsOf } from '../records.ts'
+import { type BlobReferences, pastColumns } from '../tables.ts'
+import type { Group } from './group.ts'
 import { dropOldest } from './prune-past.ts'
+import { findMissing } from './stored-rows.ts'
 
 const dayMs = 86_400_000
 
@@ -47,4 +48,38 @@ async function fitQuota(group: Group) {
   )
   const excess = (total?.bytes ?? 0) - quota
   if ((await dropOldest(group, excess, { keepsContents: true })) > 0) throw quotaExceeded(quota)
+}
+
+const columns = columnNames(pastColumns)
+const pastRecords = recordsOf(pastColumns)
+const blobRecords = recordsOf({ digest: 'text', size: 'bigint', past: 'bigint' })
+
+/** The row path of a blob that is kept for a caller. Its change is 0, so no past state shows it. */
+export const keptPath = (digest: string, callerId: string) => `${digest}/${callerId}`
+
+/** Adds rows with their references. */
+export async function addPast(
+  { transaction, references }: Pick<Group, 'transaction' | 'references'>,
+  rows: RowOf<typeof pastColumns>[],
+): Promise<void> {
+  const added = await transaction.all<{ digest: string; size: number }>(
+    sql`insert into ${name('past_files')} (${columns}) select ${columns} from ${pastRecords(rows)}
+      where true on conflict do nothing returning digest, size`,
+  )
+  const counts = new Map<string, { digest: string; size: number; past: number }>()
+  for (const { digest, size } of added) {
+    counts.set(digest, { digest, size, past: (counts.get(digest)?.past ?? 0) + 1 })
+  }
+  const blobs = await transaction.all<BlobReferences>(
+    sql`insert into ${name('blobs')} as blob (digest, size, refs, past)
+      select digest, size, 0, past from ${blobRecords([...counts.values()])} where true
+      on conflict (digest) do update set past = blob.past + excluded.past
+      returning digest, size, refs, past`,
+  )
+  const fresh = blobs.filter(
+    ({ digest, refs, past }) => refs === 0 && past === counts.get(digest)?.past,
+  )
+  const bytes = fresh.reduce((sum, { size }) => sum + size, 0)
+  await transaction.run(sql`update ${name('catalog')} set past_size = past_size + ${bytes}`)
+  for (const { digest } of fresh) references.set(digest, { before: false, after: true })
 }

@@ -15,8 +15,18 @@ export interface StoredFile extends FileRow {
   changeId: number
 }
 
+/** Counters of the catalog. */
+export interface CatalogCounts {
+  storedSize: number
+  pastSize: number
+  /** The last number that a file has. */
+  lastId: number
+  /** The number of the last change. */
+  lastChange: number
+}
+
 /** Rows of a transaction. */
-export interface LoadedRows {
+interface LoadedRows extends CatalogCounts {
   /** Every path that is looked up as a file or a directory, whether it exists or not. */
   paths: Set<string>
   /** Every digest that files get. */
@@ -28,14 +38,8 @@ export interface LoadedRows {
   directories: DirectoryCounts[]
   /** References of the digests, and of the blobs of the files. */
   blobs: BlobReferences[]
-  storedSize: number
-  pastSize: number
   /** Rows made by this change or an earlier one are kept when they end. */
   keptUpTo: number
-  /** The last number that a file has. */
-  lastId: number
-  /** The number of the last change. */
-  lastChange: number
   /** The dates that files get. */
   dates: ChangeDates
   /** Maximum bytes of the distinct blobs of files. */
@@ -82,12 +86,9 @@ export class TrackedRows<Row extends object> {
 
   /** The net changes since the rows were loaded, or since the last `accept`. */
   changes(since: 'load' | 'accept' = 'load'): RowChange<Row>[] {
-    const changes: RowChange<Row>[] = []
-    for (const [key, before] of since === 'load' ? this.#loaded : this.#accepted) {
-      const after = this.#rows.get(key)
-      if (before !== after) changes.push({ key, before, after })
-    }
-    return changes
+    return [...(since === 'load' ? this.#loaded : this.#accepted)]
+      .map(([key, before]) => ({ key, before, after: this.#rows.get(key) }))
+      .filter(({ before, after }) => before !== after)
   }
 
   /** Makes the changes since the last `accept` permanent, and returns them. */
@@ -186,11 +187,6 @@ export class LoadedFiles {
 
   isDirectory(path: string): boolean {
     return this.directories.get(path) !== undefined
-  }
-
-  /** Files in a directory and all below. */
-  countBelow(directory: string): number {
-    return this.directories.get(directory)?.files ?? 0
   }
 
   /** Adds a file. Undefined, with nothing changed, if a parent of the path is a file. */

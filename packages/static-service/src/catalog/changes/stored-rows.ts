@@ -1,36 +1,35 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { fold, nameOf, parentOf } from '../../files/file-path.ts'
-import type { RecordedState } from '../listing/list-changes.ts'
 import { searchIndexOf } from '../listing/search-index.ts'
 import {
   among,
-  below,
   type Columns,
   insertInto,
   jsonRow,
   orSet,
   pieces,
   runTogether,
-  selected,
   type Writer,
 } from '../records.ts'
 import * as tables from '../tables.ts'
 import { appendFileEvents, ChangeDates, fileEventOf, type RowChange } from './change-entry.ts'
-import { findMissing, type Group } from './group.ts'
-import { type FileChange, LoadedFiles, type StoredFile, type TrackedRows } from './loaded-files.ts'
+import type { Group } from './group.ts'
+import {
+  type CatalogCounts,
+  type FileChange,
+  LoadedFiles,
+  type StoredFile,
+  type TrackedRows,
+} from './loaded-files.ts'
 import { dropOldest, loseFiles } from './prune-past.ts'
 
 // Loads the rows that commands can change, and writes those that they have changed. No other code writes rows of files.
 
-interface Counts {
-  storedSize: number
-  pastSize: number
+interface Counts extends CatalogCounts {
   /** The last change that the newest version shows. */
   newestShown: number
-  lastChange: number
   /** The latest date of any file. */
   lastChangedAt: string
-  lastId: number
 }
 
 // In pieces: an array of a million paths would exceed the time limit of a statement.
@@ -79,18 +78,9 @@ export async function loadFiles(
   })
 }
 
-/** Files below a directory (the root is empty), by path, at most `limit`; only those made before the change `before`. */
-export function loadBelow(
-  transaction: SqlTransaction,
-  directory: string,
-  { limit, before }: { limit: number; before?: number },
-): Promise<StoredFile[]> {
-  const unchanged = before === undefined ? sql`` : sql`and change_id < ${before}`
-  return transaction.all<StoredFile>(
-    sql`select ${selected(tables.storedColumns)} from ${name('files')}
-      where ${below(directory)} ${unchanged} order by path limit ${limit}`,
-  )
-}
+/** The digests without bytes: no file can get them. */
+export const findMissing = async ({ contents, transaction }: Group, digests: string[]) =>
+  (digests.length > 0 && (await contents?.findMissing(transaction, digests))) || new Set<string>()
 
 const objects = {
   file: jsonRow(tables.storedColumns),
@@ -300,6 +290,6 @@ const storePast = insertInto('past_files', tables.pastColumns, 'on conflict do n
 function stateOf(row: StoredFile | undefined): string | null {
   if (!row) return null
   const { digest, size, contentType, category, updatedAt } = row
-  const state: RecordedState = { digest, size, contentType, category, updatedAt }
+  const state: tables.RecordedState = { digest, size, contentType, category, updatedAt }
   return JSON.stringify(state)
 }

@@ -9,9 +9,10 @@ import type { TreeState } from '../list-query.ts'
 import { readLastChange, readTreeState } from '../listing/tree-files.ts'
 import { recordVersion } from '../versions.ts'
 import { type Actor, type ChangeEntry, causeOf } from './change-entry.ts'
+import { loadBelow } from './directory-changes.ts'
 import { movedPath, replaceFiles } from './file-changes.ts'
 import type { Group } from './group.ts'
-import { loadBelow, loadFiles, writeChanges } from './stored-rows.ts'
+import { loadFiles, writeChanges } from './stored-rows.ts'
 
 /** What replaces a directory. */
 export interface TreeReplacement {
@@ -96,14 +97,12 @@ async function filesOf(
 ): Promise<NewFile[]> {
   if ('files' in source) return source.files
   const { from, change } = source
-  const scope = { directory: from, change: change ?? 0, after: '', limit: maxFiles + 1 }
   if (change !== undefined && change > (await readLastChange(transaction)))
     throw errors.changeNotFound(change)
   if (change !== undefined && (await isGone(transaction, { directory: from, change })))
     throw errors.historyGone()
-  const rows: FileRow[] = await (change === undefined
-    ? loadBelow(transaction, from, scope)
-    : filesAt(transaction, scope))
+  const wanted = { directory: from, change, after: '', limit: maxFiles + 1 }
+  const rows = await filesAt(transaction, wanted)
   if (rows.length > maxFiles) throw tooManyFiles(from)
   if (rows.length === 0) throw errors.directoryNotFound(from)
   const copy = (row: FileRow): NewFile => {

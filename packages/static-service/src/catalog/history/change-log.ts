@@ -6,9 +6,8 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { ChangeAction, ChangeEntry } from '../changes/change-entry.ts'
-import type { RecordedState } from '../listing/list-changes.ts'
 import { all, below, type Page, type PageQuery, readPage, selected } from '../records.ts'
-import { entryColumns } from '../tables.ts'
+import { changedColumns, entryColumns, type RecordedState } from '../tables.ts'
 
 // What requests did to files, newest first.
 
@@ -24,11 +23,30 @@ export interface ChangeQuery extends PageQuery<number> {
   within?: readonly string[] | undefined
 }
 
-/** A file before and after a change; null: no file. */
+/** A file before and after a change; null: no file. A forgotten file has neither. */
 export interface RecordedFile {
+  changeId: number
   path: string
   before: RecordedState | null
   after: RecordedState | null
+}
+
+type RecordedRow = Record<'before' | 'after', string | null> & { changeId: number; path: string }
+
+const recordedRows = sql`select ${selected(changedColumns)} from ${name('changed_files')}`
+
+const toRecorded = ({ changeId, path, before, after }: RecordedRow): RecordedFile => ({
+  ...{ changeId, path },
+  before: before && JSON.parse(before),
+  after: after && JSON.parse(after),
+})
+
+export async function readRecordedFiles(
+  database: Pick<SqlTransaction, 'all'>,
+  condition: Statement,
+): Promise<RecordedFile[]> {
+  const rows = await database.all<RecordedRow>(sql`${recordedRows} where ${condition}`)
+  return rows.map(toRecorded)
 }
 
 type EntryRow = Omit<ChangeEntry, 'paths' | 'isForgotten'> & { paths: string; forgotten: number }
@@ -111,15 +129,11 @@ export async function readChange(
 ): Promise<(Page<RecordedFile, string> & { change: ChangeEntry }) | undefined> {
   const change = await readEntry(database, id, isWithin(within))
   if (!change) return undefined
-  type Row = { path: string; before: string | null; after: string | null }
-  const all = sql`${name('changed_files')} where change_id = ${id}`
-  const found = await readPage<Row, string>(database, query, {
-    from: sql`select path, before, after from ${all} and path > ${query.after ?? ''} order by path`,
-    all,
+  const ofChange = sql`change_id = ${id}`
+  const found = await readPage<RecordedRow, string>(database, query, {
+    from: sql`${recordedRows} where ${ofChange} and path > ${query.after ?? ''} order by path`,
+    all: sql`${name('changed_files')} where ${ofChange}`,
     positionOf: ({ path }) => path,
   })
-  const rows = found.rows.map(({ path, before, after }): RecordedFile => {
-    return { path, before: before && JSON.parse(before), after: after && JSON.parse(after) }
-  })
-  return { ...found, change, rows }
+  return { ...found, change, rows: found.rows.map(toRecorded) }
 }

@@ -5,8 +5,8 @@ import { exchange } from '../changes/file-changes.ts'
 import type { Group, Removed } from '../changes/group.ts'
 import { type PastRow, pastRows, removePast } from '../changes/prune-past.ts'
 import { loadFiles, writeChanges } from '../changes/stored-rows.ts'
-import type { RecordedState } from '../listing/list-changes.ts'
 import { among } from '../records.ts'
+import { readRecordedFiles } from './change-log.ts'
 
 /**
  * Removes files with all their past, also of paths that were deleted before: entries of changes keep the names alone.
@@ -45,15 +45,12 @@ export async function forget(
 const readPast = (transaction: SqlTransaction, condition: Statement) =>
   transaction.all<PastRow>(sql`${pastRows} where ${condition}`)
 
-/** The states of the files in entries of changes. */
+/** The files in entries of changes. */
 async function readRecorded(transaction: SqlTransaction, paths: string[]) {
-  const rows = await transaction.all<{ path: string; before: string | null; after: string | null }>(
-    sql`select path, before, after from ${name('changed_files')} where path ${among(paths)}`,
+  const files = await readRecordedFiles(transaction, sql`path ${among(paths)}`)
+  return files.flatMap(({ path, before, after }) =>
+    [before, after].map((state) => ({ path, digest: state?.digest })),
   )
-  return rows.flatMap(({ path, before, after }) => {
-    const states = [before, after].map((state): RecordedState | null => state && JSON.parse(state))
-    return states.map((state) => ({ path, digest: state?.digest }))
-  })
 }
 
 async function readSizes(transaction: SqlTransaction, digests: string[]) {

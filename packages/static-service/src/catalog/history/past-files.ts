@@ -2,18 +2,19 @@ import { name, type SqlTransaction, type Statement, sql } from '@domains-and-fil
 import { nameOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import type { ChangeAction } from '../changes/change-entry.ts'
-import type { RecordedState } from '../listing/list-changes.ts'
 import { below, type Page, type PageQuery, readPage, selected } from '../records.ts'
-import { stateColumns } from '../tables.ts'
+import { type RecordedState, stateColumns } from '../tables.ts'
 
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
 
 /** A file, or every file below a directory (the root is empty), as a change left them. */
 export type PastScope = { change: number } & ({ path: string } | { directory: string })
 
-export interface PastQuery {
+export interface FilesQuery {
+  /** The root is empty. */
   directory: string
-  change: number
+  /** As this change left them; undefined: as they are now. */
+  change?: number | undefined
   /** Files after this path. */
   after: string
   limit: number
@@ -28,19 +29,22 @@ const toFile = (row: Row): FileRow => ({ ...row, name: nameOf(row.path) })
 const isIn = (scope: { path: string } | { directory: string }) =>
   'path' in scope ? sql`path = ${scope.path}` : below(scope.directory)
 
+const rowsNow = (scope: Statement) => sql`select ${rowColumns} from ${name('files')} where ${scope}`
+
 const rowsAt = (scope: Statement, change: number) => sql`
-  select ${rowColumns} from ${name('files')} where ${scope} and change_id <= ${change}
+  ${rowsNow(scope)} and change_id <= ${change}
   union all
   select ${rowColumns} from ${name('past_files')}
   where ${scope} and change_id <= ${change} and ended_by > ${change}`
 
-/** Files below a directory (the root is empty) as a change left them, by path: those whose rows are kept; see `isGone`. */
+/** Files below a directory, by path: past ones only if their rows are kept; see `isGone`. */
 export async function filesAt(
   database: Pick<SqlTransaction, 'all'>,
-  { directory, change, after, limit }: PastQuery,
+  { directory, change, after, limit }: FilesQuery,
 ): Promise<FileRow[]> {
   const scope = sql`${below(directory)} and path > ${after}`
-  const rows = await database.all<Row>(sql`${rowsAt(scope, change)} order by path limit ${limit}`)
+  const found = change === undefined ? rowsNow(scope) : rowsAt(scope, change)
+  const rows = await database.all<Row>(sql`${found} order by path limit ${limit}`)
   return rows.map(toFile)
 }
 

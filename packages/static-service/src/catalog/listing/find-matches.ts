@@ -153,10 +153,12 @@ interface Scan extends Source {
 export async function scanPage(transaction: SqlTransaction, scan: Scan): Promise<FileRow[]> {
   const { search } = scan.query
   if (!search) return readInOrder(transaction, scan)
-  const maxRows = scannedRows(scan, search)
-  const near = maxRows && (await readInOrder(transaction, scan, maxRows))
-  return near && near.length === scan.take ? near : collectAll(transaction, scan, search)
+  // As many as contain the page of a term that a tenth of the files match, if these are spread over the order.
+  const near = await readInOrder(transaction, scan, minScanned + 10 * (scan.offset + scan.take))
+  return near.length === scan.take ? near : collectAll(transaction, scan, search)
 }
+
+const minScanned = 20_000
 
 /** Reads along the index of the order; a search reads a limited number of rows. */
 async function readInOrder(
@@ -235,19 +237,3 @@ function rangeConditions(
     ...directoryFilter(query, isOrdered ? order : undefined),
   ]
 }
-
-/**
- * Maximum rows to read in the order until the page is full: some times what a random order would take, since matches
- * can lie at its end. Undefined: collecting all matches is faster.
- */
-function scannedRows({ query, scope, sample, offset, take }: Scan, folded: string) {
-  const share = sample.shareOf(folded, query.category)
-  const expected = (offset + take) / Math.max(share, 1e-6)
-  if (expected > share * scope.population * rowsReadPerMatch) return undefined
-  return Math.max(minScanned, Math.ceil(expected * 4))
-}
-
-// Collecting and sorting one match takes as long as comparing this many rows with the term.
-const rowsReadPerMatch = 4
-
-const minScanned = 20_000

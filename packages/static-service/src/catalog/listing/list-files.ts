@@ -1,7 +1,8 @@
-import type { Sql, SqlTransaction } from '@domains-and-files/persistence'
+import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { fold } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { type FileList, type ListQuery, maxHits, type OrderName, orders } from '../list-query.ts'
+import { among } from '../records.ts'
 import {
   findMatches,
   idsIn,
@@ -11,14 +12,7 @@ import {
   type Start,
   scanPage,
 } from './find-matches.ts'
-import {
-  type ChangedFile,
-  concern,
-  type ListedFiles,
-  readChangedFiles,
-  shiftsIn,
-  withFolded,
-} from './list-changes.ts'
+import { addPosition, type KnownList, ListCache } from './list-cache.ts'
 import { PathSample } from './search-index.ts'
 
 // Larger directories are read along the order instead of collected and sorted.
@@ -29,7 +23,7 @@ interface ListRead {
   /** Its `search` is folded. */
   query: ListQuery
   scope: ListScope
-  cache: ListCache
+  known: KnownList
 }
 
 /** Pages of the stored files in a total order, each of one snapshot. What is known of a list is used until it changes. */
@@ -48,7 +42,7 @@ export class FileListing {
       const scope = await readScope(transaction, query)
       if (scope.isMissing) return { rows: [], total: 0, isExact: true }
       const cache = await this.#cacheOf(transaction, scope.lastChange)
-      const list = await this.#page({ transaction, query, scope, cache })
+      const list = await this.#page({ transaction, query, scope, known: cache.list(query) })
       const rows = list.rows.slice(0, query.pageSize)
       return { ...list, rows, next: isLast(list, query) ? undefined : rows.at(-1) }
     })
@@ -72,31 +66,25 @@ export class FileListing {
   async #select({ transaction, query }: ListRead, ids: number[]): Promise<FileRow[]> {
     const { page, pageSize, after, sort } = query
     const order = orders[sort]
-    const slice = (from: number, to: number) =>
-      readRows(transaction, idsIn(ids.slice(from, to)), order)
-    if (!after) return slice((page - 1) * pageSize, page * pageSize)
-    let [from, to] = [0, ids.length]
-    while (from < to) {
-      const middle = (from + to) >> 1
-      const [row] = await slice(middle, middle + 1)
-      if (row && order.precedes(after, row)) to = middle
-      else from = middle + 1
-    }
-    return slice(from, from + pageSize + 1)
+    if (!after)
+      return readRows(transaction, idsIn(ids.slice((page - 1) * pageSize, page * pageSize)), order)
+    const following = sql`select id from ${name('files')} where id ${among(ids)} and ${order.after(after)}
+      order by ${order.by} limit ${pageSize + 1}`
+    return readRows(transaction, following, order)
   }
 
-  async #matches({ transaction, query, scope, cache }: ListRead) {
-    const known = cache.results(query)
-    if (known) return known.ids
-    if (query.search) await this.#sample.refresh(transaction, scope.population)
-    const ids = await findMatches(transaction, { query, scope, sample: this.#sample })
-    cache.addResults(query, ids)
-    return ids
+  async #matches({ transaction, query, scope, known }: ListRead) {
+    if (!known.results) {
+      if (query.search) await this.#sample.refresh(transaction, scope.population)
+      const ids = await findMatches(transaction, { query, scope, sample: this.#sample })
+      known.results = { ids }
+    }
+    return known.results.ids
   }
 
   // Counts from the nearest known position; in the second half from the end where the total is known. After a file, one more.
   async #scan(read: ListRead): Promise<FileRow[]> {
-    const { query, scope, cache } = read
+    const { query, scope, known } = read
     const { total } = scope
     const { pageSize, page, after } = query
     const sort = sortOf(query, scope)
@@ -112,15 +100,16 @@ export class FileListing {
     const offset = position - (start?.position ?? 0)
     const found = await this.#rows(read, { order, start: { from: start?.row }, offset, take })
     const [row] = found
-    if (row && (position > 0 || query.search || scope.directory)) {
-      cache.addPosition(query, order, { position, row })
-    }
+    if (row && (position > 0 || query.search || scope.directory))
+      addPosition(known, order, { position, row })
     return isBackwards ? found.reverse() : found
   }
 
   /** The nearest known position up to this one. If a later one is nearer, reads back from there to this position. */
   async #startOf(read: ListRead, order: OrderName, position: number) {
-    const { before, after } = read.cache.nearest(read.query, order, position)
+    const known = read.known.positions.get(order) ?? []
+    const at = known.findLastIndex((each) => each.position <= position)
+    const [before, after] = [known[at], known[at + 1]]
     const distance = position - (before?.position ?? 0)
     if (!after || distance <= after.position - position) return before
     const [row] = await this.#rows(read, {
@@ -144,9 +133,7 @@ export class FileListing {
     const known = this.#cache
     if (lastChange === known.lastChange) return known
     if (lastChange < known.lastChange) return new ListCache(lastChange)
-    const span = { after: known.lastChange, upTo: lastChange }
-    const changed = await readChangedFiles(transaction, span)
-    const next = changed ? known.after(lastChange, changed) : new ListCache(lastChange)
+    const next = await known.after(transaction, lastChange)
     // A concurrent call may have stored a newer cache.
     if (lastChange > this.#cache.lastChange) this.#cache = next
     return lastChange === this.#cache.lastChange ? this.#cache : next
@@ -171,96 +158,4 @@ const sortOf = ({ sort, category, search }: ListQuery, { directory }: ListScope)
   if (directory?.isRecursive !== false || category || search) return sort
   if (sort === 'path') return 'name'
   return sort === '-path' ? '-name' : sort
-}
-
-/** A position in an order: a row, which need not exist any more, and the number of rows before it. */
-interface SeekPosition {
-  position: number
-  row: FileRow
-}
-
-const maxResults = 64
-const maxPositions = 1000
-
-// These take milliseconds; with more, counting the page again is hardly slower.
-const maxShifts = 50_000
-
-/** Cached results and positions of lists, as of one change of the catalog. */
-export class ListCache {
-  readonly lastChange: number
-  /** By the key of a list. */
-  readonly #results = new Map<string, number[] | undefined>()
-  /** By list and order: the next page near a known position is not counted from the start. */
-  readonly #positions = new Map<string, SeekPosition[]>()
-  #count = 0
-
-  constructor(lastChange: number) {
-    this.lastChange = lastChange
-  }
-
-  /** The cache after later changes: keeps results of lists without a changed file, and shifted positions. */
-  after(lastChange: number, changed: ChangedFile[]): ListCache {
-    const next = new ListCache(lastChange)
-    const files = withFolded(changed)
-    for (const [key, ids] of this.#results)
-      if (!concern(files, JSON.parse(key))) next.#results.set(key, ids)
-    if (files.length * this.#count > maxShifts) return next
-    next.#count = this.#count
-    for (const [key, positions] of this.#positions) {
-      const { list, order }: PositionKey = JSON.parse(key)
-      const shiftOf = shiftsIn(files, list, order)
-      const shift = ({ position, row }: SeekPosition) => ({
-        position: position + shiftOf(row),
-        row,
-      })
-      next.#positions.set(key, positions.map(shift))
-    }
-    return next
-  }
-
-  /** The ids passed to `addResults` for this list, if any. */
-  results(query: ListQuery): { ids: number[] | undefined } | undefined {
-    const key = JSON.stringify(keyOf(query))
-    return this.#results.has(key) ? { ids: this.#results.get(key) } : undefined
-  }
-
-  /** Caches the ids of all files of a list for its next pages; undefined: more than are counted. */
-  addResults(query: ListQuery, ids: number[] | undefined): void {
-    if (this.#results.size >= maxResults) this.#results.clear()
-    this.#results.set(JSON.stringify(keyOf(query)), ids)
-  }
-
-  /** The last known position up to this one, and the first one after it. */
-  nearest(query: ListQuery, order: OrderName, position: number) {
-    const known = this.#positions.get(positionKey(query, order)) ?? []
-    const at = known.findLastIndex((each) => each.position <= position)
-    return { before: known[at], after: known[at + 1] }
-  }
-
-  addPosition(query: ListQuery, order: OrderName, found: SeekPosition): void {
-    if (this.#count >= maxPositions) {
-      this.#positions.clear()
-      this.#count = 0
-    }
-    const key = positionKey(query, order)
-    const known = this.#positions.get(key) ?? []
-    const at = known.findLastIndex((each) => each.position <= found.position)
-    if (known[at]?.position === found.position) return
-    known.splice(at + 1, 0, found)
-    this.#positions.set(key, known)
-    this.#count += 1
-  }
-}
-
-interface PositionKey {
-  list: ListedFiles
-  order: OrderName
-}
-
-const positionKey = (query: ListQuery, order: OrderName) =>
-  JSON.stringify({ list: keyOf(query), order })
-
-/** What determines the files of a list and their order, without the page. */
-function keyOf({ category, search, prefix, recursive, sort }: ListQuery) {
-  return [search, category, prefix, recursive, sort]
 }

@@ -172,8 +172,6 @@ function numberOf(run: string): number {
 export class PathSample {
   #files: SampledFile[] = []
   #runs = new Map<string, number>()
-  /** Cached shares: all pages of a list must use the same one. */
-  #shares = new Map<string, number>()
   #population = 0
 
   /** Takes a new sample when the number of files has changed by half. */
@@ -183,7 +181,6 @@ export class PathSample {
     this.#files = await searchIndexOf(transaction.dialect).sample(transaction, population)
     this.#population = population
     this.#runs = new Map()
-    this.#shares.clear()
     for (const { folded } of this.#files) {
       for (const run of runsOf(folded)) this.#runs.set(run, (this.#runs.get(run) ?? 0) + 1)
     }
@@ -191,13 +188,9 @@ export class PathSample {
 
   /** Estimated share of the files whose paths contain a text, and that have a category if one is given; 0 to 1. */
   shareOf(folded: string, category: string | undefined): number {
-    const key = JSON.stringify([folded, category])
     const isMatch = (file: SampledFile) =>
       file.folded.includes(folded) && (category === undefined || file.category === category)
-    const share = this.#shares.get(key) ?? this.#share(this.#files.filter(isMatch).length)
-    if (this.#shares.size >= maxShares) this.#shares.clear()
-    this.#shares.set(key, share)
-    return share
+    return this.#share(this.#files.filter(isMatch).length)
   }
 
   /** The most selective runs of a text, the rarest first. */
@@ -214,8 +207,6 @@ export class PathSample {
     return this.#files.length === 0 ? 0 : count / this.#files.length
   }
 }
-
-const maxShares = 100
 
 const commonShare = 0.1
 

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { filesAt, isGone, type PastQuery } from '../history/past-files.ts'
+import { type FilesQuery, filesAt, isGone } from '../history/past-files.ts'
 import type { TreeState } from '../list-query.ts'
-import { below } from '../records.ts'
 
 /** A file of a tree: its name relative to the tree's directory. */
 export interface TreeFile {
@@ -30,14 +29,8 @@ export interface TreeQueryAt {
   at?: number | undefined
 }
 
-export interface TreePageQuery {
-  /** The root is empty. */
-  directory: string
-  /** Files after this name; empty: from the first. */
-  after: string
-  /** As this change left them; undefined: as they are now. */
-  change?: number | undefined
-}
+/** `after`: files after this name; empty: from the first. */
+export type TreePageQuery = Omit<FilesQuery, 'limit'>
 
 /** Files below a directory, in the order of the bytes of their names, at most `pageFiles`. */
 export async function readTreePage(
@@ -45,23 +38,12 @@ export async function readTreePage(
   { directory, after, change }: TreePageQuery,
 ): Promise<TreeFile[]> {
   const start = directory === '' ? '' : `${directory}/`
-  const from = { directory, after: start + after, limit: pageFiles }
-  const rows = await (change === undefined
-    ? filesNow(transaction, from)
-    : filesAt(transaction, { ...from, change }))
+  const page = { directory, change, after: start + after, limit: pageFiles }
+  const rows = await filesAt(transaction, page)
   return rows.map(({ path, digest, size, updatedAt }) => {
     return { name: path.slice(start.length), digest, size, updatedAt }
   })
 }
-
-const filesNow = (
-  transaction: Pick<SqlTransaction, 'all'>,
-  { directory, after, limit }: Omit<PastQuery, 'change'>,
-) =>
-  transaction.all<Omit<TreeFile, 'name'> & { path: string }>(
-    sql`select path, digest, size, updated_at "updatedAt" from ${name('files')}
-      where ${below(directory)} and path > ${after} order by path limit ${limit}`,
-  )
 
 /** All pages of a tree, from after a name. */
 export async function* readTreePages(

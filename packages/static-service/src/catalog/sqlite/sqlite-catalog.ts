@@ -1,5 +1,4 @@
 import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persistence'
-import { parentOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { fromPlainOutcome, WorkerRpc } from '../../sqlite/worker-commits.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'
@@ -38,7 +37,6 @@ class SqliteCatalog extends Catalog {
   readonly #writer: WorkerRpc<WriteWorkerMethods>
   readonly #reader: WorkerRpc<ReadWorkerMethods>
   readonly #find
-  readonly #isDirectory
   readonly #totals
 
   constructor(database: SqliteSql, { file, options }: { file: string; options: CatalogOptions }) {
@@ -53,10 +51,7 @@ class SqliteCatalog extends Catalog {
     connection.pragma('query_only = 1')
     const byPath = sql`select ${fileRow} from files where path = ${''}`
     this.#find = connection.prepare<[string], FileRow>(textOf(byPath))
-    this.#isDirectory = connection.prepare<[string]>('select 1 from directories where path = ?')
-    this.#totals = connection.prepare<[], Totals & { newestVersion: string | null }>(
-      textOf(totalsStatement),
-    )
+    this.#totals = connection.prepare<[], Totals>(textOf(totalsStatement))
     const reader = this.#reader
     const here = catalogReads(database)
     const methods = Object.keys(here) as (keyof CatalogReads)[]
@@ -82,23 +77,13 @@ class SqliteCatalog extends Catalog {
     return this.#find.get(path)
   }
 
-  // Same result as the generic query; in most cases by prepared look-ups only.
-  override async findTarget(path: string) {
-    const row = this.#find.get(path)
-    if (row) return { row, conflicts: false }
-    const isNew = !this.#isDirectory.get(path) && this.#isDirectory.get(parentOf(path))
-    return isNew ? { row, conflicts: false } : super.findTarget(path)
-  }
-
   status(): CatalogStatus {
     try {
       if (!this.#database.isIntact) throw new Error('files of the catalog were deleted or replaced')
-      const found = this.#totals.get()
-      if (!found) throw new Error('the catalog has no root directory')
-      const { newestVersion, ...totals } = found
-      return { isAvailable: true, totals, newestVersion }
+      const totals = this.#totals.get()
+      return { isAvailable: totals !== undefined, totals }
     } catch {
-      return { isAvailable: false, totals: undefined, newestVersion: null }
+      return { isAvailable: false, totals: undefined }
     }
   }
 

@@ -25,7 +25,7 @@ test('at one path dates never go backwards, and a client that has one never has 
           current = date
           given = date
         } else if (current) {
-          dates.end(current)
+          dates.of(current)
           current = undefined
         }
         latest = dates.latest
