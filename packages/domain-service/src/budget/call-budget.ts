@@ -6,28 +6,16 @@ export interface BudgetState {
   blockedUntil: number
   /** Calls that this process has not counted yet, oldest first. */
   calls: (StoredCall & { id: number })[]
-  /** Slots held for calls to come, of all processes. */
+  /** Slots that other processes hold for calls to come. */
   holds: { priority: Priority; slots: number }[]
   /** New slots that other processes wait for. */
-  waiters: { priority: Priority; calls: number }[]
+  waiters: { priority: Priority; slots: number }[]
 }
 
-/** Slots held for the calls of one write round. */
-export interface Hold {
-  id: string
-  priority: Priority
-  slots: number
-  /** By the monotonic clock; afterwards other processes may have taken its slots. */
-  expiresAt: number
-}
-
-/** What a process takes from the budget in one turn. */
-export interface BudgetChanges {
+/** What a process has in one turn: the calls that it makes, and the slots that it holds and waits for. */
+export interface BudgetShare {
   calls: Priority[]
-  holds: Hold[]
-  /** Ids of holds, one entry for each slot that became a call. */
-  used: string[]
-  /** New slots that this process still waits for. */
+  held: ReadonlyMap<Priority, number>
   waiting: ReadonlyMap<Priority, number>
 }
 
@@ -37,7 +25,7 @@ export interface Since {
   keepMs: number
 }
 
-/** Where the calls of one registrar account are counted, and slots for further ones held. */
+/** Where the calls of one registrar account are counted. */
 export interface CallBudget {
   /** Whether other processes take from it, too. */
   readonly isShared: boolean
@@ -46,15 +34,18 @@ export interface CallBudget {
   /** The state outside a turn: other processes may change it at any time. */
   read(since: Since): Promise<BudgetState>
   /**
-   * One turn: releases holds, reads the state, and stores what `take` decides. No process makes a call for `pauseMs`.
+   * One turn: reads the state, and stores what `take` decides. No process makes a call for `pauseMs`.
    * @returns the id of the last call counted so far.
    */
-  turn(
-    given: { released: string[]; pauseMs: number },
-    since: Since,
-    take: (state: BudgetState) => BudgetChanges,
-  ): Promise<number>
+  turn(since: Since, pauseMs: number, take: (state: BudgetState) => BudgetShare): Promise<number>
 }
 
-/** A hold expires this long after it was made or last used: its process may have died. */
+/** Held slots expire this long after their process has last stored them: it may have died. */
 export const holdMs = 120_000
+
+/** Slots by priority. */
+export function sumOf(calls: Iterable<{ priority: Priority; slots: number }>) {
+  const sums = new Map<Priority, number>()
+  for (const { priority, slots } of calls) sums.set(priority, (sums.get(priority) ?? 0) + slots)
+  return sums
+}

@@ -1,13 +1,7 @@
 import { type Clock, databaseProblem, systemClock, type Timer } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { registrarUnavailable } from '../errors.ts'
-import {
-  type BudgetChanges,
-  type BudgetState,
-  type CallBudget,
-  type Hold,
-  holdMs,
-} from './call-budget.ts'
+import { type BudgetState, type CallBudget, holdMs, sumOf } from './call-budget.ts'
 import {
   type CallLimit,
   CallWindows,
@@ -15,7 +9,8 @@ import {
   type Priority,
   type WindowState,
 } from './call-windows.ts'
-import { Reservation, type Slots, type WaitingCall, WaitingCalls } from './waiting-calls.ts'
+import { Reservation } from './reservation.ts'
+import { type WaitingCall, WaitingCalls } from './waiting-calls.ts'
 
 interface ReserveOptions {
   priority?: Priority
@@ -43,21 +38,23 @@ const refreshMs = 1_000
 /** Maximum kept places of callers that got 503; beyond it the oldest place is given up. */
 const maxPlaces = 500
 
-const noChanges = (): BudgetChanges => ({ calls: [], holds: [], used: [], waiting: new Map() })
-
 /**
  * The registrar's call quota: sliding windows that survive restarts. Slots go by priority, then by fair queueing among
  * callers. A call gets 503 `registrar_busy` with Retry-After as soon as no slot can come free within its wait. Each turn
  * counts the calls of other processes, then takes free slots: writes go first across processes.
  */
-export class CallQuota implements Slots {
+export class CallQuota {
   readonly #budget: CallBudget
   readonly #queue = new WaitingCalls()
   readonly #limits: CallLimit[]
-  readonly clock: Clock
+  readonly #clock: Clock
   readonly #maxWaitMs: number
   /** Places of callers that got 503: a caller that retries after its Retry-After gets in, however long the queue is. */
   readonly #places: Reservation[] = []
+  /** Reservations that hold slots. */
+  readonly #held = new Set<Reservation>()
+  /** By the monotonic clock; afterwards other processes may have taken the held slots. */
+  #heldUntil = Number.POSITIVE_INFINITY
   #windows: CallWindows
   /** The last call that `windows` counts. */
   #lastId = 0
@@ -65,19 +62,21 @@ export class CallQuota implements Slots {
   #blockedUntil = 0
   /** The budget's clock minus that of this process. */
   #clockOffset = 0
-  /** What the next turn passes to the budget. */
-  #given = { released: [] as string[], pauseMs: 0 }
+  /** How long the next turn stops all calls. */
+  #pauseMs = 0
   #isRunning = false
   #isDue = false
   #refreshing: NodeJS.Timeout | undefined
   #retry: Timer | undefined
-  /** What the turn under way takes: it becomes effective as a whole or not at all. */
-  #taken = noChanges()
+  /** Calls of the turn under way: they may be made once it is stored. */
+  #calls: Priority[] = []
+  /** Whether other processes know that this one holds slots or waits for some. */
+  #isPublished = false
 
   private constructor({ limits, budget, maxWaitMs = 10_000, clock = systemClock }: Options) {
     this.#limits = limits
     this.#budget = budget
-    this.clock = clock
+    this.#clock = clock
     this.#windows = new CallWindows(limits)
     this.#maxWaitMs = maxWaitMs
     if (budget.isShared) this.#refreshing = setInterval(() => this.#serve(), refreshMs).unref()
@@ -97,15 +96,16 @@ export class CallQuota implements Slots {
 
   /** Stops all calls for this long: the registrar reported too many. */
   pause(milliseconds: number) {
-    this.#given.pauseMs = Math.max(this.#given.pauseMs, milliseconds)
+    this.#pauseMs = Math.max(this.#pauseMs, milliseconds)
     this.#serve()
   }
 
   /** Resolves when one call may be made, which is counted then: of this priority, or with a held slot if there is one. */
-  take(slot: Priority | Hold): Promise<void> {
+  take(slot: Priority | Reservation): Promise<void> {
     const { promise, resolve, reject: refuse } = Promise.withResolvers<void>()
     const priority = typeof slot === 'string' ? slot : 'follow-up'
-    const isHeld = typeof slot === 'object' && slot.slots > 0 && performance.now() < slot.expiresAt
+    const isHeld =
+      typeof slot === 'object' && this.#held.has(slot) && performance.now() < this.#heldUntil
     this.#queue.add({
       priority,
       // A held slot waits only while the registrar wants no calls at all.
@@ -132,13 +132,14 @@ export class CallQuota implements Slots {
     const slots = Math.min(calls, this.#windows.most(priority))
     const reservation = known ?? new Reservation({ priority, slots, callers }, this)
     const entered = reservation.enter(this.now() + maxWaitMs)
+    if (this.#held.has(reservation)) return reservation
     if (!known) this.#queue.add(reservation)
     this.#serve()
     try {
       await entered
     } catch (error) {
       if (reservation.absentUntil !== undefined) this.#places.push(reservation)
-      if (this.#places.length > maxPlaces) this.#places.shift()?.giveUp()
+      if (this.#places.length > maxPlaces) giveUp(this.#places.shift())
       throw error
     }
     return reservation
@@ -172,25 +173,25 @@ export class CallQuota implements Slots {
   close() {
     clearInterval(this.#refreshing)
     this.#retry?.cancel()
-    for (const place of this.#places.splice(0)) place.giveUp()
+    for (const place of this.#places.splice(0)) giveUp(place)
     this.#queue.clear(registrarUnavailable(5))
-  }
-
-  // For reservations: see `Slots`.
-
-  release({ id }: Hold) {
-    this.#given.released.push(id)
     this.#serve()
   }
 
-  now(): number {
-    return Math.round(this.#clockOffset + this.clock.now())
+  // These three are for reservations.
+
+  hold(reservation: Reservation) {
+    this.#windows.hold(reservation.priority, reservation.slots)
+    this.#held.add(reservation)
   }
 
-  hold(hold: Hold) {
-    this.#windows.hold(hold.priority, hold.slots)
-    this.#taken.holds.push(hold)
-    this.#renew(hold)
+  release(reservation: Reservation) {
+    if (this.#held.delete(reservation)) this.#serve()
+  }
+
+  /** The budget's clock, by which slots come free. */
+  now(): number {
+    return Math.round(this.#clockOffset + this.#clock.now())
   }
 
   #waitOf(priority: Priority): number {
@@ -198,24 +199,19 @@ export class CallQuota implements Slots {
     return priority === 'follow-up' ? followUpWaitMs : this.#maxWaitMs
   }
 
-  // These methods and `hold` run while a turn serves waiting calls: their changes count once the turn is stored.
+  // `hold` and these two run while a turn serves waiting calls.
 
   #count(priority: Priority) {
     this.#windows.count(priority, this.now())
-    this.#taken.calls.push(priority)
+    this.#calls.push(priority)
   }
 
   /** One of the held slots becomes a call. */
-  #useHeld(hold: Hold) {
-    this.#windows.hold(hold.priority, -1)
-    hold.slots -= 1
-    this.#count(hold.priority)
-    this.#taken.used.push(hold.id)
-    this.#renew(hold)
-  }
-
-  #renew(hold: Hold) {
-    if (this.#budget.isShared) hold.expiresAt = performance.now() + holdMs
+  #useHeld(reservation: Reservation) {
+    this.#windows.hold(reservation.priority, -1)
+    reservation.slots -= 1
+    if (reservation.slots === 0) this.#held.delete(reservation)
+    this.#count(reservation.priority)
   }
 
   #serve() {
@@ -229,29 +225,32 @@ export class CallQuota implements Slots {
     while (this.#isDue) {
       this.#isDue = false
       this.#retry?.cancel()
-      const { released, pauseMs } = this.#given
-      const published = this.#taken.waiting.size
-      if (this.#queue.size + released.length + pauseMs + published > 0) await this.#takeTurn()
+      const size = this.#queue.size + this.#held.size
+      if (size + this.#pauseMs > 0 || this.#isPublished) await this.#takeTurn()
       else await this.#refresh().catch(() => undefined) // The probe reports it.
     }
     this.#isRunning = false
   }
 
   async #takeTurn() {
-    this.#taken = noChanges()
-    const given = this.#given
-    this.#given = { released: [], pauseMs: 0 }
+    const pauseMs = this.#pauseMs
+    this.#pauseMs = 0
+    this.#calls = []
     let granted: WaitingCall[] = []
     let wakeAt = Infinity
+    let isPublished = true
+    const heldUntil = performance.now() + holdMs
     try {
-      this.#lastId = await this.#budget.turn(given, this.#since, (state) => {
+      this.#lastId = await this.#budget.turn(this.#since, pauseMs, (state) => {
         this.#adopt(state)
         const served = this.#queue.serve({ ...state, windows: this.#windows })
         wakeAt = served.wakeAt
         granted = served.granted
-        this.#taken.waiting = this.#queue.slots
-        return this.#taken
+        isPublished = this.#held.size + this.#queue.size > 0
+        return { calls: this.#calls, held: sumOf(this.#held), waiting: this.#queue.slots }
       })
+      if (this.#budget.isShared) this.#heldUntil = heldUntil
+      this.#isPublished = isPublished
       for (const call of granted) call.resolve()
     } catch (error) {
       // No call was made, even if the database has stored the turn.
@@ -260,12 +259,22 @@ export class CallQuota implements Slots {
       // The windows may count calls that were not stored: the next turn reads all of them again.
       this.#windows = new CallWindows(this.#limits)
       this.#lastId = 0
-      for (const call of granted) call.refuse(failure)
+      this.#isPublished = true
+      for (const call of granted) {
+        if (call instanceof Reservation) this.#held.delete(call)
+        call.refuse(failure)
+      }
       this.#queue.clear(failure)
     }
-    const waitMs = Math.min(wakeAt - this.now(), this.#budget.isShared ? retryMs : Infinity)
-    if (this.#queue.size > 0 && waitMs < Infinity)
-      this.#retry = this.clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
+    this.#retryAt(wakeAt)
+  }
+
+  #retryAt(wakeAt: number) {
+    const absent = Array.from(this.#held, ({ absentUntil = Infinity }) => absentUntil)
+    const retryIn = this.#budget.isShared && this.#queue.size > 0 ? retryMs : Infinity
+    const waitMs = Math.min(Math.min(wakeAt, ...absent) - this.now(), retryIn)
+    if (waitMs < Infinity)
+      this.#retry = this.#clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
   }
 
   get #since() {
@@ -279,9 +288,15 @@ export class CallQuota implements Slots {
   }
 
   #adopt({ now, blockedUntil, calls, holds }: BudgetState) {
-    this.#clockOffset = now - this.clock.now()
+    this.#clockOffset = now - this.#clock.now()
     this.#blockedUntil = blockedUntil
     for (const { priority, at } of calls) this.#windows.count(priority, at)
-    this.#windows.replaceHolds(holds)
+    for (const each of this.#held) if ((each.absentUntil ?? Infinity) <= now) each.release()
+    this.#windows.replaceHolds([...holds, ...this.#held])
   }
+}
+
+/** Lets the next turn remove a kept place. */
+function giveUp(place: Reservation | undefined) {
+  if (place) place.absentUntil = Number.NEGATIVE_INFINITY
 }

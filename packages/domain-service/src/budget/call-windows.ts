@@ -59,13 +59,6 @@ export interface HourOfCalls {
   reads: number
 }
 
-/** The part of each window that the member priorities may use together. */
-interface Share {
-  members: readonly Priority[]
-  limits: CallLimit[]
-  log: CallLog
-}
-
 // Writes may use whole windows, readers half of each: so readers never stop writers.
 const readShare = (calls: number) => Math.max(1, Math.floor(calls / 2))
 // Reading ahead leaves calls to readers; asynchronous batches leave calls to batches with a waiting client.
@@ -82,11 +75,10 @@ export class CallWindows {
 
   constructor(limits: CallLimit[]) {
     this.keepMs = Math.max(...limits.map(({ window }) => windowMs[window])) + marginMs
-    const share = (members: readonly Priority[], of: (calls: number) => number): Share => ({
-      members,
-      limits: limits.map(({ calls, window }) => ({ calls: of(calls), window })),
-      log: new CallLog(this.keepMs),
-    })
+    const share = (members: readonly Priority[], of: (calls: number) => number) => {
+      const parts = limits.map(({ calls, window }) => ({ calls: of(calls), window }))
+      return new Share(members, parts, this.keepMs)
+    }
     this.#all = share(priorities, (calls) => calls)
     this.#reads = share(['read', 'background', 'sweep'], readShare)
     this.#shares = [
@@ -99,23 +91,24 @@ export class CallWindows {
   }
 
   count(priority: string, at: number) {
-    for (const { log } of this.#sharesOf(priority)) log.add(at)
+    for (const share of this.#sharesOf(priority)) share.add(at)
   }
 
   /** Holds further slots; a negative number releases held ones. */
   hold(priority: Priority, slots: number) {
-    for (const { log } of this.#sharesOf(priority)) log.held += slots
+    for (const share of this.#sharesOf(priority)) share.held += slots
   }
 
   /** Replaces all held slots. */
-  replaceHolds(holds: { priority: Priority; slots: number }[]) {
-    for (const { log } of this.#shares) log.held = 0
+  replaceHolds(holds: Iterable<{ priority: Priority; slots: number }>) {
+    for (const share of this.#shares) share.held = 0
     for (const { priority, slots } of holds) this.hold(priority, slots)
   }
 
   /** The most slots that can be held at once. */
   most(priority: Priority): number {
-    return Math.min(...this.#bounds(priority).map(({ limit }) => limit.calls))
+    const limits = this.#sharesOf(priority).flatMap((share) => share.limits)
+    return Math.min(...limits.map(({ calls }) => calls))
   }
 
   /** The earliest time at which every window has room for the calls; `ahead` further calls are made before them. */
@@ -124,36 +117,27 @@ export class CallWindows {
     now: number,
     heldAreFree = false,
   ): number {
-    const sum = (members: readonly Priority[]) =>
-      members.reduce((total, member) => total + (ahead.get(member) ?? 0), 0)
-    return Math.max(
-      now,
-      ...this.#bounds(priority).map(({ log, limit, members }) =>
-        log.earliest(Math.min(calls + sum(members), limit.calls), limit, now, heldAreFree),
-      ),
-    )
+    const times = this.#sharesOf(priority).map((share) => {
+      const before = share.members.reduce((sum, member) => sum + (ahead.get(member) ?? 0), 0)
+      return share.earliest(calls + before, now, heldAreFree)
+    })
+    return Math.max(...times)
   }
 
   /** Upper estimate of when the last of `calls` calls is made, each as a slot comes free. */
   lastOf(priority: Priority, calls: number, now: number): number {
-    return Math.max(
-      ...this.#bounds(priority).map(({ log, limit }) => {
-        const full = Math.floor((calls - 1) / limit.calls)
-        const rest = calls - full * limit.calls
-        return log.earliest(rest, limit, now) + full * (windowMs[limit.window] + marginMs)
-      }),
-    )
+    return Math.max(...this.#sharesOf(priority).map((share) => share.lastOf(calls, now)))
   }
 
   state(now: number): WindowState[] {
-    const { limits, log } = this.#all
-    return limits.map(({ calls, window }) => {
-      const { count, oldest } = log.after(now - windowMs[window])
+    const all = this.#all
+    return all.limits.map(({ calls, window }) => {
+      const { count, oldest } = all.after(now - windowMs[window])
       const nextFreeAt = oldest === undefined ? undefined : oldest + windowMs[window]
       return {
         window,
         limit: calls,
-        left: Math.max(0, calls - count - log.held),
+        left: Math.max(0, calls - count - all.held),
         nextFreeAt,
         nextFreeMs: nextFreeAt === undefined ? 0 : nextFreeAt - now,
       }
@@ -163,8 +147,8 @@ export class CallWindows {
   /** Calls made in each of the last 24 hours, oldest first; fewer hours where no window is that long. */
   hours(now: number): HourOfCalls[] {
     const count = Math.min(24, Math.max(1, Math.floor(this.keepMs / windowMs.hour)))
-    const within = ({ log }: Share, from: number) =>
-      log.after(from).count - log.after(from + windowMs.hour).count
+    const within = (share: Share, from: number) =>
+      share.after(from).count - share.after(from + windowMs.hour).count
     return Array.from({ length: count }, (_, at) => {
       const from = now - (count - at) * windowMs.hour
       return { from, calls: within(this.#all, from), reads: within(this.#reads, from) }
@@ -173,11 +157,11 @@ export class CallWindows {
 
   /** Whether less than half of the readers' share of the shortest window is left. */
   readsAreScarce(now: number): boolean {
-    const { limits, log } = this.#reads
-    const [shortest] = limits.toSorted((a, b) => windowMs[a.window] - windowMs[b.window])
+    const reads = this.#reads
+    const [shortest] = reads.limits.toSorted((a, b) => windowMs[a.window] - windowMs[b.window])
     if (!shortest) return false
     const { calls, window } = shortest
-    return calls - log.after(now - windowMs[window]).count < calls / 2
+    return calls - reads.after(now - windowMs[window]).count < calls / 2
   }
 
   #sharesOf(priority: string): Share[] {
@@ -185,25 +169,22 @@ export class CallWindows {
       (share) => share === this.#all || share.members.some((each) => each === priority),
     )
   }
-
-  #bounds(priority: Priority) {
-    return this.#sharesOf(priority).flatMap(({ log, limits, members }) =>
-      limits.map((limit) => ({ log, limit, members })),
-    )
-  }
 }
 
-/** A sliding-window log: the times of calls in ascending order, and the slots held for calls to come. */
-class CallLog {
+/** The part of each window that some priorities may use together: the times of their calls, ascending, and held slots. */
+class Share {
+  readonly members: readonly Priority[]
+  readonly limits: CallLimit[]
+  /** Calls older than this, the longest window, may be dropped. */
   readonly #keepMs: number
-  #times: number[]
+  #times: number[] = []
   /** Slots that are reserved and not used yet. */
   held = 0
 
-  /** Calls older than `keepMs`, the longest window, may be dropped. */
-  constructor(keepMs: number, times: number[] = []) {
+  constructor(members: readonly Priority[], limits: CallLimit[], keepMs: number) {
+    this.members = members
+    this.limits = limits
     this.#keepMs = keepMs
-    this.#times = times
   }
 
   add(at: number) {
@@ -226,16 +207,30 @@ class CallLog {
   }
 
   /**
-   * The earliest time, not before `now`, at which `extra` more calls fit into the window of `limit`. Held slots count as
-   * calls made now, or as free if `heldAreFree`. Infinity if they never fit.
+   * The earliest time, not before `now`, at which `calls` more calls, or a whole window of them, fit into each window. Held
+   * slots count as calls made now, or as free if `heldAreFree`.
    */
-  earliest(extra: number, limit: CallLimit, now: number, heldAreFree = false): number {
-    const taken = extra + (heldAreFree ? 0 : this.held)
-    if (extra > limit.calls) return Number.POSITIVE_INFINITY
+  earliest(calls: number, now: number, heldAreFree = false): number {
+    const held = heldAreFree ? 0 : this.held
+    const times = this.limits.map((limit) =>
+      this.#room(limit, held + Math.min(calls, limit.calls), now),
+    )
+    return Math.max(now, ...times)
+  }
+
+  lastOf(calls: number, now: number): number {
+    const times = this.limits.map((limit) => {
+      const full = Math.floor((calls - 1) / limit.calls)
+      const rest = this.#room(limit, this.held + calls - full * limit.calls, now)
+      return rest + full * (windowMs[limit.window] + marginMs)
+    })
+    return Math.max(...times)
+  }
+
+  #room({ calls, window }: CallLimit, wanted: number, now: number): number {
     // All but the latest calls must have left the window by then; the call at this index leaves it last.
-    const index = this.#times.length + taken - limit.calls - 1
+    const index = this.#times.length + wanted - calls - 1
     if (index < 0) return now
-    const last = this.#times[index] ?? now
-    return Math.max(now, last + windowMs[limit.window] + marginMs)
+    return Math.max(now, (this.#times[index] ?? now) + windowMs[window] + marginMs)
   }
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '@domains-and-files/http'
 import { join, name, type Sql, sql } from '@domains-and-files/persistence'
-import type { BudgetChanges, BudgetState, CallBudget, Hold, Since } from './call-budget.ts'
+import type { BudgetShare, BudgetState, CallBudget, Since } from './call-budget.ts'
 import type { StoredCall } from './call-windows.ts'
 
 const calls = name('calls')
@@ -21,7 +21,6 @@ export class LocalBudget implements CallBudget {
   readonly isShared = false
   readonly #sql: Sql
   readonly #options: Options
-  readonly #holds = new Map<string, Hold>()
   /** Calls of earlier processes that `read` has not returned yet, oldest first. */
   #earlier: BudgetState['calls']
   #blockedUntil = 0
@@ -54,29 +53,21 @@ export class LocalBudget implements CallBudget {
   }
 
   async read(): Promise<BudgetState> {
-    return {
-      now: this.#options.clock.now(),
-      blockedUntil: this.#blockedUntil,
-      calls: this.#earlier.splice(0),
-      holds: [...this.#holds.values()],
-      waiters: [],
-    }
+    const now = this.#options.clock.now()
+    const calls = this.#earlier.splice(0)
+    return { now, blockedUntil: this.#blockedUntil, calls, holds: [], waiters: [] }
   }
 
   async turn(
-    { released, pauseMs }: { released: string[]; pauseMs: number },
     { keepMs }: Since,
-    take: (state: BudgetState) => BudgetChanges,
+    pauseMs: number,
+    take: (state: BudgetState) => BudgetShare,
   ): Promise<number> {
-    for (const id of released) this.#holds.delete(id)
-    const state = await this.read()
-    const { now } = state
+    const now = this.#options.clock.now()
     if (pauseMs > 0) this.#blockedUntil = Math.max(this.#blockedUntil, now + pauseMs)
-    const taken = take({ ...state, blockedUntil: this.#blockedUntil })
-    for (const hold of taken.holds) this.#holds.set(hold.id, hold)
-    for (const id of taken.used) if (this.#holds.get(id)?.slots === 0) this.#holds.delete(id)
+    const { calls: made } = take({ ...(await this.read()), now })
     this.#outdated = now - keepMs
-    this.#unstored.push(...taken.calls.map((priority) => ({ at: now, priority })))
+    this.#unstored.push(...made.map((priority) => ({ at: now, priority })))
     this.#unstored = this.#unstored.filter(({ at }) => at > this.#outdated)
     this.#flush()
     return 0

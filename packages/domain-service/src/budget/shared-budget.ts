@@ -9,13 +9,13 @@ import {
 } from '@domains-and-files/persistence'
 import { leaseNow } from '../ledger/replicas/leases.ts'
 import {
-  type BudgetChanges,
+  type BudgetShare,
   type BudgetState,
   type CallBudget,
   holdMs,
   type Since,
 } from './call-budget.ts'
-import type { Priority } from './call-windows.ts'
+import { type Priority, priorities } from './call-windows.ts'
 
 const waiterMs = 3_000
 
@@ -30,11 +30,14 @@ export class SharedBudget implements CallBudget {
   readonly #sql: Postgres
   readonly #account: string
   readonly #replica: string
+  /** A process has one hold for each priority. */
+  readonly #holdIds: string[]
 
   private constructor(database: Postgres, { account, replica }: Process) {
     this.#sql = database
     this.#account = account
     this.#replica = replica
+    this.#holdIds = priorities.map((priority) => this.#idOf(priority))
   }
 
   /** Creates the budget of an account that has none. */
@@ -53,22 +56,15 @@ export class SharedBudget implements CallBudget {
     return this.#read(this.#sql, since)
   }
 
-  turn(
-    { released, pauseMs }: { released: string[]; pauseMs: number },
-    since: Since,
-    take: (state: BudgetState) => BudgetChanges,
-  ): Promise<number> {
+  turn(since: Since, pauseMs: number, take: (state: BudgetState) => BudgetShare): Promise<number> {
     return this.#sql.transaction(async (transaction) => {
       // Also locks the budget's row until the transaction ends.
       await transaction.run(sql`update ${budgets} set blocked_until = greatest(blocked_until,
         case when ${pauseMs} > 0 then ${now} + ${pauseMs} else 0 end) where account = ${this.#account}`)
-      if (released.length > 0)
-        await transaction.run(sql`delete from ${holds} where id in (${list(released)})`)
       const state = await this.#read(transaction, since)
-      const changes = take(state)
-      await this.#take(transaction, changes)
-      await this.#publish(transaction, changes.waiting)
-      const last = await this.#count(transaction, changes.calls, since)
+      const share = take(state)
+      await this.#publish(transaction, share)
+      const last = await this.#count(transaction, share.calls, since)
       return last ?? state.calls.at(-1)?.id ?? since.id
     })
   }
@@ -81,8 +77,9 @@ export class SharedBudget implements CallBudget {
         'calls', coalesce((select json_agg(json_build_object('id', id, 'at', at, 'priority', priority) order by id)
           from ${calls} where calls.account = budgets.account and id > ${since.id} and at > ${now} - ${since.keepMs}), '[]'),
         'holds', coalesce((select json_agg(json_build_object('priority', priority, 'slots', slots))
-          from ${holds} where call_holds.account = budgets.account and until > ${leaseNow}), '[]'),
-        'waiters', coalesce((select json_agg(json_build_object('priority', priority, 'calls', calls))
+          from ${holds} where call_holds.account = budgets.account and id not in (${list(this.#holdIds)})
+            and until > ${leaseNow}), '[]'),
+        'waiters', coalesce((select json_agg(json_build_object('priority', priority, 'slots', calls))
           from ${waiters} where call_waiters.account = budgets.account and replica <> ${this.#replica}
             and until > ${leaseNow}), '[]')
       ) as state from ${budgets} where account = ${this.#account}`)
@@ -90,27 +87,20 @@ export class SharedBudget implements CallBudget {
     return row.state
   }
 
-  async #take(transaction: SqlTransaction, taken: BudgetChanges) {
-    for (const { id, priority, slots } of taken.holds)
+  /** Replaces what this process holds and waits for. */
+  async #publish(transaction: SqlTransaction, { held, waiting }: BudgetShare) {
+    await transaction.run(sql`with freed as (delete from ${holds} where id in (${list(this.#holdIds)}))
+      delete from ${waiters} where account = ${this.#account} and replica = ${this.#replica}`)
+    for (const [priority, slots] of held)
       await transaction.run(sql`insert into ${holds} (id, account, priority, slots, until)
-        values (${id}, ${this.#account}, ${priority}, ${slots}, ${leaseNow} + ${holdMs})`)
-    for (const id of taken.used)
-      await transaction.run(
-        sql`update ${holds} set slots = slots - 1, until = ${leaseNow} + ${holdMs} where id = ${id}`,
-      )
-    if (taken.used.length > 0)
-      await transaction.run(
-        sql`delete from ${holds} where id in (${list(taken.used)}) and slots <= 0`,
-      )
+        values (${this.#idOf(priority)}, ${this.#account}, ${priority}, ${slots}, ${leaseNow} + ${holdMs})`)
+    for (const [priority, slots] of waiting)
+      await transaction.run(sql`insert into ${waiters} (account, replica, priority, calls, until)
+        values (${this.#account}, ${this.#replica}, ${priority}, ${slots}, ${leaseNow} + ${waiterMs})`)
   }
 
-  async #publish(transaction: SqlTransaction, waiting: ReadonlyMap<Priority, number>) {
-    await transaction.run(
-      sql`delete from ${waiters} where account = ${this.#account} and replica = ${this.#replica}`,
-    )
-    for (const [priority, count] of waiting)
-      await transaction.run(sql`insert into ${waiters} (account, replica, priority, calls, until)
-        values (${this.#account}, ${this.#replica}, ${priority}, ${count}, ${leaseNow} + ${waiterMs})`)
+  #idOf(priority: Priority): string {
+    return `${this.#account} ${this.#replica} ${priority}`
   }
 
   // Also deletes calls that no window counts any more, and expired holds.

@@ -1,7 +1,5 @@
-import { randomUUID } from 'node:crypto'
-import type { Clock, Timer } from '@domains-and-files/http'
 import { registrarBusy } from '../errors.ts'
-import type { Hold } from './call-budget.ts'
+import { sumOf } from './call-budget.ts'
 import { type CallWindows, marginMs, type Priority, priorities } from './call-windows.ts'
 
 export interface WaitingCall {
@@ -29,7 +27,7 @@ interface Turn {
   /** No call is granted before this time. */
   blockedUntil: number
   /** New slots that other processes wait for: those of a higher priority go first. */
-  waiters: readonly { priority: Priority; calls: number }[]
+  waiters: readonly { priority: Priority; slots: number }[]
 }
 
 /**
@@ -49,9 +47,7 @@ export class WaitingCalls {
 
   /** New slots that the waiting calls need, by priority. */
   get slots(): Map<Priority, number> {
-    const slots = new Map<Priority, number>()
-    for (const { priority, slots: wanted } of this.#waiting) increase(slots, priority, wanted)
-    return slots
+    return sumOf(this.#waiting)
   }
 
   add(call: WaitingCall) {
@@ -131,115 +127,10 @@ function withBetter(
 ): Map<Priority, number> {
   if (waiters.length === 0) return ahead
   const all = new Map(ahead)
-  for (const { priority, calls } of waiters)
-    if (priorities.indexOf(priority) < rank(call)) increase(all, priority, calls)
+  for (const { priority, slots } of waiters)
+    if (priorities.indexOf(priority) < rank(call)) increase(all, priority, slots)
   return all
 }
 
 const increase = (slots: Map<Priority, number>, priority: Priority, calls: number) =>
   slots.set(priority, (slots.get(priority) ?? 0) + calls)
-
-/** What a reservation needs of its quota. */
-export interface Slots {
-  readonly clock: Clock
-  /** The budget's clock, by which slots come free. */
-  now(): number
-  /** Takes the slots in the turn under way. */
-  hold(hold: Hold): void
-  /** Counts one held slot as a call made now; without any, takes one before everything else. */
-  take(hold: Hold): Promise<void>
-  release(hold: Hold): void
-}
-
-interface Wanted {
-  priority: Priority
-  slots: number
-  callers: readonly string[]
-}
-
-/**
- * Slots for the calls of one batch: first queued, then held. After a 503 it keeps its place in the queue, or its slots,
- * until `absentUntil`: the first of its callers that retries takes it over.
- */
-export class Reservation implements Hold, WaitingCall, Disposable {
-  readonly id = randomUUID()
-  readonly priority: Priority
-  readonly caller: string | undefined
-  readonly #callers: readonly string[]
-  readonly #quota: Slots
-  /** Slots that no call has used yet. */
-  slots: number
-  expiresAt = Number.POSITIVE_INFINITY
-  deadline = 0
-  absentUntil: number | undefined
-  #client: PromiseWithResolvers<void> | undefined
-  #isHeld = false
-  #timer: Timer | undefined
-
-  constructor({ priority, slots, callers }: Wanted, quota: Slots) {
-    this.priority = priority
-    this.slots = slots
-    this.#callers = callers
-    this.caller = callers[0]
-    this.#quota = quota
-  }
-
-  /** Whether it waits for one of these callers to come back. */
-  isKeptFor(callers: readonly string[]): boolean {
-    return this.absentUntil !== undefined && callers.some((each) => this.#callers.includes(each))
-  }
-
-  /** Resolves once it holds its slots. @throws 503 `registrar_busy` as soon as none can come free by the deadline. */
-  async enter(deadline: number): Promise<void> {
-    this.#timer?.cancel()
-    this.deadline = deadline
-    this.absentUntil = undefined
-    this.#client = Promise.withResolvers()
-    if (!this.#isHeld) await this.#client.promise
-  }
-
-  take() {
-    this.#quota.hold(this)
-  }
-
-  resolve() {
-    this.#isHeld = true
-    if (this.absentUntil === undefined) return this.#client?.resolve()
-    const leftMs = this.absentUntil - this.#quota.now()
-    if (leftMs <= 0) return this.release()
-    this.#timer = this.#quota.clock.setTimer(() => this.release(), leftMs)
-  }
-
-  refuse(error: unknown) {
-    this.absentUntil = undefined
-    this.#client?.reject(error)
-  }
-
-  /**
-   * Resolves when the batch's next call may be made, which is then counted. A call beyond the reserved ones goes before
-   * everything else.
-   * @throws 503 `registrar_busy` where a call beyond them finds no slot.
-   */
-  use(): Promise<void> {
-    return this.#quota.take(this)
-  }
-
-  /** Gives the unused slots back. Releasing twice does nothing; later calls are follow-ups. */
-  release() {
-    this.absentUntil = undefined
-    if (this.slots === 0) return
-    this.slots = 0
-    this.#quota.release(this)
-  }
-
-  /** Stops waiting for its callers: releases its slots, or lets the next turn of the queue remove it. */
-  giveUp() {
-    this.#timer?.cancel()
-    if (this.#isHeld) this.release()
-    else this.absentUntil = Number.NEGATIVE_INFINITY
-  }
-
-  [Symbol.dispose]() {
-    this.release()
-  }
-}

@@ -23,7 +23,7 @@ async function setUp(rate = registrarRate) {
     return CallQuota.open({ limits: parseRate(rate) ?? [], budget, clock })
   }
   const quota = await restart()
-  return { clock, quota, restart, database: sql.database, failures, budget }
+  return { clock, quota, restart, database: sql.database, failures }
 }
 
 const busy = (retryAfter: number) => ({
@@ -192,20 +192,6 @@ test('a held slot is used although a further call of another round waits for one
   expect(further.state).toBe('waiting')
   await clock.advance(minuteMs)
   expect(further.state).toBe('granted')
-})
-
-test('a round whose slots are all used is forgotten', async () => {
-  const { quota, budget } = await setUp()
-  const round = await quota.reserve(2)
-  const { holds: during } = await budget.read()
-  const slots = during.map((hold) => hold.slots)
-
-  await round.use()
-  await round.use()
-
-  expect(slots).toEqual([2])
-  const { holds } = await budget.read()
-  expect(holds).toEqual([])
 })
 
 test('a round larger than a window gets what the window has', async () => {
