@@ -15,7 +15,6 @@ import {
   type ChangeRow,
   conditionOf,
   isPending,
-  isUnsent,
   listedColumns,
   type StoredChange,
   toStoredChange,
@@ -53,15 +52,11 @@ export class ChangeHistory {
     this.isAwaited = isAwaited
   }
 
-  /**
-   * Domains with asynchronous changes that a batch can take, the oldest change first. Without replicas also those that a
-   * batch claimed and did not send: a failing disk may have kept it from queueing them again.
-   */
+  /** Domains with asynchronous changes that a batch can take, the oldest change first. */
   async queuedDomains(): Promise<string[]> {
     const rows = await this.sql.all<{ domain: string }>(sql`
       select domain from ${changes}
-      where ${isPending} and is_async = 1 and is_held = 0 and not_before <= ${now}
-        and (status = 'queued' or (claim_fence is null and ${isUnsent}))
+      where ${isPending} and status = 'queued' and is_async = 1 and is_held = 0 and not_before <= ${now}
       group by domain order by min(id)`)
     return rows.map(({ domain }) => domain)
   }

@@ -7,8 +7,8 @@ import type { HostRecord } from '../dns/record.ts'
 import { type Delta, differenceOf, type Zone } from '../dns/zone.ts'
 
 /**
- * `proposed`: awaits another person's approval. `rejected`: not approved. `queued`: accepted, waits. `sending`: about to
- * be sent, or sent without a known outcome. `confirmed`: the registrar has it. `refused`: not done, with the problem.
+ * `proposed`: awaits another person's approval. `rejected`: not approved. `queued`: accepted, waits. `sending`: its send
+ * is recorded, and has no known outcome. `confirmed`: the registrar has it. `refused`: not done, with the problem.
  * `unconfirmed`: sent, but the zone is unknown or differs. `cancelled`: withdrawn before it was sent.
  */
 export const changeStatuses = [
@@ -145,6 +145,13 @@ export interface SendIntent {
   repairs: number[]
 }
 
+/** A send whose intent is recorded; `gone`: changes that are not queued any more, so that nothing was recorded. */
+export interface StartedSend {
+  id: number
+  changeIds: number[]
+  gone: Set<number>
+}
+
 /** How a change ended, or that it is queued again. */
 export interface ChangeOutcome {
   id: number
@@ -157,8 +164,8 @@ export interface ChangeOutcome {
   problem?: StoredProblem | undefined
   reason?: 'superseded'
   /**
-   * Nothing of it was sent. The outcome is ignored where a send without an outcome carries the change. A queued change
-   * waits longer each time.
+   * Nothing of it was sent. The outcome is ignored where the change is not queued any more. A queued change waits longer
+   * each time.
    */
   isUnsent?: boolean
   /** The effect of the change, where no send has carried it. */

@@ -20,13 +20,7 @@ import {
 } from './change.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
 import { leaseNow } from './replicas/leases.ts'
-import {
-  appendChangeEvents,
-  callerIdOf,
-  isUnsent as isUnsentChange,
-  notify,
-  statusesOf,
-} from './stored-change.ts'
+import { appendChangeEvents, callerIdOf, notify, statusesOf } from './stored-change.ts'
 import { compress, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
 // The rows of changes, within the transactions of the ledger.
@@ -161,7 +155,7 @@ const pauseMs = sql`case when attempts >= 6 then 300000 else 5000 * (1 << attemp
 
 /**
  * Ends changes, or queues them again. Without `isHeld` another process may hold the domain's lease: then only changes
- * that it has not claimed are ended.
+ * that it has not sent are ended.
  */
 export async function endChanges(
   transaction: SqlTransaction,
@@ -186,14 +180,14 @@ export async function endChanges(
         ${problem && JSON.stringify(problem)}, ${reason}, cast(${releaseKey} as integer), cast(${isUnsent} as integer))`,
   )
   const mayEnd = isHeld
-    ? sql`(ended.column8 = 0 or status = 'queued' or ${isUnsentChange})`
+    ? sql`(ended.column8 = 0 or status = 'queued')`
     : sql`ended.column8 = 1 and ended.column2 <> 'queued' and status = 'queued'`
   const updated = await transaction.all<{ id: number }>(sql`
     update ${changes} set status = ended.column2, verified = ended.column3,
       warnings = coalesce(ended.column4, warnings), problem = ended.column5, reason = coalesce(ended.column6, reason),
       idempotency_key = case when ended.column7 = 1 then null else idempotency_key end,
       ended_at = case when ended.column2 = 'queued' then null else ${now} end,
-      sent_at = case when ended.column2 = 'queued' or ended.column8 = 1 then null else sent_at end,
+      sent_at = case when ended.column2 = 'queued' or ended.column8 = 1 then null else coalesce(sent_at, ${now}) end,
       request = case when ended.column2 = 'queued' then request end,
       not_before = case when ended.column2 = 'queued' and ended.column8 = 1 then ${now} + ${pauseMs} else not_before end,
       attempts = case when ended.column2 = 'queued' then attempts + ended.column8 else attempts end

@@ -1,7 +1,6 @@
 import {
   DatabaseFullError,
   DatabaseUnavailableError,
-  list,
   name,
   now,
   OutcomeUnknownError,
@@ -10,13 +9,14 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import { insufficientStorage, leaseLost, ledgerUnavailable } from '../errors.ts'
+import { insufficientStorage, ledgerUnavailable } from '../errors.ts'
 import type {
   ChangeEffect,
   ChangeOutcome,
   ChangeRequest,
   SendIntent,
   SendOutcome,
+  StartedSend,
 } from './change.ts'
 import { ChangeHistory } from './change-history.ts'
 import { endChanges, insertChange } from './changes.ts'
@@ -111,20 +111,6 @@ export class Ledger extends ChangeHistory {
     return accepted.id
   }
 
-  /** Claims queued changes of a domain for a batch: `sending`, though nothing is sent yet. Returns the claimed ids. */
-  async claim(domain: string, ids: number[]): Promise<number[]> {
-    if (ids.length === 0) return []
-    return beforeSending(() =>
-      this.#unsynced.transaction(async (transaction) => {
-        const fence = await this.#lock(transaction, domain)
-        const rows = await transaction.all<{ id: number }>(sql`
-          update ${changes} set status = 'sending', claim_fence = ${fence}
-          where id in (${list(ids)}) and domain = ${domain} and status = 'queued' and is_held = 0 and ${this.isAwaited} returning id`)
-        return rows.map(({ id }) => id)
-      }),
-    )
-  }
-
   /**
    * Cancels an asynchronous or a proposed change, and releases its idempotency key: a repeated request is carried out.
    * @returns undefined where it is not queued any more.
@@ -153,12 +139,14 @@ export class Ledger extends ChangeHistory {
   }
 
   /** Records the intent of one setHosts and of its changes, before anything is sent. */
-  startSend(send: SendIntent): Promise<{ id: number; changeIds: number[] }> {
+  startSend(send: SendIntent): Promise<StartedSend> {
     return beforeSending(() =>
       this.sql.transaction(async (transaction) => {
         await this.#lock(transaction, send.base.domain)
+        const gone = await sends.findGone(transaction, send, this.isAwaited)
+        if (gone.size > 0) return { id: 0, changeIds: [], gone }
         await this.#increaseVersion(transaction, send.base.domain)
-        return sends.startSend(transaction, send)
+        return { ...(await sends.startSend(transaction, send)), gone }
       }),
     )
   }
@@ -181,7 +169,7 @@ export class Ledger extends ChangeHistory {
 
   /**
    * Ends changes of a domain that no send carries, or queues them again. `isForgettable`: a power cut may undo it. Where
-   * another replica holds the domain's lease, only changes that it has not claimed are ended.
+   * another replica holds the domain's lease, only changes that it has not sent are ended.
    */
   async endChanges(
     domain: string,
@@ -214,47 +202,16 @@ export class Ledger extends ChangeHistory {
     return row?.version ?? 0
   }
 
-  /**
-   * Queues asynchronous changes again that ended processes claimed and did not send, and cancels changes whose client does
-   * not wait any more. Changes of running processes stay as they are, so a replica can call it at any time.
-   */
+  /** Cancels queued changes whose client does not wait any more. */
   async recover(): Promise<void> {
-    const leases = name('leases')
     await this.sql.transaction(async (transaction) => {
-      if (this.#leases) await this.#recoverClaimed(transaction)
-      // A process without leases, or a restored backup, has left these.
-      await transaction.run(sql`update ${changes} set ${putBack(this.#isAbandoned)} where claim_fence is null and ${isUnsent}
-        and not exists (select 1 from ${leases} where name = changes.domain)`)
+      // An earlier version marked changes as `sending` before their send was recorded.
+      await transaction.run(sql`update ${changes} set status = 'queued' where ${isUnsent} and not exists
+        (select 1 from ${name('leases')} where name = changes.domain and until > ${leaseNow})`)
       await transaction.run(sql`update ${changes}
         set status = 'cancelled', ended_at = ${now}, idempotency_key = null, request = null
         where ${isPending} and status = 'queued' and ${this.#isAbandoned}`)
     })
-  }
-
-  // The lock keeps a holder from renewing its lease meanwhile.
-  async #recoverClaimed(transaction: SqlTransaction) {
-    await transaction.run(sql`with free as (select name, fence from ${name('leases')}
-        where until <= ${leaseNow} and exists (select 1 from ${changes} where domain = name
-          and ${isPending} and status = 'sending')
-        for update skip locked)
-      update ${changes} set ${putBack(this.#isAbandoned)} from free
-      where domain = free.name and coalesce(claim_fence, 0) <= free.fence and ${isUnsent}`)
-  }
-
-  /**
-   * Puts back what earlier holders of a domain's lease, or earlier batches of the only process, claimed and did not send.
-   * The caller holds the lease, and runs no batch.
-   */
-  async takeOver(domain: string): Promise<void> {
-    const lease = this.#leases?.current(domain)
-    if (this.#leases && !lease) throw leaseLost(domain)
-    const isEarlier = lease ? sql`coalesce(claim_fence, 0) < ${lease.fence}` : sql`1 = 1`
-    const isLeft = sql`domain = ${domain} and ${isEarlier} and ${isUnsent}`
-    // Mostly there is nothing to put back: that needs no commit.
-    if (!(await this.sql.get(sql`select 1 from ${changes} where ${isLeft} limit 1`))) return
-    await this.#unsynced.run(
-      sql`update ${changes} set ${putBack(lease ? this.#isAbandoned : sql`1 = 0`)} where ${isLeft}`,
-    )
   }
 
   /** Deletes changes that ended before this moment, and zones that nothing refers to. */
@@ -268,17 +225,10 @@ export class Ledger extends ChangeHistory {
     })
   }
 
-  /** @returns the fence of the domain's lease; null where this is the only process. */
-  async #lock(transaction: SqlTransaction, domain: string): Promise<number | null> {
-    if (!this.#leases) return null
-    return (await this.#leases.lock(transaction, domain)).fence
+  async #lock(transaction: SqlTransaction, domain: string): Promise<void> {
+    await this.#leases?.lock(transaction, domain)
   }
 }
-
-const putBack = (isAbandoned: Statement) =>
-  sql`status = case when ${isAbandoned} then 'cancelled' else 'queued' end,
-    ended_at = case when ${isAbandoned} then ${now} end,
-    idempotency_key = case when ${isAbandoned} then null else idempotency_key end`
 
 const cancelAll = (transaction: SqlTransaction, which: Statement) =>
   transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null,

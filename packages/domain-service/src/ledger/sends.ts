@@ -1,4 +1,5 @@
 import {
+  forUpdate,
   list,
   name,
   now,
@@ -7,7 +8,12 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { Zone } from '../dns/zone.ts'
-import { type ChangeEffect, lateMs, type SendIntent, type SendOutcome } from './change.ts'
+import {
+  type ChangeEffect,
+  lateMs,
+  type SendIntent,
+  type SendOutcome,
+} from './change.ts'
 import { endChanges, insertChange, keyMs, storeEffects } from './changes.ts'
 import { getZones, putZones, unusedMs, zoneDigest } from './zone-snapshots.ts'
 
@@ -29,6 +35,20 @@ export const isGivenUp = sql`given_up_at > ${now} - ${lateMs} and unanswered > 0
 export const hasEither = (domain: string, one: Statement, other: Statement) =>
   sql`id in (select id from ${sends} where domain = ${domain} and ${one}
     union select id from ${sends} where domain = ${domain} and ${other})`
+
+/** Those changes of a send that are not queued any more, or whose client does not wait any more; the others are locked. */
+export async function findGone(
+  transaction: SqlTransaction,
+  { intents }: SendIntent,
+  isAwaited: Statement,
+): Promise<Set<number>> {
+  // The service's own changes are not in the queue.
+  const ids = intents.flatMap(({ write }) => (write.request.reason || !write.id ? [] : [write.id]))
+  const queued = await transaction.all<{ id: number }>(sql`select id from ${changes}
+    where id in (${list(ids)}) and status = 'queued' and is_held = 0 and ${isAwaited} ${forUpdate}`)
+  const isQueued = new Set(queued.map(({ id }) => id))
+  return new Set(ids.filter((id) => !isQueued.has(id)))
+}
 
 /** Records the intent of a send and of its changes. */
 export async function startSend(transaction: SqlTransaction, send: SendIntent) {
@@ -83,6 +103,9 @@ export async function endSend(transaction: SqlTransaction, id: number, outcome: 
   if (outcome.releaseRepairs)
     await transaction.run(sql`update ${sends} set unanswered = unanswered + 1, repaired_by = null
       where repaired_by = ${id}`)
+  if (state === 'refused' || state === 'unsent')
+    await transaction.run(sql`update ${changes} set status = 'queued', sent_at = null
+      where send_id = ${id} and status = 'sending'`)
   await endChanges(transaction, outcome.changes, true)
 }
 

@@ -23,7 +23,7 @@ import {
 /** The exact text of the index: SQLite uses a partial index only if the query repeats its condition. */
 export const isPending = sql`status in ('queued', 'sending')`
 
-/** Changes that a batch has taken and not sent. */
+/** `sending` without a send that may have reached the registrar. */
 export const isUnsent = sql`${isPending} and status = 'sending' and (send_id is null or exists
   (select 1 from ${name('sends')} where sends.id = send_id and state in ('refused', 'unsent')))`
 

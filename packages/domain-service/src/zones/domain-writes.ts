@@ -149,7 +149,6 @@ export class DomainWrites {
   async #hold(): Promise<boolean> {
     const { ledger } = this.#options.batch
     const { name } = this.#domain
-    await ledger.takeOver(name)
     let hasWorked = this.#checks.length > 0
     for (let batches = 0; ; batches++) {
       const waiting = [...this.#clients.ends.keys()]
@@ -185,24 +184,23 @@ export class DomainWrites {
   async #runBatch(writes: QueuedChange[]): Promise<boolean> {
     const { registrar, batch, replicas } = this.#options
     const checks = this.#checks.splice(0)
+    let failure: unknown
     try {
       const ended = await runBatch(this.#domain, writes, {
         ...{ registrar, batch, isShared: replicas !== undefined },
         ...{ queue: this, clients: this.#clients },
       })
-      this.#clients.endBatch()
+      failure = ended?.failure
       if (ended) this.#options.checks.afterBatch(this.#domain, ended)
-      if (ended) for (const check of checks) check.resolve()
-      else this.#checks.push(...checks)
-      this.#answeredAt = performance.now()
-      await this.#clients.answerEnded()
-      return true
+      if (ended && !failure) for (const check of checks.splice(0)) check.resolve()
     } catch (error) {
-      this.#clients.endBatch(error)
-      this.#checks.push(...checks)
-      this.#rejectTasks(error)
-      return false
+      failure = error
     }
+    this.#checks.push(...checks)
+    if (failure) this.#rejectTasks(failure)
+    else this.#answeredAt = performance.now()
+    await this.#clients.endBatch(failure)
+    return !failure
   }
 
   /** Adds the writes that all processes have queued. @returns the id up to which none is missing. */
@@ -218,7 +216,10 @@ export class DomainWrites {
         // No client waits: it got an error while the ledger could not be written.
         const end = failedOutcome(change, ledgerUnavailable(undefined))
         if (!isAccepting) await ledger.endChanges(this.#domain.name, [end]).catch(() => undefined)
-      } else if (this.#clients.pull(change)) writes.push(change)
+      } else {
+        this.#clients.pulled.add(change.id)
+        writes.push(change)
+      }
     }
     writes.sort((one, other) => one.id - other.id)
     return ready.length >= maxReady ? (ready.at(-1)?.id ?? Infinity) : Infinity

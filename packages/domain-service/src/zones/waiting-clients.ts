@@ -1,18 +1,10 @@
 import { databaseProblem } from '@domains-and-files/http'
 import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import { changeCancelled, writeNotConfirmed } from '../errors.ts'
-import {
-  fromStoredProblem,
-  isDatabaseAway,
-  type Ledger,
-  type QueuedChange,
-} from '../ledger/ledger.ts'
+import { fromStoredProblem, type Ledger, type QueuedChange } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
 import type { BatchClients } from './batch/batch-recorder.ts'
 import { resultOf, type WriteResult } from './batch/evaluate-write.ts'
-
-/** After this many failures here, a change that has not ended is left to other replicas. */
-const maxFailures = 3
 
 const outcomeUnknown = (cause: unknown) => databaseProblem(new OutcomeUnknownError(cause)) ?? cause
 
@@ -24,8 +16,6 @@ export class WaitingClients implements BatchClients {
   readonly ends = new Map<number, PromiseWithResolvers<WriteResult>[]>()
   /** Changes in the running batch of this process, which reports how they end. */
   readonly pulled = new Set<number>()
-  /** How often a batch of this process has failed to carry out a change. */
-  readonly #failures = new Map<number, number>()
 
   /** With `awaited`: other processes may carry out a change, too. */
   constructor(ledger: Ledger, awaited: AwaitedChanges | undefined) {
@@ -43,40 +33,21 @@ export class WaitingClients implements BatchClients {
     return end.promise
   }
 
-  /** Adds a change to the batch of this process. @returns false where batches of it have failed too often. */
-  pull({ id }: QueuedChange): boolean {
-    if ((this.#failures.get(id) ?? 0) >= maxFailures) return false
-    this.pulled.add(id)
-    return true
-  }
-
   resolve({ id }: QueuedChange, result: WriteResult) {
     for (const end of this.#take(id)) end.resolve(result)
   }
 
-  reject({ id, isAsync }: QueuedChange, error: unknown) {
+  // Another replica may have taken over a change that failed here, so the ledger decides how it ends.
+  reject({ id }: QueuedChange, error: unknown) {
     if (!this.#awaited) this.#reject(id, error)
-    else if (!isAsync) this.#countFailure(id, error, this.#awaited)
   }
 
-  // Another replica may have taken over a change that failed here, so the ledger decides how it ends. Without the limit, a
-  // change whose end cannot be recorded would be carried out again and again.
-  #countFailure(id: number, error: unknown, awaited: AwaitedChanges) {
-    const failures = (this.#failures.get(id) ?? 0) + 1
-    this.#failures.set(id, failures)
-    const isLate = isDatabaseAway(error) && awaited.isExpired(id)
-    if (isLate) this.#reject(id, outcomeUnknown(error))
-    else if (failures >= maxFailures) this.#giveUp(id, error)
-  }
-
-  /** Ends a batch. A waiting change outside it failed, too, if the batch was empty: its end could not be recorded. */
-  endBatch(error?: unknown) {
-    for (const id of this.ends.keys()) {
-      const isUnrecorded = this.pulled.size === 0 || this.#failures.has(id)
-      if (this.#awaited && isUnrecorded && !this.pulled.has(id))
-        this.#countFailure(id, error, this.#awaited)
-    }
+  /** Ends a batch. A change of it that has not ended then could not be recorded; any may be one after an empty batch failed. */
+  async endBatch(failure: unknown) {
+    const ids = failure && this.pulled.size === 0 ? [...this.ends.keys()] : [...this.pulled]
     this.pulled.clear()
+    await this.answerEnded()
+    if (this.#awaited) for (const id of ids) this.#giveUp(id, failure)
   }
 
   /** Answers the clients whose changes have ended, on whichever replica. */
@@ -108,7 +79,9 @@ export class WaitingClients implements BatchClients {
   // A client that reads the zone after this answer sees the outcome: no replica begins the change later.
   #giveUp(id: number, error: unknown) {
     if (!this.#awaited) return this.#reject(id, error)
-    const answer = () => this.#reject(id, outcomeUnknown(error))
+    const answer = () => {
+      if (!this.pulled.has(id)) this.#reject(id, outcomeUnknown(error))
+    }
     this.#awaited.expire(id).then(answer, answer)
   }
 

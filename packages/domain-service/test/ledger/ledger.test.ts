@@ -1,7 +1,15 @@
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import { describe, expect, test } from 'vitest'
-import { effectOf } from '../../src/ledger/ledger.ts'
-import { confirm, domain, enqueue, openLedger, requestBy, row, zoneOf } from '../support/ledger.ts'
+import {
+  begin,
+  confirm,
+  domain,
+  enqueue,
+  openLedger,
+  requestBy,
+  row,
+  zoneOf,
+} from '../support/ledger.ts'
 import { countZones, ledgers } from '../support/ledgers.ts'
 
 const page = { page: 1, page_size: 100 }
@@ -53,7 +61,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     expect(await count({ domains: [] })).toBe(0)
   })
 
-  test('a claimed change cannot be cancelled, and a cancelled one cannot be claimed', async () => {
+  test('a change that is sent cannot be cancelled, and a cancelled one cannot be sent', async () => {
     const { ledger } = await open()
     const [first, second] = [
       await enqueue(ledger, requestBy('admin')),
@@ -61,29 +69,26 @@ describe.each(ledgers)('%s', (_name, open) => {
     ]
 
     expect(await ledger.cancel(first)).toMatchObject({ status: 'cancelled' })
-    expect(await ledger.claim(domain, [first, second])).toEqual([second])
+    expect((await begin(ledger, [first, second])).gone).toEqual(new Set([first]))
+    expect((await ledger.find(second))?.status).toBe('queued')
+    expect((await begin(ledger, [second])).gone.size).toBe(0)
     expect(await ledger.cancel(second)).toBeUndefined()
     expect((await ledger.find(first))?.status).toBe('cancelled')
   })
 
-  test('what was about to be sent when the process ended is queued again or cancelled', async () => {
-    const { ledger, endProcess } = await open()
+  test('what the registrar refused when the process ended is still queued, or cancelled', async () => {
+    const { ledger, endProcess, sql: database } = await open()
+    const awaited = await ledger.acceptAwaited(requestBy('admin'))
     const queued = await enqueue(ledger, requestBy('admin'))
-    await ledger.claim(domain, [queued])
-    const write = { id: 0, isAsync: false, request: requestBy('admin') }
-    const send = await ledger.startSend({
-      base: zoneOf(a),
-      zone: zoneOf(b),
-      intents: [{ write, ...effectOf(zoneOf(a), zoneOf(b)) }],
-      repairs: [],
-    })
+    const send = await begin(ledger, [awaited, queued])
     await ledger.endSend(send.id, { state: 'refused', unanswered: 0, changes: [] })
 
     await endProcess()
+    await database.run(sql`update ${name('changes')} set awaited_until = 0`)
     await ledger.recover()
 
     const statuses = (await ledger.list({}, page)).changes.map(({ status }) => status)
-    expect(statuses).toEqual(['cancelled', 'queued'])
+    expect(statuses).toEqual(['queued', 'cancelled'])
   })
 
   test('a late write whose repair was never sent is to be repaired again', async () => {
@@ -222,14 +227,14 @@ describe.each(ledgers)('%s', (_name, open) => {
     const queued = async () => (await ledger.ready(domain)).map(({ id }) => id)
     const during = [
       await queued(),
-      await ledger.claim(domain, restored),
+      (await begin(ledger, restored)).gone.size,
       await ledger.countQueued(),
     ]
 
     const cancelled = await ledger.cancel(restored[0] ?? 0)
     const released = await ledger.endHold({ cancel: false })
 
-    expect(during).toEqual([[later], [], { queued: 1, held: 2 }])
+    expect(during).toEqual([[later], 2, { queued: 1, held: 2 }])
     expect([cancelled?.status, released]).toEqual(['cancelled', 1])
     expect(await queued()).toEqual([restored[1], later])
   })
@@ -251,20 +256,13 @@ describe.each(ledgers)('%s', (_name, open) => {
   })
 })
 
-test('the only process goes on with what a failed batch of it had taken, and cancels what an earlier process left waiting', async () => {
+test('the only process cancels what an earlier process left waiting', async () => {
   const { ledger } = openLedger()
   const awaited = await ledger.acceptAwaited(requestBy('admin'))
   const queued = await enqueue(ledger, requestBy('admin'))
-  const take = async () => ledger.claim(domain, [awaited, queued])
-  const ready = async () => (await ledger.ready(domain)).map(({ id }) => id)
 
-  const taken = [await take(), await ready()]
-  await ledger.takeOver(domain)
-  const takenOver = await ready()
-  await take()
   await ledger.recover()
 
-  expect([...taken, takenOver]).toEqual([[awaited, queued], [], [awaited, queued]])
-  expect(await ready()).toEqual([queued])
+  expect((await ledger.ready(domain)).map(({ id }) => id)).toEqual([queued])
   expect((await ledger.find(awaited))?.status).toBe('cancelled')
 })

@@ -26,7 +26,6 @@ it('what a write and the queue read does not grow with the history', async () =>
   await ledger.openSends(base.domain)
   await ledger.lateSends(base.domain)
   await ledger.ready(base.domain)
-  await ledger.takeOver(base.domain)
   await ledger.hasOpenSend(base.domain)
   await ledger.hasPending(base.domain)
   await ledger.queuedDomains()

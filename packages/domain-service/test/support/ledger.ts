@@ -80,6 +80,18 @@ export async function confirm(
   return id
 }
 
+/** Records the intent of a send that carries these changes. */
+export const begin = (ledger: Ledger, ids: number[], request = requestBy('admin')) =>
+  ledger.startSend({
+    base: zoneOf(row('a')),
+    zone: zoneOf(row('b')),
+    intents: ids.map((id) => ({
+      write: { id, isAsync: true, request },
+      ...effectOf(zoneOf(row('a')), zoneOf(row('b'))),
+    })),
+    repairs: [],
+  })
+
 /** Accepts an asynchronous change. */
 export async function enqueue(ledger: Ledger, request: ChangeRequest): Promise<number> {
   return (await ledger.accept(request)).id

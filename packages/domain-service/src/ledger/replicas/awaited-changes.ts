@@ -62,11 +62,6 @@ export class AwaitedChanges {
     await sleep(Math.max(0, wait.expiresAt + clockMarginMs - performance.now()))
   }
 
-  /** Whether the change cannot be begun any more, unless it is renewed. */
-  isExpired(id: number): boolean {
-    return (this.#waits.get(id)?.expiresAt ?? 0) <= performance.now()
-  }
-
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.#renewing
@@ -91,7 +86,8 @@ export class AwaitedChanges {
     } catch (error) {
       // The probe reports a database that is away.
       for (const [id, wait] of waits)
-        if (this.#waits.get(id) === wait && this.isExpired(id)) wait.onExpired(error)
+        if (this.#waits.get(id) === wait && wait.expiresAt <= performance.now())
+          wait.onExpired(error)
     }
   }
 }

@@ -54,6 +54,8 @@ export class BatchRecorder {
   readonly #log: Logger
   readonly #clients: BatchClients
   #awayAt = Number.NEGATIVE_INFINITY
+  /** Why the ledger lacks an outcome. */
+  failure: unknown
   /** Writes of which nothing was done. */
   readonly undone = new Set<QueuedChange>()
 
@@ -68,7 +70,8 @@ export class BatchRecorder {
     const [first] = ends
     if (!first) return
     const { domain } = first.write.request
-    if (ends.some(isAway)) this.#awayAt = performance.now()
+    const away = ends.find(isAway)
+    if (away) this.fail(away.error)
     const isForgettable = ends.every(
       ({ write, outcome }) => outcome.effect && !write.isAsync && !write.request.idempotency,
     )
@@ -118,10 +121,16 @@ export class BatchRecorder {
     try {
       return await run()
     } catch (error) {
-      if (isDatabaseAway(error)) this.#awayAt = performance.now()
+      this.fail(error)
       this.#log.error({ err: error, domain }, 'outcome not recorded')
       return undefined
     }
+  }
+
+  /** The ledger lacks an outcome: its changes are still queued, or their send is open. */
+  fail(error: unknown) {
+    if (isDatabaseAway(error)) this.#awayAt = performance.now()
+    this.failure ??= error
   }
 }
 

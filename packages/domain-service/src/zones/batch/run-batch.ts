@@ -2,7 +2,7 @@ import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/
 import { allowsDomain, hasRole } from '@domains-and-files/auth'
 import { delay, HttpError } from '@domains-and-files/http'
 import type { Domain } from '../../dns/domain-name.ts'
-import { changeNotQueued, rightsEnded } from '../../errors.ts'
+import { rightsEnded } from '../../errors.ts'
 import { isDatabaseAway, type QueuedChange } from '../../ledger/ledger.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 import { type BatchClients, BatchRecorder, failed } from './batch-recorder.ts'
@@ -54,7 +54,8 @@ export async function runBatch(
     if (!calls) return undefined
     const batch = new WriteBatch(dependencies, { calls, recorder, domain: domain.name })
     await batch.read()
-    const taken = await claim(domain, writes, await gather(writes, options), options)
+    const pulledTo = await gather(writes, options)
+    const taken = writes.splice(0).filter(({ id }) => id <= pulledTo)
     const rechecked = taken.map((write) => recheck(write, { recorder, ...dependencies }))
     await batch.run((await Promise.all(rechecked)).flat())
     return batch
@@ -100,29 +101,6 @@ async function gather(writes: QueuedChange[], { queue, isShared }: Options): Pro
     pulledTo = await queue.pull(writes)
   }
   return pulledTo
-}
-
-/** Takes the writes up to this id from the list. @returns those that are still queued. */
-async function claim(
-  { name }: Domain,
-  writes: QueuedChange[],
-  upTo: number,
-  { batch: { ledger }, clients, isShared }: Options,
-): Promise<QueuedChange[]> {
-  const all = writes.splice(0).filter(({ id }) => id <= upTo)
-  // No other process takes these writes, nor can they be cancelled.
-  if (!isShared && all.every(({ isAsync }) => !isAsync)) return all
-  const ids = all.map(({ id }) => id)
-  try {
-    const claimed = new Set(await ledger.claim(name, ids))
-    const isTaken = ({ id }: QueuedChange) => claimed.has(id)
-    for (const write of all)
-      if (!isTaken(write)) clients.reject(write, changeNotQueued(write.id, 'no longer queued'))
-    return all.filter(isTaken)
-  } catch (error) {
-    for (const write of all) clients.reject(write, error)
-    throw error
-  }
 }
 
 // The rights of the author may have ended since an asynchronous change was accepted.

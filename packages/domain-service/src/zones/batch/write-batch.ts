@@ -1,7 +1,7 @@
 import type { Caller } from '@domains-and-files/auth'
 import type { Clock, HttpError, Logger } from '@domains-and-files/http'
 import type { Zone } from '../../dns/zone.ts'
-import { emailTypeUnknown, zoneKeepsChanging } from '../../errors.ts'
+import { emailTypeUnknown, ledgerUnavailable, zoneKeepsChanging } from '../../errors.ts'
 import {
   type EvaluatedWrite,
   effectOf,
@@ -10,6 +10,7 @@ import {
   type Ledger,
   type QueuedChange,
   type RecentSend,
+  type StartedSend,
 } from '../../ledger/ledger.ts'
 import type { ResponseCache } from '../../registrar/response-cache.ts'
 import {
@@ -78,6 +79,11 @@ export class WriteBatch {
   /** Whether anything was sent. */
   hasWritten = false
 
+  /** Why the ledger lacks an outcome. */
+  get failure(): unknown {
+    return this.#recorder.failure
+  }
+
   constructor(
     dependencies: BatchDependencies,
     { calls, recorder, domain }: { calls: BatchCalls; recorder: BatchRecorder; domain: string },
@@ -103,6 +109,7 @@ export class WriteBatch {
     } catch (error) {
       if (isDatabaseAway(error)) throw error
       log.error({ err: error, domain: this.#domain }, 'open writes not resolved')
+      this.#recorder.fail(error)
     }
   }
 
@@ -158,7 +165,16 @@ export class WriteBatch {
       }
       const repair = this.#late && { ...effectOf(zone, intended), write: this.#late.write }
       const changing = [...(repair ? [repair] : []), ...evaluated.filter(isChange)]
-      const id = await this.#startSend(zone, after, changing)
+      const { id, gone } = await this.#startSend(zone, after, changing)
+      if (gone.size > 0) {
+        const isGone = (write: QueuedChange) => gone.has(write.id)
+        const ends = writes
+          .filter(isGone)
+          .map((write) => failed(write, ledgerUnavailable(undefined)))
+        await this.#recorder.end(ends)
+        writes = writes.filter((write) => !isGone(write))
+        continue
+      }
       const send = { id, base: zone, repair, evaluated, outcome: await this.#send(zone, after) }
       if (send.outcome.kind !== 'stale') return this.#endSend(send)
       await this.#recorder.endSend(send, [])
@@ -199,21 +215,21 @@ export class WriteBatch {
   }
 
   /** The intent, durable before anything is sent. @throws 503 or 507 where the ledger cannot be written. */
-  async #startSend(base: Zone, zone: Zone, changing: EvaluatedWrite[]): Promise<number> {
+  async #startSend(base: Zone, zone: Zone, changing: EvaluatedWrite[]): Promise<StartedSend> {
     if (zone.emailType === undefined) throw emailTypeUnknown()
     const { ledger, log, onLateWrite } = this.#dependencies
     const domain = this.#domain
     const late = this.#late
     const repairs = late ? [late.send.id] : []
-    const { id, changeIds } = await ledger.startSend({ base, zone, intents: changing, repairs })
-    const [change = 0] = changeIds
-    if (late?.write.id === 0) {
+    const started = await ledger.startSend({ base, zone, intents: changing, repairs })
+    const [change = 0] = started.changeIds
+    if (late?.write.id === 0 && change > 0) {
       late.write.id = change
       onLateWrite()
       const facts = { domain, send: late.send.id, change }
       log.error(facts, 'late write overwrote newer changes, restoring')
     }
-    return id
+    return started
   }
 
   async #send(before: Zone, after: Zone): Promise<WriteOutcome> {

@@ -4,7 +4,7 @@ import { Ledger } from '../../../src/ledger/ledger.ts'
 import { AwaitedChanges } from '../../../src/ledger/replicas/awaited-changes.ts'
 import { Leases } from '../../../src/ledger/replicas/leases.ts'
 import { makeDatabase, setDatabaseTime } from '../../support/databases.ts'
-import { domain, enqueue, requestBy } from '../../support/ledger.ts'
+import { begin, domain, enqueue, requestBy } from '../../support/ledger.ts'
 
 /** The ledger of a replica that holds the lease of the domain, and a change that it has accepted. */
 async function openReplica(request = requestBy('admin')) {
@@ -40,7 +40,7 @@ test('a change that somebody waits for can be begun however late', async () => {
 
   expect(late).toEqual([])
   await expect.poll(replica.ready).toEqual([id])
-  expect(await ledger.claim(domain, [id])).toEqual([id])
+  expect((await begin(ledger, [id])).gone.size).toBe(0)
 })
 
 test('no replica begins a change after its client was told that its outcome is unknown', async () => {
@@ -51,7 +51,7 @@ test('no replica begins a change after its client was told that its outcome is u
   await Promise.all([awaited.expire(replica.id), awaited.expire(replica.id)])
 
   expect(await replica.ready()).toEqual([])
-  expect(await replica.ledger.claim(domain, [replica.id])).toEqual([])
+  expect((await begin(replica.ledger, [replica.id])).gone).toEqual(new Set([replica.id]))
 })
 
 test('a change that nobody waits for any more cannot be begun, and is cancelled', async () => {
@@ -61,12 +61,13 @@ test('a change that nobody waits for any more cannot be begun, and is cancelled'
   const { id, ledger } = replica
   await setDatabaseTime(replica.postgres, 5_000, 'lease_ms')
   await ledger.recover()
-  const late = [await replica.ready(), await ledger.claim(domain, [id]), await replica.status()]
+  const { gone } = await begin(ledger, [id])
+  const late = [await replica.ready(), [...gone], await replica.status()]
 
   await setDatabaseTime(replica.postgres, 31_000, 'lease_ms')
   await ledger.recover()
 
-  expect(late).toEqual([[], [], 'queued'])
+  expect(late).toEqual([[], [id], 'queued'])
   expect(await replica.status()).toBe('cancelled')
   const again = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'another' } })
   expect(await ledger.acceptAwaited(again)).not.toBe(id)

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { effectOf, Ledger } from '../../../src/ledger/ledger.ts'
+import { Ledger } from '../../../src/ledger/ledger.ts'
 import { Leases } from '../../../src/ledger/replicas/leases.ts'
 import { makeDatabase } from '../../support/databases.ts'
-import { confirm, domain, enqueue, requestBy, row, zoneOf } from '../../support/ledger.ts'
+import { begin, confirm, domain, enqueue, requestBy, row, zoneOf } from '../../support/ledger.ts'
 
 const [a, b] = [row('a'), row('b')]
 const send = { base: zoneOf(a), zone: zoneOf(b), intents: [], repairs: [] }
@@ -62,11 +62,8 @@ test('one idempotency key is one change, also for requests at the same time', as
 test('a change that is being sent is not put back into the queue', async () => {
   await using set = await openReplicas()
   const { ledger } = set.first
-  const request = requestBy('admin')
-  const id = await enqueue(ledger, request)
-  await ledger.claim(request.domain, [id])
-  const intent = { write: { id, isAsync: true, request }, ...effectOf(send.base, send.zone) }
-  const started = await ledger.startSend({ ...send, intents: [intent] })
+  const id = await enqueue(ledger, requestBy('admin'))
+  const started = await begin(ledger, [id])
 
   const again = { id, status: 'queued' as const, isUnsent: true }
   await ledger.endChanges(domain, [again])
@@ -77,7 +74,7 @@ test('a change that is being sent is not put back into the queue', async () => {
   expect([during?.status, (await ledger.find(id))?.status]).toEqual(['sending', 'queued'])
 })
 
-test('what a restored backup was about to send is queued again, or cancelled if a client waited', async () => {
+test('what an earlier version was about to send is queued again, or cancelled if a client waited', async () => {
   await using set = await openReplicas()
   const { ledger } = set.second
   const restored = requestBy('admin', { domain: 'restored.com' })
