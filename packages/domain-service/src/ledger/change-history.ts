@@ -1,13 +1,14 @@
 import { slices } from '@domains-and-files/http'
 import { list, name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 import { type Delta, differenceOf, type Zone } from '../dns/zone.ts'
-import type {
-  ChangeFilter,
-  ChangeRequest,
-  ChangeZones,
-  LateSend,
-  QueuedChange,
-  RecentSend,
+import {
+  type ChangeFilter,
+  type ChangeRequest,
+  type ChangeZones,
+  type LateSend,
+  lateMs,
+  type QueuedChange,
+  type RecentSend,
 } from './change.ts'
 import { leaseNow } from './replicas/leases.ts'
 import { hasEither, isGivenUp, isOpen, recentMs } from './sends.ts'
@@ -128,12 +129,13 @@ export class ChangeHistory {
   }
 
   /** Domains with open sends, or with given-up sends younger than ten minutes, whose lease nobody holds. */
-  async unsettledDomains(): Promise<string[]> {
-    const rows = await this.sql.all<{ domain: string }>(sql`
-      select domain from (select domain from ${sendsTable} where ${isOpen}
-        union select domain from ${sendsTable} where ${isGivenUp}) unsettled
-      where not exists (select 1 from ${name('leases')} where name = domain and until > ${leaseNow})`)
-    return rows.map(({ domain }) => domain)
+  unsettledDomains() {
+    return this.sql.all<{ name: string; sentAt: number; now: number }>(sql`
+      select domain as name, ${now} as now, coalesce((select max(ended_at) from ${sendsTable} as later
+          where later.domain = unsettled.domain and ended_at > ${now} - ${lateMs}), max(started_at)) as "sentAt"
+      from (select domain, started_at from ${sendsTable} where ${isOpen}
+        union all select domain, started_at from ${sendsTable} where ${isGivenUp}) unsettled
+      where not exists (select 1 from ${name('leases')} where name = domain and until > ${leaseNow}) group by domain`)
   }
 
   /** Superseded or refused sends, given up in the last ten minutes, that may still be carried out; newest first. */

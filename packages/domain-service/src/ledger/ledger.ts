@@ -1,22 +1,21 @@
 import {
   DatabaseFullError,
-  DatabaseUnavailableError,
   name,
   now,
-  OutcomeUnknownError,
   type Sql,
   type SqlTransaction,
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
 import { insufficientStorage, ledgerUnavailable } from '../errors.ts'
-import type {
-  ChangeEffect,
-  ChangeOutcome,
-  ChangeRequest,
-  SendIntent,
-  SendOutcome,
-  StartedSend,
+import {
+  type ChangeEffect,
+  type ChangeOutcome,
+  type ChangeRequest,
+  isDatabaseAway,
+  type SendIntent,
+  type SendOutcome,
+  type StartedSend,
 } from './change.ts'
 import { ChangeHistory } from './change-history.ts'
 import { endChanges, insertChange } from './changes.ts'
@@ -138,17 +137,24 @@ export class Ledger extends ChangeHistory {
     )
   }
 
-  /** Records the intent of one setHosts and of its changes, before anything is sent. */
-  startSend(send: SendIntent): Promise<StartedSend> {
-    return beforeSending(() =>
-      this.sql.transaction(async (transaction) => {
-        await this.#lock(transaction, send.base.domain)
+  /**
+   * Records the intent of one setHosts and of its changes. Nothing may be sent where it fails or its outcome is unknown.
+   * @throws 503 `unavailable`, or 507 `insufficient_storage` on a full disk.
+   */
+  async startSend(send: SendIntent): Promise<StartedSend> {
+    const { domain } = send.base
+    try {
+      return await this.sql.transaction(async (transaction) => {
+        await this.#leases?.lock(transaction, domain)
         const gone = await sends.findGone(transaction, send, this.isAwaited)
         if (gone.size > 0) return { id: 0, changeIds: [], gone }
-        await this.#increaseVersion(transaction, send.base.domain)
+        await this.#increaseVersion(transaction, domain)
         return { ...(await sends.startSend(transaction, send)), gone }
-      }),
-    )
+      })
+    } catch (error) {
+      if (error instanceof DatabaseFullError) throw insufficientStorage(error)
+      throw isDatabaseAway(error) ? ledgerUnavailable(error) : error
+    }
   }
 
   /** Records the outcome of a send and of changes that end with it. @returns the version of the domain's zone. */
@@ -156,7 +162,7 @@ export class Ledger extends ChangeHistory {
     return this.sql.transaction(async (transaction) => {
       const send = await sends.readSend(transaction, id)
       const { domain } = send
-      await this.#lock(transaction, domain)
+      await this.#leases?.lock(transaction, domain)
       const version = await this.#increaseVersion(transaction, domain)
       // Locks the known zone first, as comparisons do: otherwise the two could deadlock.
       const known = await findKnown(transaction, domain)
@@ -179,7 +185,7 @@ export class Ledger extends ChangeHistory {
     const database = isForgettable ? this.#unsynced : this.sql
     await database.transaction(async (transaction) => {
       const isHeld = !this.#leases || this.#leases.current(domain) !== undefined
-      if (isHeld) await this.#lock(transaction, domain)
+      if (isHeld) await this.#leases?.lock(transaction, domain)
       await endChanges(transaction, outcomes, isHeld)
       await notify(transaction, domain)
     })
@@ -224,27 +230,9 @@ export class Ledger extends ChangeHistory {
       return pruned
     })
   }
-
-  async #lock(transaction: SqlTransaction, domain: string): Promise<void> {
-    await this.#leases?.lock(transaction, domain)
-  }
 }
 
 const cancelAll = (transaction: SqlTransaction, which: Statement) =>
   transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null,
       idempotency_key = null
     where ${which} and status in ('queued', 'proposed') and is_async = 1`)
-
-/**
- * Runs a transaction that must commit before anything is sent: where it fails or its outcome is unknown, nothing is sent.
- * @throws 503 `unavailable`, or 507 `insufficient_storage` on a full disk.
- */
-async function beforeSending<Result>(run: () => Promise<Result>): Promise<Result> {
-  try {
-    return await run()
-  } catch (error) {
-    if (error instanceof DatabaseFullError) throw insufficientStorage(error)
-    const isAway = error instanceof DatabaseUnavailableError || error instanceof OutcomeUnknownError
-    throw isAway ? ledgerUnavailable(error) : error
-  }
-}

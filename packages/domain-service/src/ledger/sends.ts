@@ -8,12 +8,7 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { Zone } from '../dns/zone.ts'
-import {
-  type ChangeEffect,
-  lateMs,
-  type SendIntent,
-  type SendOutcome,
-} from './change.ts'
+import { type ChangeEffect, lateMs, type SendIntent, type SendOutcome } from './change.ts'
 import { endChanges, insertChange, keyMs, storeEffects } from './changes.ts'
 import { getZones, putZones, unusedMs, zoneDigest } from './zone-snapshots.ts'
 

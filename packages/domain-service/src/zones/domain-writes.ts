@@ -10,12 +10,10 @@ import type { WriteResult } from './batch/evaluate-write.ts'
 import { runBatch } from './batch/run-batch.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
 import { WaitingClients } from './waiting-clients.ts'
-import type { ZoneChecks } from './zone-watch.ts'
 
 export interface DomainWritesOptions {
   registrar: RegistrarClient
   batch: BatchDependencies
-  checks: ZoneChecks
   /** Where several processes write zones. */
   replicas?: {
     leases: Leases
@@ -191,7 +189,6 @@ export class DomainWrites {
         ...{ queue: this, clients: this.#clients },
       })
       failure = ended?.failure
-      if (ended) this.#options.checks.afterBatch(this.#domain, ended)
       if (ended && !failure) for (const check of checks.splice(0)) check.resolve()
     } catch (error) {
       failure = error

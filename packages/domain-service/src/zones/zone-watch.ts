@@ -3,7 +3,6 @@ import type { Clock, Logger, Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
-import type { WriteBatch } from './batch/write-batch.ts'
 
 interface CheckOptions {
   ledger: Ledger
@@ -11,79 +10,69 @@ interface CheckOptions {
   log: Logger
   /** Milliseconds after which a call to the registrar is given up. */
   timeoutMs: number
-  check: (domain: Domain) => Promise<void>
+  /** Whether this process is the one that checks. */
+  isActive: () => boolean
+  queue: { isBusy(domain: Domain): boolean; check(domain: Domain): Promise<void> }
 }
-
-/** How long a given-up send may still be carried out. */
-const watchMs = 600_000
 
 // In call timeouts: most servers give up a request after one or two minutes; the last check is for slower ones.
 const checkAfter = [2, 8, 24]
 
-/** Reads zones in the background whose sends have no final outcome, or may be overwritten by a late write. */
+/**
+ * Reads zones in the background whose sends have no final outcome, or may be overwritten by a late write: at once, and some
+ * times after the last send of the domain. The ledger knows them, also those of ended processes.
+ */
 export class ZoneChecks {
   readonly #options: CheckOptions
-  readonly #watched = new Map<string, number>()
-  readonly #timers = new Map<string, Timer[]>()
+  /** When domains with such sends were checked last. */
+  #checkedAt = new Map<string, number>()
+  #timer: Timer | undefined
   #isClosed = false
 
   constructor(options: CheckOptions) {
     this.#options = options
   }
 
-  /** Checks the domains that ended processes left unsettled, unless they are already watched. */
+  /** Does nothing where it has been started before. */
   async start(): Promise<void> {
-    for (const name of await this.#options.ledger.unsettledDomains()) {
-      const domain = readDomain(name)
-      if (typeof domain === 'string' || this.#isWatched(domain)) continue
-      this.#watch(domain)
-      void this.#check(domain)
-    }
-  }
-
-  afterBatch(domain: Domain, { isOpen, hasWritten }: WriteBatch) {
-    if (isOpen) this.#watch(domain)
-    // A late write could overwrite this batch, too.
-    else if (hasWritten && this.#isWatched(domain)) this.#schedule(domain)
+    if (!this.#timer) await this.#run()
   }
 
   close() {
     this.#isClosed = true
-    for (const timers of this.#timers.values()) for (const timer of timers) timer.cancel()
+    this.#timer?.cancel()
   }
 
-  #watch(domain: Domain) {
-    this.#watched.set(domain.name, this.#options.clock.now() + watchMs)
-    this.#schedule(domain)
-  }
-
-  #isWatched({ name }: Domain): boolean {
-    const until = this.#watched.get(name) ?? 0
-    if (until > this.#options.clock.now()) return true
-    this.#watched.delete(name)
-    return false
-  }
-
-  #schedule(domain: Domain) {
-    const { clock, timeoutMs } = this.#options
-    if (this.#isClosed) return
-    for (const timer of this.#timers.get(domain.name) ?? []) timer.cancel()
-    const timers = checkAfter.map((factor) =>
-      clock.setTimer(() => void this.#check(domain), factor * timeoutMs),
-    )
-    this.#timers.set(domain.name, timers)
+  async #run(): Promise<void> {
+    const { ledger, clock, log, timeoutMs, isActive, queue } = this.#options
+    this.#timer = clock.setTimer(() => void this.#run(), timeoutMs)
+    if (!isActive()) return
+    try {
+      const unsettled = await ledger.unsettledDomains()
+      const known = this.#checkedAt
+      this.#checkedAt = new Map()
+      for (const { name, sentAt, now } of unsettled) {
+        const checkedAt = known.get(name) ?? Number.NEGATIVE_INFINITY
+        const times = [0, ...checkAfter.map((factor) => sentAt + factor * timeoutMs)]
+        const isDue = times.some((at) => checkedAt < at && at <= now)
+        const domain = readDomain(name)
+        this.#checkedAt.set(name, checkedAt)
+        if (!isDue || typeof domain === 'string' || queue.isBusy(domain)) continue
+        this.#checkedAt.set(name, now)
+        void this.#check(domain)
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'unsettled zones not found')
+    }
   }
 
   async #check(domain: Domain): Promise<void> {
-    const { ledger, check, log } = this.#options
+    const { queue, log } = this.#options
     try {
-      const open = await ledger.openSends(domain.name)
-      const late = await ledger.lateSends(domain.name)
-      if (this.#isClosed || (open.length === 0 && late.length === 0)) return
-      await check(domain)
+      if (!this.#isClosed) await queue.check(domain)
     } catch (error) {
       log.warn({ err: error, domain: domain.name }, 'zone not checked, checking again')
-      if (this.#isWatched(domain)) this.#schedule(domain)
+      this.#checkedAt.delete(domain.name)
     }
   }
 }

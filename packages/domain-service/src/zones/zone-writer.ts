@@ -49,13 +49,15 @@ export class ZoneWriter {
     }
     const versionOf = (domain: string) => ledger.zoneVersion(domain)
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versionOf })
-    const check = (domain: Domain) => this.queue.check(domain)
-    this.#checks = new ZoneChecks({ ledger, clock, timeoutMs, log, check })
     const onLateWrite = () => this.lateWrites++
     const readCurrent = (domain: Domain) => this.#readCurrent(domain)
     this.queue = options.openQueue({
-      ...{ registrar, readCurrent, isActive, checks: this.#checks },
+      ...{ registrar, readCurrent, isActive },
       batch: { ...options, cache: this.#cache, onLateWrite },
+    })
+    this.#checks = new ZoneChecks({
+      ...{ ledger, clock, timeoutMs, log, isActive },
+      queue: this.queue,
     })
     this.approvals = new Approvals({
       ledger,

@@ -74,10 +74,6 @@ export class WriteBatch {
   readonly #superseded = new Map<QueuedChange, QueuedChange[]>()
   /** Why a send never left this service. */
   #unsent: HttpError | undefined
-  /** Whether a send has no final outcome yet, so that the zone is to be read again later. */
-  isOpen = false
-  /** Whether anything was sent. */
-  hasWritten = false
 
   /** Why the ledger lacks an outcome. */
   get failure(): unknown {
@@ -235,7 +231,6 @@ export class WriteBatch {
   async #send(before: Zone, after: Zone): Promise<WriteOutcome> {
     this.#dependencies.cache.drop(this.#domain)
     this.#zone = undefined
-    this.hasWritten = true
     return writeVerified({
       ...this.#dependencies,
       domain: this.#domain,
@@ -250,7 +245,6 @@ export class WriteBatch {
   async #endSend(send: EndedSend): Promise<Attempt> {
     const { outcome, evaluated, repair } = send
     const isUnverified = outcome.kind === 'written' && !outcome.verified
-    this.isOpen ||= outcome.unanswered > 0 || isUnverified || outcome.kind === 'unknown'
     // What was evaluated before the first change does not depend on the send.
     const first = repair ? 0 : evaluated.findIndex(isChange)
     const [independent, dependent] = [evaluated.slice(0, first), evaluated.slice(first)]
