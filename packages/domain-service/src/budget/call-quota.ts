@@ -9,8 +9,7 @@ import {
   type Priority,
   type WindowState,
 } from './call-windows.ts'
-import { Reservation } from './reservation.ts'
-import { type WaitingCall, WaitingCalls } from './waiting-calls.ts'
+import { Reservation, type WaitingCall, WaitingCalls } from './waiting-calls.ts'
 
 interface ReserveOptions {
   priority?: Priority

@@ -1,7 +1,7 @@
 import { type Clock, delay, type Histogram, HttpError, type Logger } from '@domains-and-files/http'
 import type { CallQuota } from '../budget/call-quota.ts'
 import type { Priority } from '../budget/call-windows.ts'
-import type { Reservation } from '../budget/reservation.ts'
+import type { Reservation } from '../budget/waiting-calls.ts'
 import { domainNotFound, registrarUnavailable } from '../errors.ts'
 import { CallFailed } from './call-failed.ts'
 import type { Element } from './responses.ts'

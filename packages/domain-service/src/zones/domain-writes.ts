@@ -32,6 +32,7 @@ const pollMs = 100
 const listeningPollMs = 1_000
 /** How long replicas retry a domain's failing queries before its clients get the error. */
 const maxOutageMs = 10_000
+
 /**
  * The writes of one domain; their queue is in the ledger. The replica that holds the domain's lease carries out the
  * writes of all replicas. Each replica answers its own clients, from the ledger if another one carried the change out.
@@ -171,11 +172,8 @@ export class DomainWrites {
 
   #checkOpenSend() {
     const { log } = this.#options.batch
-    const end = Promise.withResolvers<void>()
-    this.#checks.push(end)
-    end.promise.catch((error: unknown) =>
-      log.warn({ err: error, domain: this.#domain.name }, 'zone not checked'),
-    )
+    const facts = { domain: this.#domain.name }
+    this.check().catch((error) => log.warn({ err: error, ...facts }, 'zone not checked'))
   }
 
   /** @returns false where it failed. */

@@ -1,5 +1,5 @@
 import { type Clock, delay, HttpError } from '@domains-and-files/http'
-import type { Reservation } from '../../budget/reservation.ts'
+import type { Reservation } from '../../budget/waiting-calls.ts'
 import type { Domain } from '../../dns/domain-name.ts'
 import { type Row, toRecord } from '../../dns/record.ts'
 import { differenceOf, isParking, isSameRows, type Zone } from '../../dns/zone.ts'
