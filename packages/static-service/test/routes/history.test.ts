@@ -159,7 +159,10 @@ test('a past content is closed where its client leaves before the first byte, wh
       return bytes
     }
     const close = () => blob[Symbol.asyncDispose]().then(closed?.resolve)
-    return describe.call(this, { ...blob, read, [Symbol.asyncDispose]: close }, key)
+    return {
+      ...describe.call(this, { ...blob, read, [Symbol.asyncDispose]: close }, key),
+      isCached: false,
+    }
   })
   const client = request({
     ...{ port: service.port, path: `/api/history/content?path=a.txt&change=${ids[1]}` },
