@@ -237,7 +237,6 @@ export class CallQuota {
     this.#calls = []
     let granted: WaitingCall[] = []
     let wakeAt = Infinity
-    let isPublished = true
     const heldUntil = performance.now() + holdMs
     try {
       this.#lastId = await this.#budget.turn(this.#since, pauseMs, (state) => {
@@ -245,11 +244,10 @@ export class CallQuota {
         const served = this.#queue.serve({ ...state, windows: this.#windows })
         wakeAt = served.wakeAt
         granted = served.granted
-        isPublished = this.#held.size + this.#queue.size > 0
+        this.#isPublished = this.#held.size + this.#queue.size > 0
         return { calls: this.#calls, held: sumOf(this.#held), waiting: this.#queue.slots }
       })
       if (this.#budget.isShared) this.#heldUntil = heldUntil
-      this.#isPublished = isPublished
       for (const call of granted) call.resolve()
     } catch (error) {
       // No call was made, even if the database has stored the turn.
