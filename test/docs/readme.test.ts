@@ -13,7 +13,7 @@ const readme = read('README.md')
 const testedBy: Record<string, string> = {
   'npm run tokens -- add domain certificates --owner admin --record _acme-challenge:TXT':
     'packages/auth/test/api-tokens/tokens-command.test.ts',
-  'npm run tokens -- add domain terraform --owner admin --role editor --domains example.com':
+  'npm run tokens -- add domain terraform --owner admin --domains example.com --for registrar --url https://dns.example':
     'packages/auth/test/api-tokens/tokens-command.test.ts',
   'npm run tokens -- list domain': 'packages/auth/test/api-tokens/tokens-command.test.ts',
   'npm run trusts -- add deploy-site --issuer https://token.actions.githubusercontent.com --audience https://files.example.com --claim repository=acme/site --claim ref=refs/heads/main --role editor --folders site/':

@@ -37,7 +37,7 @@ const flag = { type: 'boolean' } as const
 const knownOptions = {
   ...{ role: text, domains: text, folders: text, writes: text, networks: text, record: texts },
   ...{ 'all-domains': flag, 'all-folders': flag, force: flag, rebind: flag },
-  ...{ owner: text, expires: text, replace: flag },
+  ...{ owner: text, expires: text, for: text, url: text, replace: flag },
   ...{ issuer: text, audience: text, claim: texts, service: text },
   help: { type: 'boolean', short: 'h' },
 } as const satisfies ParseArgsOptionsConfig
@@ -111,9 +111,16 @@ async function runCommand<Opened>(program: Program<Opened>, args: string[], line
 
 /** The words and options of a command: those of its line of the help, and of the continuation lines. */
 function synopsisOf(command: string, help: string) {
-  const [text = ''] = new RegExp(`^  ${command}\\b.*(?:\n {8}.*)*`, 'm').exec(help) ?? []
-  const options = [...text.matchAll(/--([a-z-]+)/g)].map(([, option = '']) => option)
-  const words = text.replaceAll(/--[a-z-]+ <[^>]*>/g, '').match(/<[^>]*>/g) ?? []
+  const lines = help.split('\n')
+  const first = lines.findIndex((line) => `${line} `.startsWith(`  ${command} `))
+  const end = lines.findIndex((line, at) => at > first && !line.startsWith(' '.repeat(8)))
+  const parts = lines
+    .slice(first, end)
+    .join(' ')
+    .split(/[\s[\]]/)
+  const isOption = (part = '') => part.startsWith('--')
+  const options = parts.filter(isOption).map((option) => option.slice(2))
+  const words = parts.filter((part, at) => part.startsWith('<') && !isOption(parts[at - 1]))
   return { words, options }
 }
 

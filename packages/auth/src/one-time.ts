@@ -11,36 +11,55 @@ const clockMarginMs = 3_600_000
 export class OneTime {
   readonly #database: Sql
   readonly #now: () => number
+  /** Cache of expiry times by id, only on SQLite, which one process owns: every request calls `has`. */
+  readonly #known: Map<string, number> | undefined
 
   /** `now` is in milliseconds since 1970. */
-  constructor(database: Sql, now: () => number) {
+  constructor(database: Sql, now: () => number, known?: Map<string, number>) {
     this.#database = database
     this.#now = now
+    this.#known = known
+  }
+
+  static async open(database: Sql, now: () => number): Promise<OneTime> {
+    if (database.dialect === 'postgres') return new OneTime(database, now)
+    const rows = await database.all<{ id: string; expires_at: number }>(
+      sql`select id, expires_at from ${oneTimeTable}`,
+    )
+    return new OneTime(database, now, new Map(rows.map((row) => [row.id, row.expires_at])))
   }
 
   /** Stores a value under an unused id (of a secret: its digest). @returns false if the id is taken. */
   async put(id: string, value: string, expiresAt: number): Promise<boolean> {
+    const forgotten = this.#now() - clockMarginMs
     const added = await this.#database.transaction(async (transaction) => {
-      await transaction.run(
-        sql`delete from ${oneTimeTable} where expires_at <= ${this.#now() - clockMarginMs}`,
-      )
+      await transaction.run(sql`delete from ${oneTimeTable} where expires_at <= ${forgotten}`)
       return transaction.run(
         sql`insert into ${oneTimeTable} (id, value, expires_at) values (${id}, ${value}, ${expiresAt})
           on conflict (id) do nothing`,
       )
     })
+    for (const [each, at] of this.#known ?? []) if (at <= forgotten) this.#known?.delete(each)
+    if (added === 1) this.#known?.set(id, expiresAt)
     return added === 1
   }
 
   /** Whether an id is stored. */
   async has(id: string): Promise<boolean> {
-    return Boolean(await this.#database.get(sql`select 1 from ${oneTimeTable} where id = ${id}`))
+    if (this.#known) return this.#known.has(id)
+    const found = await this.#database.get(
+      sql`select 1 as one from ${oneTimeTable} where id = ${id}`,
+    )
+    return found !== undefined
   }
 
   /** Removes and returns the value of an id. @returns undefined if there is none, or it has expired. */
   async take(id: string): Promise<string | undefined> {
-    const row = await this.#database.get<{ value: string; expires_at: number }>(
-      sql`delete from ${oneTimeTable} where id = ${id} returning value, expires_at`,
+    this.#known?.delete(id)
+    const row = await this.#database.transaction((transaction) =>
+      transaction.get<{ value: string; expires_at: number }>(
+        sql`delete from ${oneTimeTable} where id = ${id} returning value, expires_at`,
+      ),
     )
     return row && row.expires_at > this.#now() ? row.value : undefined
   }

@@ -61,7 +61,7 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
   const report = (error: unknown) => log.warn({ err: error }, 'last use not recorded')
   const { prefix } = serviceOf(audience)
   const accounts = openAccounts({ users, database, prefix, now, report })
-  const oneTime = new OneTime(database, now)
+  const oneTime = await OneTime.open(database, now)
   const secrets = previousSecret ? [secret, previousSecret] : [secret]
   const issuing = { audience, secrets, ttl: tokenTtl, now }
   const sessions = new SessionTokens({ ...accounts, ...issuing, oneTime })

@@ -47,7 +47,7 @@ test('sessions that had ended before an update of the service stay ended', async
 
   const database = openAuthFile(folder.path)
 
-  const oneTime = new OneTime(database, () => 1000)
+  const oneTime = await OneTime.open(database, () => 1000)
   expect([await oneTime.has('ended'), await oneTime.has('kept')]).toEqual([true, false])
   await database.close()
 })

@@ -19,7 +19,8 @@ const help = `Manages the API tokens of a service.
 
   tokens add <domain|static> <name> --owner <user> [--expires <days|never>] [--role <viewer|editor|admin>]
          [--domains example.com,*.co.uk] [--folders docs/,site/] [--record _acme-challenge:TXT ...]
-         [--networks 192.0.2.0/24,...] [--writes propose] [--replace]
+         [--networks 192.0.2.0/24,...] [--writes propose]
+         [--for registrar [--url https://dns.example] [--replace]]
   tokens list <domain|static> [--owner <user>]
   tokens remove <domain|static> <id>
 
@@ -27,7 +28,9 @@ A token never has more rights than its owner. It expires after 90 days by defaul
 limits the token to reading and writing these records (* stands for one or more labels). \`add\` prints the token
 once; only its digest is stored. Changes take effect at once, also in a running service.
 
-With --replace, a tool that knows only the registrar's XML API may write a zone that it has not read.
+--for registrar prints the settings of tools that know only the registrar's XML API, which the domain service at --url
+speaks. Such a token is an editor unless --role or --record says otherwise; with --replace it may write a zone that it
+has not read.
 
 The tokens are in DATA_DIR/auth.sqlite, the users in USERS_FILE (default: DATA_DIR/users.json). With the DATA_DIR of
 \`npm start\` (default: data) the tokens are in its folder of the service. With DATABASE_URL both are there.
@@ -45,22 +48,72 @@ const open: Program<Stores>['open'] = async ({ words: [service], line: { env } }
 }
 
 async function addToken({ apiTokens, find }: Stores, { words: [, name], options }: Call) {
-  const { owner = '', expires, replace } = options
+  const { owner = '', expires, record, replace, url } = options
   const user = await find(owner)
   if (!user) throw new UsageError('--owner must name a user')
+  const isForRegistrar = options.for === 'registrar' && apiTokens.prefix === 'ds_'
+  if (options.for !== undefined && !isForRegistrar)
+    throw new UsageError('--for must be registrar, and the service domain')
+  const limits = limitsIn(options)
   const request = readRequest(NewToken, {
-    ...limitsIn(options),
+    ...limits,
     ...{ name, replace },
+    role: limits.role ?? (isForRegistrar && !record ? 'editor' : undefined),
     expires_in: expires === 'never' ? 0 : expires && Math.round(Number(expires) * 86_400),
   })
   const { text } = await apiTokens.create(callerOfUser(user), request)
-  return `${text}\n`
+  return isForRegistrar ? `${text}\n\n${registrarSettings(text, url)}` : `${text}\n`
 }
 
 async function removeToken({ apiTokens }: Stores, { words: [, id = ''] }: Call) {
   await apiTokens.remove(id)
   return `Revoked ${id}\n`
 }
+
+function registrarSettings(token: string, url = 'https://dns.example'): string {
+  const address = `${url.replace(/\/$/, '')}/integrations/registrar/xml.response`
+  const provider = { TYPE: 'NAMECHEAP', apiuser: 'any', apikey: token, BaseURL: address }
+  return `DNSControl, creds.json:
+  ${JSON.stringify({ shared: provider })}
+
+Caddy with the plug-in namecheap:
+  tls {
+    dns namecheap {
+      user any
+      api_key ${token}
+      client_ip 127.0.0.1
+      endpoint ${address}
+    }
+  }
+
+Scripts:
+  curl --data-urlencode "ApiKey=${token}" --data "ApiUser=any&UserName=any&ClientIp=127.0.0.1" \\
+    --data "Command=namecheap.domains.dns.getHosts&SLD=example&TLD=com" ${address}
+
+These have no setting for the address: they need a TLS front for api.namecheap.com that leads to
+${address} (see docs/integrations.md).
+
+${settingsBehindFront(token)}`
+}
+
+const settingsBehindFront = (token: string) => `Terraform:
+  provider "namecheap" {
+    user_name = "any"
+    api_user  = "any"
+    api_key   = "${token}"
+    client_ip = "127.0.0.1"
+  }
+
+lego:
+  NAMECHEAP_API_USER=any NAMECHEAP_API_KEY=${token} lego --dns namecheap ...
+
+acme.sh:
+  NAMECHEAP_USERNAME=any NAMECHEAP_API_KEY=${token} NAMECHEAP_SOURCEIP=127.0.0.1 acme.sh --dns dns_namecheap ...
+
+certbot with the plug-in certbot-dns-namecheap, credentials file:
+  dns_namecheap_username = any
+  dns_namecheap_api_key = ${token}
+`
 
 async function listTokens({ apiTokens }: Stores, { options }: Call): Promise<string> {
   const listed = await apiTokens.list(options.owner)

@@ -84,3 +84,25 @@ test.each([
   expect(answer).toMatchObject({ status, stdout: '', stderr: expect.stringContaining(reason) })
   expect(await place.list()).toEqual([])
 })
+
+test('--for registrar makes an editor, and prints the settings of each tool with its token', async () => {
+  await using place = await begin()
+  const options = ['--owner', 'adam', '--for', 'registrar', '--url', 'https://dns.example.net/']
+
+  const added = await place.run('add', 'domain', 'terraform', ...options, '--replace')
+  const limited = await place.run('add', 'domain', 'lego', ...options, '--record', 'home:A')
+  const elsewhere = await place.run('add', 'static', 'terraform', ...options)
+  const [token, record] = await place.list()
+
+  const [secret = ''] = added.stdout.split('\n')
+  expect(secret).toMatch(/^ds_\w{38}$/)
+  expect(added.stdout.split(secret)).toHaveLength(9)
+  expect(added.stdout).toContain(
+    '"BaseURL":"https://dns.example.net/integrations/registrar/xml.response"',
+  )
+  for (const tool of ['DNSControl', 'Terraform', 'Caddy', 'lego', 'certbot', 'acme.sh', 'curl'])
+    expect(added.stdout).toContain(tool)
+  expect(token).toMatchObject({ name: 'terraform', role: 'editor', replace: true })
+  expect([limited.status, elsewhere.status]).toEqual([0, 2])
+  expect(record?.role).toBeUndefined()
+})
