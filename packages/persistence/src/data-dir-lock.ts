@@ -11,8 +11,8 @@ const backupLockFile = 'backup.lock'
 /** Files in a data directory that hold no data. */
 export const lockNames = [lockFile, backupLockFile]
 
-/** Folder in which a restore builds its result. */
-export const underRestore = (dataDir: string) => join(dataDir, 'restore.partial')
+/** File that names the backup of an incomplete restore. */
+export const restoreMarker = (dataDir: string) => join(dataDir, 'restore.partial')
 
 /**
  * Creates DATA_DIR if it is missing, and locks it.
@@ -35,8 +35,18 @@ export async function openDataDir(dataDir: string): Promise<() => void> {
  */
 export function lockDataDir(dataDir: string): () => void {
   const unlock = lockForRestore(dataDir)
-  if (!existsSync(underRestore(dataDir))) return unlock
-  unlock()
+  try {
+    refuseUnfinished(dataDir)
+    return unlock
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+/** @throws {DataDirError} after an interrupted restore. */
+export function refuseUnfinished(dataDir: string): void {
+  if (!existsSync(restoreMarker(dataDir))) return
   throw new DataDirError(
     `A restore into ${dataDir} was interrupted: run it again, or delete everything in it.`,
   )
@@ -44,7 +54,7 @@ export function lockDataDir(dataDir: string): () => void {
 
 /** As `lockDataDir`, but permits an interrupted restore. */
 export const lockForRestore = (dataDir: string): (() => void) =>
-  hold(dataDir, lockFile, `Another process is using ${dataDir}: stop it first.`)
+  hold(join(dataDir, lockFile), `Another process is using ${dataDir}: stop it first.`)
 
 /**
  * Marks a backup of this directory as running, until the returned function is called or the process ends.
@@ -52,8 +62,7 @@ export const lockForRestore = (dataDir: string): (() => void) =>
  */
 export const announceBackup = (dataDir: string): (() => void) =>
   hold(
-    dataDir,
-    backupLockFile,
+    join(dataDir, backupLockFile),
     `Another backup of ${dataDir} is running: wait until it has finished.`,
   )
 
@@ -81,8 +90,9 @@ export class BackupWatch implements Disposable {
   }
 }
 
-function hold(dataDir: string, name: string, refusal: string): () => void {
-  const lock = new FileLock(join(dataDir, name), { timeoutMs: 3000 })
+/** Holds a lock until the returned function is called or the process ends. @throws {DataDirError} if another process does. */
+export function hold(file: string, refusal: string): () => void {
+  const lock = new FileLock(file, { timeoutMs: 3000 })
   try {
     lock.acquire()
   } catch (error) {

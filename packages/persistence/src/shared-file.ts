@@ -26,10 +26,11 @@ function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }
 
-async function replaceFile(file: string, text: string, before: string | undefined) {
+/** Creates or replaces a private file atomically and durably. As root, it belongs to the owner of `before` or its folder. */
+export async function replaceFile(file: string, content: Buffer | string, before?: string) {
   const temporary = `${file}.${randomUUID()}.tmp`
   try {
-    await writeNew(temporary, text)
+    await writeNew(temporary, content)
     giveToOwner(temporary, before)
     await rename(temporary, file)
   } finally {

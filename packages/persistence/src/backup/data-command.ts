@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { relative, resolve, sep } from 'node:path'
 import type { Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
+import { refuseUnfinished } from '../data-dir-lock.ts'
 import { DataDirError } from '../errors.ts'
 import { explainFailure } from '../explain-failure.ts'
 import type { ArchivedService, BackupSource, DatabaseTarget, DataPlaces } from './archive.ts'
@@ -97,6 +98,7 @@ async function runBackup(context: Context): Promise<string> {
   const { service, verify, keep, skipDamaged, signal, progress } = context
   const folder = resolve(context.folder)
   refuseOwnFolder(service, folder)
+  if (!service.openDatabase) refuseUnfinished(service.dataDir)
   await using source = await service.openSource()
   using repository = await Repository.openWriter(folder, service.name)
   try {

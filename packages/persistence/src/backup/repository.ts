@@ -3,9 +3,9 @@ import { existsSync, statSync } from 'node:fs'
 import { open, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { hold } from '../data-dir-lock.ts'
 import { createDirectory, fsyncDirectory } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
-import { FileLock, LockBusyError } from '../file-lock.ts'
 import { type BlobRef, ignoreMissing, type ReadableBlob } from './archive.ts'
 import { Snapshot, snapshotFolder } from './snapshot.ts'
 
@@ -17,7 +17,7 @@ import { Snapshot, snapshotFolder } from './snapshot.ts'
 export class Repository implements Disposable {
   readonly folder: string
   readonly #only: string | undefined
-  readonly #lock: FileLock | undefined
+  readonly #unlock: (() => void) | undefined
   readonly #small: DatabaseSync
   readonly #find
   readonly #sizeOf
@@ -56,7 +56,10 @@ export class Repository implements Disposable {
   ) {
     this.folder = folder
     this.#only = only
-    if (!isReadOnly) this.#lock = lockRepository(folder)
+    if (!isReadOnly) {
+      const busy = `Another backup into ${folder} is running: wait until it has finished.`
+      this.#unlock = hold(join(folder, 'lock'), busy)
+    }
     const file = join(folder, 'blobs.sqlite')
     // Rollback journal instead of WAL: WAL cannot be read on a read-only disk.
     const isThere = existsSync(file)
@@ -225,7 +228,7 @@ export class Repository implements Disposable {
 
   [Symbol.dispose]() {
     if (this.#small.isOpen) this.#small.close()
-    this.#lock?.close()
+    this.#unlock?.()
   }
 
   #fileOf(digest: string) {
@@ -263,15 +266,3 @@ const openBytes = (bytes: Buffer): ReadableBlob => ({
   read: async (start, length) => bytes.subarray(start, start + length),
   [Symbol.asyncDispose]: async () => undefined,
 })
-
-function lockRepository(folder: string): FileLock {
-  const lock = new FileLock(join(folder, 'lock'), { timeoutMs: 3000 })
-  try {
-    lock.acquire()
-    return lock
-  } catch (error) {
-    lock.close()
-    if (!(error instanceof LockBusyError)) throw error
-    throw new DataDirError(`Another backup into ${folder} is running: wait until it has finished.`)
-  }
-}

@@ -1,20 +1,14 @@
 import { createHash } from 'node:crypto'
-import { chownSync, existsSync, lchownSync } from 'node:fs'
-import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { existsSync, lchownSync } from 'node:fs'
+import { readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { lockForRestore, lockNames, underRestore } from '../data-dir-lock.ts'
-import {
-  createDirectory,
-  fsyncDirectory,
-  giveToOwner,
-  ownerFor,
-  writeNew,
-} from '../durable-files.ts'
+import { lockForRestore, lockNames, restoreMarker } from '../data-dir-lock.ts'
+import { createDirectory, fsyncDirectory, giveToOwner, ownerFor } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
 import { lockSchema } from '../postgres/migrate-postgres.ts'
 import { isInUse, restoreTable } from '../postgres/own-tables.ts'
 import type { Transaction } from '../postgres/transaction.ts'
-import { updateFile } from '../shared-file.ts'
+import { replaceFile, updateFile } from '../shared-file.ts'
 import {
   type ArchivedService,
   type BackupBlobs,
@@ -77,98 +71,62 @@ async function fill(job: RestoreJob, target: RestoreTarget, damages: DamageList)
 const identityOf = ({ manifest }: Snapshot) =>
   createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
 
-// Builds the stores in a subfolder, and moves them into place once durable. While the subfolder exists, no service starts.
 async function restoreIntoFolder(job: RestoreJob, damages: DamageList) {
   const dataDir = resolve(job.service.dataDir)
-  const into = underRestore(dataDir)
-  const backup = identityOf(job.snapshot)
   await createDirectory(dataDir)
   using stack = new DisposableStack()
   stack.defer(lockForRestore(dataDir))
-  if (!(await isBuilt(dataDir, backup))) {
-    {
-      await using target = await job.service.openFolder(into)
-      await fill(job, target, damages)
-    }
-    await restoreFiles(job, { dataDir, into })
-    await giveAway(dataDir, into)
-    await writeMarker(into, { backup, isBuilt: true })
+  await beginInFolder(dataDir, identityOf(job.snapshot))
+  {
+    await using target = await job.service.openFolder(dataDir)
+    await fill(job, target, damages)
   }
-  for (const name of await readdir(into))
-    if (name !== markerName) await rename(join(into, name), join(dataDir, name))
+  await restoreFiles(job, dataDir)
+  await giveAway(dataDir)
   await fsyncDirectory(dataDir)
-  await rm(into, { recursive: true })
+  await rm(restoreMarker(dataDir))
   await fsyncDirectory(dataDir)
 }
 
-interface Marker {
-  backup: string
-  /** All data is durable in the subfolder, and is being moved into place. */
-  isBuilt: boolean
-}
-
-const markerName = 'restore.json'
-
-/** Whether the restore only needs moving into place. If not, the subfolder exists: empty, or as an interruption left it. */
-async function isBuilt(dataDir: string, backup: string): Promise<boolean> {
-  const into = underRestore(dataDir)
-  const begun = await readMarker(into)
-  if (begun?.isBuilt) {
-    if (begun.backup === backup) return true
+// Durable before anything else is written: while the marker exists, no service starts.
+async function beginInFolder(dataDir: string, backup: string) {
+  const marker = restoreMarker(dataDir)
+  const begun = await readFile(marker, 'utf8').catch(() => undefined)
+  if (begun === backup) return
+  if (begun !== undefined) {
     throw new DataDirError(
       `Another backup was being restored into ${dataDir}: finish that restore, or delete everything in it.`,
     )
   }
-  // A new ext4 volume contains `lost+found`.
-  const own = [...lockNames, basename(into), 'lost+found']
-  if ((await readdir(dataDir)).some((name) => !own.includes(name)))
+  const others = [...lockNames, basename(marker), lostAndFound]
+  if ((await readdir(dataDir)).some((name) => !others.includes(name)))
     throw new DataDirError(`${dataDir} is not empty: a restore overwrites nothing.`)
-  if (begun?.backup === backup) return false
-  await rm(into, { recursive: true, force: true })
-  await mkdir(into, { mode: 0o700 })
-  await writeMarker(into, { backup, isBuilt: false })
-  return false
+  await rm(marker, { recursive: true, force: true }) // A folder, if an earlier version was interrupted.
+  await replaceFile(marker, backup)
 }
 
-const readMarker = (into: string): Promise<Marker | undefined> =>
-  readFile(join(into, markerName), 'utf8')
-    .then(JSON.parse)
-    .catch(() => undefined)
+/** In a new ext4 volume. */
+const lostAndFound = 'lost+found'
 
-async function writeMarker(into: string, marker: Marker) {
-  const file = join(into, markerName)
-  await rm(`${file}.new`, { force: true })
-  await writeNew(`${file}.new`, JSON.stringify(marker))
-  await rename(`${file}.new`, file)
-  await fsyncDirectory(into)
-}
-
-/** Restores the private files. The users file goes to where the service expects it, unless one exists there. */
-async function restoreFiles(
-  { service: { usersFile }, snapshot }: RestoreJob,
-  { dataDir, into }: { dataDir: string; into: string },
-) {
+/** Restores the private files that are missing. The users file goes to where the service expects it. */
+async function restoreFiles({ service: { usersFile }, snapshot }: RestoreJob, dataDir: string) {
   for (const [name, bytes] of Object.entries(await snapshot.readFiles())) {
+    const file = join(dataDir, name)
     if (name === 'users.json' && usersFile) {
       const folder = dirname(usersFile)
       const isThere = existsSync(folder)
       await createDirectory(folder)
       if (!isThere) giveToOwner(folder, dataDir)
       await updateFile(usersFile, (text) => text ?? String(bytes))
-    } else {
-      await rm(join(into, name), { force: true })
-      await writeNew(join(into, name), bytes)
-    }
+    } else if (!existsSync(file)) await replaceFile(file, bytes)
   }
 }
 
-async function giveAway(dataDir: string, made: string) {
+async function giveAway(dataDir: string) {
   const owner = ownerFor(dataDir)
   if (!owner) return
-  chownSync(made, owner.uid, owner.gid)
-  for (const entry of await readdir(made, { recursive: true, withFileTypes: true })) {
-    lchownSync(join(entry.parentPath, entry.name), owner.uid, owner.gid)
-  }
+  for (const { name, parentPath } of await readdir(dataDir, { recursive: true, withFileTypes: true }))
+    if (name !== lostAndFound) lchownSync(join(parentPath, name), owner.uid, owner.gid)
 }
 
 async function restoreIntoDatabase(job: RestoreJob, target: DatabaseTarget, damages: DamageList) {

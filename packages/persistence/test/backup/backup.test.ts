@@ -205,24 +205,34 @@ test('a restore into a folder that was interrupted is known as unfinished, and i
   const left = fs.readdirSync(copy).sort()
   await runRestore({ dataDir: copy }, backups)
 
-  expect(left).toEqual(['lock', 'restore.partial'])
+  expect(left).toEqual(['lock', 'restore.partial', databaseName])
   expect(fs.readdirSync(copy).sort()).toEqual(['lock', databaseName, 'users.json'])
   expect(await contentsOf(await openInFolder(copy))).toEqual(await contentsOf(store))
 })
 
-test('a restore that was killed while it was moved into place is finished by the next one', async () => {
+test('an interrupted restore is continued with no other backup, and keeps the users added since', async () => {
   const { store, backups, copy } = await makeStore()
   await runBackup(store, backups)
+  const fail = () => {
+    throw new Error('stopped')
+  }
+  await expect(runRestore({ dataDir: copy, onRows: fail }, backups)).rejects.toThrow('stopped')
+  const later = join(copy, '../later')
+  await runBackup(store, later)
+  fs.writeFileSync(join(copy, 'users.json'), '["eve"]')
+
+  await expect(runRestore({ dataDir: copy }, later)).rejects.toThrow('Another backup was being')
   await runRestore({ dataDir: copy }, backups)
-  const { snapshot } = await (async () => {
-    using repository = Repository.openReader(backups)
-    return { snapshot: await repository.snapshot() }
-  })()
-  const partial = join(copy, 'restore.partial')
-  fs.mkdirSync(partial)
-  fs.renameSync(join(copy, 'users.json'), join(partial, 'users.json'))
-  const backup = digestOf(JSON.stringify(snapshot.manifest))
-  fs.writeFileSync(join(partial, 'restore.json'), JSON.stringify({ backup, isBuilt: true }))
+
+  expect(fs.readFileSync(join(copy, 'users.json'), 'utf8')).toBe('["eve"]')
+  expect(await contentsOf(await openInFolder(copy))).toEqual(await contentsOf(store))
+})
+
+test('where an earlier version left a folder of an interrupted restore, it begins anew', async () => {
+  const { store, backups, copy } = await makeStore()
+  await runBackup(store, backups)
+  fs.mkdirSync(join(copy, 'restore.partial'), { recursive: true })
+  fs.writeFileSync(join(copy, 'restore.partial', databaseName), 'half')
 
   await runRestore({ dataDir: copy }, backups)
 

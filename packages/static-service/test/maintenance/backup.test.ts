@@ -234,7 +234,7 @@ test('a further backup copies what the folder lacks, and each can be restored', 
   ])
 })
 
-test('a restore overwrites no running service, and no service starts on half a restore', async () => {
+test('a restore overwrites no running service, and neither service nor backup begins on half a restore', async () => {
   await using service = await start()
   await service.put('a')
   const backup = join(makeFolder(), 'monday')
@@ -254,10 +254,10 @@ test('a restore overwrites no running service, and no service starts on half a r
     `Another process is using ${service.dataDir}: stop it first.\n`,
   ])
   expect(status).toBe(200)
-  expect([started.status, started.stderr]).toEqual([
-    1,
-    `A restore into ${half} was interrupted: run it again, or delete everything in it.\n`,
-  ])
+  const refusal = `A restore into ${half} was interrupted: run it again, or delete everything in it.\n`
+  expect([started.status, started.stderr]).toEqual([1, refusal])
+  const halfBackup = await runCli(half, 'backup', join(makeFolder(), 'half'))
+  expect([halfBackup.status, halfBackup.errors]).toEqual([1, refusal])
 })
 
 test('a backup on a full disk says so and leaves nothing behind', async () => {
