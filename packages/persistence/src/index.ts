@@ -28,6 +28,7 @@ export {
   storageFailure,
   unreadable,
 } from './errors.ts'
+export { refuseUnfinished } from './postgres/migrate-postgres.ts'
 export { Postgres, type PostgresOptions } from './postgres/postgres.ts'
 export { explainDatabaseFailure } from './postgres/postgres-errors.ts'
 export { Probe } from './postgres/probe.ts'

@@ -16,6 +16,7 @@ import {
   type RestoreTarget,
   type Row,
   readTables,
+  refuseUnfinished,
   runDataCommand,
   type Sql,
   SqliteSql,
@@ -99,6 +100,7 @@ const forms: Parameters<typeof runDataCommand>[0] = {
     return {
       read: ({ rows }) =>
         database.snapshot(async (snapshot) => {
+          await refuseUnfinished(snapshot)
           const auth = await readAuthSchema(snapshot, webhookTables)
           await rows([...readTables(snapshot, tables), ...auth.tables], auth.files)
         }),

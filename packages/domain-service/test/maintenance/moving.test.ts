@@ -56,6 +56,10 @@ test('history, users, API tokens and counted calls move from a directory to Post
   const third = await add(replica, 'third')
   const madeThere = await runCli(databaseEnv, 'backup', join(outside, 'tuesday'), '--verify')
   const refused = await runCli(databaseEnv, 'restore', join(outside, 'tuesday'))
+  const restoring = 'domain_service.restore'
+  await runOnServer(database.url, `insert into ${restoring} (backup) values ('a backup')`)
+  const half = await runCli(databaseEnv, 'backup', join(outside, 'half'))
+  await runOnServer(database.url, `delete from ${restoring}`)
   const back = await runCli(
     { DATA_DIR: join(outside, 'copy') },
     'restore',
@@ -63,6 +67,7 @@ test('history, users, API tokens and counted calls move from a directory to Post
   )
   await using copy = await start({ dataDir: join(outside, 'copy'), sandbox: folder.sandbox })
 
+  expect([half.status, half.errors]).toEqual([1, expect.stringContaining('was interrupted')])
   const runs = [made, moved, madeThere, back]
   // A slow run shows its progress every five seconds.
   const ends = runs.map(({ status, errors }) => [status, errors.replace(/^\d+ rows\n/gm, '')])

@@ -125,7 +125,10 @@ async function restoreFiles({ service: { usersFile }, snapshot }: RestoreJob, da
 async function giveAway(dataDir: string) {
   const owner = ownerFor(dataDir)
   if (!owner) return
-  for (const { name, parentPath } of await readdir(dataDir, { recursive: true, withFileTypes: true }))
+  for (const { name, parentPath } of await readdir(dataDir, {
+    recursive: true,
+    withFileTypes: true,
+  }))
     if (name !== lostAndFound) lchownSync(join(parentPath, name), owner.uid, owner.gid)
 }
 

@@ -82,7 +82,7 @@ async function migrate(connection: Connection, options: DatabaseOptions): Promis
   await lockSchema(connection, schema)
   if (!(await isCreated(connection, schema))) await createSchema(connection, schema)
   if (processId !== undefined) {
-    await refuseUnfinished(connection, schema)
+    await refuseUnfinished(connection)
     await recordProcess(connection, processId)
   }
   for (const [part, statements] of Object.entries(migrations))
@@ -120,7 +120,9 @@ async function migratePart(connection: Connection, part: string, statements: Mig
   )
 }
 
-async function refuseUnfinished(connection: Connection, schema: string) {
+/** @throws {DatabaseRefusedError} after an interrupted restore. */
+export async function refuseUnfinished(connection: Connection): Promise<void> {
+  const { schema } = connection
   const unfinished = await connection.query(`select 1 from ${restoreTable(schema)}`)
   if (unfinished.length === 0) return
   throw new DatabaseRefusedError(

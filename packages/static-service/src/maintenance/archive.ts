@@ -18,6 +18,7 @@ import {
   type ReadableBlob,
   type RestoreTarget,
   type Row,
+  refuseUnfinished,
   type Sql,
 } from '@domains-and-files/persistence'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
@@ -62,6 +63,7 @@ export async function openFolderSource(places: DataPlaces): Promise<BackupSource
 export async function openSharedSource(env: NodeJS.ProcessEnv): Promise<BackupSource> {
   await using opened = new AsyncDisposableStack()
   const { postgres, blobs } = opened.use(await openShared(env))
+  await refuseUnfinished(postgres)
   opened.use(await holdGarbage(postgres))
   const stack = opened.move()
   return {

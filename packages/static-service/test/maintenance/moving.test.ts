@@ -173,6 +173,8 @@ test('an interrupted restore is resumed, and no service starts before it is comp
   stores.s3.fault = () => undefined
 
   await expect(start({ env: stores.env })).rejects.toThrow(/restore/)
+  const half = await runCli(shared, 'backup', join(folder, 'half'))
+  expect([half.status, half.errors]).toEqual([1, expect.stringContaining('was interrupted')])
   const calls = stores.s3.calls.length
   const resumed = await runCli(shared, 'restore', made)
 
