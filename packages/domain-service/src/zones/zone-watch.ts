@@ -19,13 +19,13 @@ interface CheckOptions {
 const checkAfter = [2, 8, 24]
 
 /**
- * Reads zones in the background whose sends have no final outcome, or may be overwritten by a late write: at once, and some
- * times after the last send of the domain. The ledger knows them, also those of ended processes.
+ * Reads zones in the background whose sends have no final outcome, or may be overwritten by a late write: some times after
+ * the last send of the domain, and those that ended processes left also at once. The ledger knows them.
  */
 export class ZoneChecks {
   readonly #options: CheckOptions
-  /** When domains with such sends were checked last. */
-  #checkedAt = new Map<string, number>()
+  /** When domains with such sends were checked last; undefined before the first run of the process that checks. */
+  #checkedAt: Map<string, number> | undefined
   #timer: Timer | undefined
   #isClosed = false
 
@@ -46,19 +46,23 @@ export class ZoneChecks {
   async #run(): Promise<void> {
     const { ledger, clock, log, timeoutMs, isActive, queue } = this.#options
     this.#timer = clock.setTimer(() => void this.#run(), timeoutMs)
-    if (!isActive()) return
+    if (!isActive()) {
+      this.#checkedAt = undefined
+      return
+    }
     try {
       const unsettled = await ledger.unsettledDomains()
       const known = this.#checkedAt
-      this.#checkedAt = new Map()
+      const checked = new Map<string, number>()
+      this.#checkedAt = checked
       for (const { name, sentAt, now } of unsettled) {
-        const checkedAt = known.get(name) ?? Number.NEGATIVE_INFINITY
-        const times = [0, ...checkAfter.map((factor) => sentAt + factor * timeoutMs)]
-        const isDue = times.some((at) => checkedAt < at && at <= now)
+        const checkedAt = known?.get(name) ?? Number.NEGATIVE_INFINITY
+        const times = checkAfter.map((factor) => sentAt + factor * timeoutMs)
+        const isDue = !known || times.some((at) => checkedAt < at && at <= now)
         const domain = readDomain(name)
-        this.#checkedAt.set(name, checkedAt)
+        checked.set(name, checkedAt)
         if (!isDue || typeof domain === 'string' || queue.isBusy(domain)) continue
-        this.#checkedAt.set(name, now)
+        checked.set(name, now)
         void this.#check(domain)
       }
     } catch (error) {
@@ -72,7 +76,7 @@ export class ZoneChecks {
       if (!this.#isClosed) await queue.check(domain)
     } catch (error) {
       log.warn({ err: error, domain: domain.name }, 'zone not checked, checking again')
-      this.#checkedAt.delete(domain.name)
+      this.#checkedAt?.delete(domain.name)
     }
   }
 }
