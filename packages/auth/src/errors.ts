@@ -13,7 +13,12 @@ export const tokenMissing = () =>
   refuse(401, 'unauthorized', 'Send a token: Authorization: Bearer <access_token>')
 
 export const authorizationMalformed = () =>
-  refuse(401, 'unauthorized', 'Authorization must be Bearer and one token', 'invalid_request')
+  refuse(
+    401,
+    'unauthorized',
+    'The Authorization header must be the scheme Bearer and one token: Bearer <access_token>',
+    'invalid_request',
+  )
 
 const again = 'log in again, or create another API token'
 
@@ -68,7 +73,7 @@ export const notBegun = () =>
   new HttpError(
     400,
     'login_not_begun',
-    'This login is not of this browser, or too old: begin again',
+    'This login was not begun in this browser, or over ten minutes ago: begin again',
   )
 
 export const loginFailed = () =>

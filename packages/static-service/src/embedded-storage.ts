@@ -1,11 +1,13 @@
 import type { Logger } from '@domains-and-files/http'
 import { BackupWatch, SqliteSql } from '@domains-and-files/persistence'
+import { blobDatabaseFile } from './blobs/disk/blob-database.ts'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import { databaseFile } from './catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from './catalog/sqlite/sqlite-catalog.ts'
 import type { Config } from './config.ts'
 import { sweepOrphans } from './maintenance/orphan-sweep.ts'
+import { warmPageCache } from './sqlite/warm-page-cache.ts'
 import type { Storage } from './storage.ts'
 import { uploadMigrations } from './uploads/migrations.ts'
 import { Uploads } from './uploads/uploads.ts'
@@ -40,6 +42,10 @@ export async function openEmbeddedStorage(
   )
   await store.discardOthers(await uploads.restart())
   const tidied = tidy({ store, catalog, log })
+  const closing = new AbortController()
+  const files = [databaseFile(dataDir), blobDatabaseFile(dataDir)]
+  const opened = new AsyncDisposableStack()
+  const warmed = warmPageCache(files, opened, closing)
   return {
     catalog,
     store,
@@ -48,6 +54,8 @@ export async function openEmbeddedStorage(
     registerMetrics: () => undefined,
     tidied,
     close: async () => {
+      closing.abort()
+      await warmed
       await tidied
       await uploads.close()
       await uploadDatabase.close()
@@ -55,6 +63,7 @@ export async function openEmbeddedStorage(
       await store.close()
       backups[Symbol.dispose]()
       await catalog.close()
+      await opened.disposeAsync()
     },
   }
 }

@@ -111,8 +111,8 @@ export class GivenZones {
   }
 
   /**
-   * Stores a submitted zone, and uses up a copy of the given zone that it was made from. An unclear one is not stored, but
-   * once: its client reads the zone again.
+   * Stores a submitted zone, and uses up a copy of the given zone that it was made from. The first time,
+   * an unclear one is not stored, since its client is told to read the zone again.
    * @param choose gets the given zones, oldest first.
    * @returns undefined where `choose` does; otherwise the id of the submitted zone, for `confirm` or `giveBack`.
    */

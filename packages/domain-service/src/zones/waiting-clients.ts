@@ -42,7 +42,10 @@ export class WaitingClients implements BatchClients {
     if (!this.#awaited) this.#reject(id, error)
   }
 
-  /** Ends a batch. A change of it that has not ended then could not be recorded; any may be one after an empty batch failed. */
+  /**
+   * Ends a batch. Those of its changes that have not ended by then could not be recorded; after a failed batch that was
+   * empty this may be true of every waiting change.
+   */
   async endBatch(failure: unknown) {
     const ids = failure && this.pulled.size === 0 ? [...this.ends.keys()] : [...this.pulled]
     this.pulled.clear()

@@ -89,7 +89,7 @@ export const maxUnsavedBytes = 8_388_608
  * throw what `onSaved` throws, `BytesLost` if saved bytes are gone, and `insufficient_storage` when the disk is full.
  */
 export interface ResumableBlob extends AsyncDisposable {
-  /** Takes the chunk, as a staged blob does. */
+  /** Takes over the chunk, as a staged blob does. */
   write(chunk: Buffer): Promise<void>
   /** Makes all bytes durable. */
   save(): Promise<Partial<SavedBlob>>

@@ -94,7 +94,7 @@ export class StagedBlob implements AsyncDisposable {
     return this.#hash?.head ?? Buffer.alloc(0)
   }
 
-  /** Takes the chunk, as `StagingFile.write` does. @throws {HttpError} `insufficient_storage` when the disk is full. */
+  /** Takes over the chunk, as `StagingFile.write` does. @throws {HttpError} `insufficient_storage` when the disk is full. */
   write(chunk: Buffer): Promise<void> {
     this.#hash?.update(chunk)
     return this.#file.write(chunk)

@@ -84,7 +84,7 @@ export class StagingFile {
     return this.#isCreated
   }
 
-  /** Takes the chunk, which is freed once it is written. */
+  /** Takes over the chunk: its memory is freed once it is written, so the caller must not use it again. */
   async write(chunk: Buffer): Promise<void> {
     this.#chunks.push(chunk)
     this.#size += chunk.length
