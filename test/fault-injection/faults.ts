@@ -33,7 +33,6 @@ export const faults: fc.Arbitrary<FaultInput> = fc.oneof(
       { kind: 'empty' },
       { kind: 'junk' },
       { kind: 'wrong_command' },
-      { kind: 'duplicate' },
       { kind: 'ignored' },
       { kind: 'doctype' },
     ),

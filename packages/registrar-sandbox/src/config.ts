@@ -18,7 +18,6 @@ const Config = z.object({
     .string()
     .regex(ratePattern, 'must look like 20/minute,700/hour,8000/day, or be off')
     .default('20/minute,700/hour,8000/day'),
-  SANDBOX_RATE_ANSWER: z.enum(['405', '500000']).default('405'),
   SANDBOX_FILE: z.string().optional(),
   SANDBOX_DELAY_MS: z.coerce.number().int().min(0).max(600_000).default(0),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),

@@ -15,7 +15,6 @@ const sandbox = await startSandbox({
   apiKey: config.SANDBOX_API_KEY,
   allowedIps: config.SANDBOX_ALLOWED_IPS,
   rate: config.SANDBOX_RATE,
-  rateAnswer: config.SANDBOX_RATE_ANSWER,
   ...(config.SANDBOX_FILE ? { file: config.SANDBOX_FILE } : {}),
   delayMs: config.SANDBOX_DELAY_MS,
   log,

@@ -51,7 +51,6 @@ test('without variables it listens on loopback with the development key', () => 
     SANDBOX_API_KEY: 'sandbox-key-for-development-only',
     SANDBOX_ALLOWED_IPS: ['127.0.0.1'],
     SANDBOX_RATE: '20/minute,700/hour,8000/day',
-    SANDBOX_RATE_ANSWER: '405',
     SANDBOX_DELAY_MS: 0,
     LOG_LEVEL: 'info',
   })

@@ -1,41 +1,59 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { Domain, DomainSketch, type HostSketch } from './domain.ts'
+import { makeSamples } from './samples.ts'
 
-const firstHostId = 100_001
-const firstDomainId = 2_000_001
 const year = 365 * 86_400_000
 
 /** The whole account, as stored in a file. */
-export const State = z.strictObject({
+const State = z.strictObject({
   version: z.literal(1),
   owner: z.string(),
   nextHostId: z.int().positive(),
   nextDomainId: z.int().positive(),
   domains: z.array(Domain),
 })
-export type State = z.output<typeof State>
+type State = z.output<typeof State>
 
 /** Fields that can be changed in the panel. */
-export const Edit = DomainSketch.partial().omit({ name: true, id: true })
+const Edit = DomainSketch.partial().omit({ name: true, id: true })
 export type Edit = z.input<typeof Edit>
+
+interface AccountOptions {
+  owner: string
+  now: () => number
+  /** Default: the sample domains. Ignored if the file already holds a state. */
+  domains?: z.input<typeof DomainSketch>[] | undefined
+  /** Where the domains are stored. Default: in memory. */
+  file?: string | undefined
+}
 
 /** The domains of one customer, without the rules of the API. */
 export class Account {
-  #state: State
+  readonly #state: State
   readonly #now: () => number
+  readonly #file: string | undefined
+  #saved: Promise<void> = Promise.resolve()
 
-  constructor(owner: string, now: () => number) {
+  private constructor(state: State, { now, file }: Pick<AccountOptions, 'now' | 'file'>) {
+    this.#state = state
     this.#now = now
-    const ids = { nextHostId: firstHostId, nextDomainId: firstDomainId }
-    this.#state = { version: 1, owner, ...ids, domains: [] }
+    this.#file = file
   }
 
-  get owner(): string {
-    return this.#state.owner
+  /** @throws {Error} if the file is invalid. */
+  static async open(options: AccountOptions): Promise<Account> {
+    const { owner, now, file, domains = makeSamples(now()) } = options
+    const stored = file === undefined ? undefined : await readState(file)
+    if (stored) return new Account(stored, options)
+    const ids = { nextHostId: 100_001, nextDomainId: 2_000_001 }
+    const account = new Account({ version: 1, owner, ...ids, domains: [] }, options)
+    for (const domain of domains) account.add(domain)
+    await account.save()
+    return account
   }
 
-  get domains(): Domain[] {
+  get domains(): readonly Domain[] {
     return this.#state.domains
   }
 
@@ -43,20 +61,25 @@ export class Account {
     return this.#state.domains.find((domain) => domain.name === name.toLowerCase())
   }
 
+  /** The domain of that name. Throws if there is none. */
+  get(name: string): Domain {
+    const domain = this.find(name)
+    if (!domain) throw new RangeError(`The account has no domain ${name}`)
+    return domain
+  }
+
   /** Adds a domain, or replaces the one of that name. Registered now for a year unless given. */
-  add(sketch: z.input<typeof DomainSketch>): Domain {
+  add(sketch: z.input<typeof DomainSketch>): void {
     const parsed = DomainSketch.parse(sketch)
-    const domain: Domain = {
+    this.remove(parsed.name)
+    this.#state.domains.push({
       ...parsed,
       id: parsed.id ?? this.#state.nextDomainId++,
-      owner: parsed.owner ?? this.owner,
+      owner: parsed.owner ?? this.#state.owner,
       created: parsed.created ?? dayOf(this.#now()),
       expires: parsed.expires ?? dayOf(this.#now() + year),
       hosts: this.#identify(parsed.hosts),
-    }
-    this.remove(domain.name)
-    this.#state.domains.push(domain)
-    return domain
+    })
   }
 
   remove(name: string): void {
@@ -66,12 +89,10 @@ export class Account {
 
   /** Changes a domain as in the panel, unchecked. Throws if there is none. */
   edit(name: string, edit: Edit): void {
-    const domain = this.find(name)
-    if (!domain) throw new RangeError(`The account has no domain ${name}`)
     const { hosts, ...rest } = Edit.parse(edit)
     // Only given fields: the schema's defaults would reset the others.
-    const named = Object.entries(rest).filter(([key]) => key in edit)
-    Object.assign(domain, Object.fromEntries(named))
+    const given = Object.fromEntries(Object.entries(rest).filter(([key]) => key in edit))
+    const domain = Object.assign(this.get(name), given)
     if (edit.hosts) domain.hosts = this.#identify(hosts ?? [])
   }
 
@@ -79,14 +100,22 @@ export class Account {
     return this.#state.nextHostId++
   }
 
-  /** A deep copy. */
-  copy(): State {
-    return structuredClone(this.#state)
+  /** The same domains in memory, for a command that must not change the account. */
+  copy(): Account {
+    return new Account(structuredClone(this.#state), { now: this.#now })
   }
 
-  /** Restores a copy. */
-  restore(state: State): void {
-    this.#state = structuredClone(state)
+  /** Resolves when the present state is in the file, if there is one. Saves run in order. */
+  save(): Promise<void> {
+    const file = this.#file
+    if (file === undefined) return this.#saved
+    const text = JSON.stringify(this.#state, null, 2)
+    const write = async () => {
+      await writeFile(`${file}.new`, text, { flush: true })
+      await rename(`${file}.new`, file)
+    }
+    this.#saved = this.#saved.then(write, write)
+    return this.#saved
   }
 
   #identify(hosts: z.output<typeof HostSketch>[]): Domain['hosts'] {
@@ -94,37 +123,14 @@ export class Account {
   }
 }
 
-const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10)
-
-/** Stores the account in one file, replaced atomically. */
-export class StateFile {
-  readonly #path: string
-  #last: Promise<void> = Promise.resolve()
-
-  constructor(path: string) {
-    this.#path = path
-  }
-
-  /** The state as last saved; undefined if there is no file. Throws if the file is invalid. */
-  async load(): Promise<State | undefined> {
-    try {
-      return State.parse(JSON.parse(await readFile(this.#path, 'utf8')))
-    } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-      throw new Error(`Cannot read the state in ${this.#path}`, { cause: error })
-    }
-  }
-
-  /** Resolves when the state is in the file. Saves run in order. */
-  save(state: State): Promise<void> {
-    const next = () => this.#write(JSON.stringify(state, null, 2))
-    this.#last = this.#last.then(next, next)
-    return this.#last
-  }
-
-  async #write(text: string): Promise<void> {
-    const draft = `${this.#path}.new`
-    await writeFile(draft, text, { flush: true })
-    await rename(draft, this.#path)
+/** The state as last saved; undefined if there is no file. */
+async function readState(file: string): Promise<State | undefined> {
+  try {
+    return State.parse(JSON.parse(await readFile(file, 'utf8')))
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw new Error(`Cannot read the state in ${file}`, { cause: error })
   }
 }
+
+const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10)

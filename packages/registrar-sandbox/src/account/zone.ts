@@ -1,12 +1,11 @@
-import { parameterInvalid, tooManyRecords } from '../protocol/errors.ts'
+import { ErrorResponse, parameterInvalid } from '../protocol/errors.ts'
 import { type Params, readSubmitted, type Submitted } from '../protocol/parameters.ts'
 import { compare, titlesOf } from '../protocol/results.ts'
 import type { Domain, EmailType, Host } from './domain.ts'
 import { emailTypes } from './domain.ts'
 import { type Entry, isKnownType, readEntry } from './record.ts'
 
-/** Maximum records of a zone. */
-export const maxRecords = 150
+const maxRecords = 150
 
 type Zone = Pick<Domain, 'emailType' | 'hosts'>
 
@@ -24,7 +23,8 @@ interface Options {
 export function replaceZone(domain: Domain, params: Params, options: Options): Zone {
   const emailType = readEmailType(domain, params)
   const submitted = readSubmitted(params)
-  if (submitted.length > maxRecords) throw tooManyRecords(maxRecords)
+  if (submitted.length > maxRecords)
+    throw new ErrorResponse('3013288', `Too many records: a domain may have ${maxRecords}`)
   const stored = new Map(domain.hosts.map((host) => [keyOf(host), host]))
   const taken = new Map<string, Host>()
   for (const one of submitted) {

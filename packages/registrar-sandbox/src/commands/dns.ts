@@ -12,7 +12,7 @@ const maxServers = 12
 export const dnsCommands: Commands = {
   'domains.dns.getHosts'(params, { account }) {
     const domain = findZone(account, params, unknownZone.getHosts)
-    if (!usesOurDns(domain) && domain.whenElsewhere === 'error') throw errors.dnsElsewhere()
+    if (domain.whenElsewhere === 'error') checkManaged(domain)
     const { name: Domain, emailType: EmailType, hosts } = domain
     const attributes = { Domain, EmailType, IsUsingOurDNS: usesOurDns(domain) }
     return hostsResult(attributes, hosts.map(describeHost))
@@ -21,7 +21,7 @@ export const dnsCommands: Commands = {
   'domains.dns.setHosts'(params, { account, keepsMxPref }) {
     const domain = findZone(account, params, unknownZone.setHosts)
     checkEditable(domain, 'hosts')
-    if (!usesOurDns(domain)) throw errors.dnsElsewhere()
+    checkManaged(domain)
     const terms = { nextId: () => account.nextHostId(), keepsMxPref }
     Object.assign(domain, replaceZone(domain, params, terms))
     return setHostsResult(domain.name)
@@ -57,7 +57,7 @@ export const dnsCommands: Commands = {
     ]
     const domain = findNamed(context, params, (name) => describe(name, false))
     checkEditable(domain, 'hosts')
-    if (!usesOurDns(domain)) throw errors.dnsElsewhere()
+    checkManaged(domain)
     domain.forwards = params.indexes(['MailBox', 'ForwardTo']).map((number) => ({
       mailbox: params.require(`MailBox${number}`).toLowerCase(),
       to: params.require(`ForwardTo${number}`),
@@ -101,6 +101,12 @@ function findZone(account: Account, params: Params, unknown: (name: string) => E
 function checkEditable(domain: Domain, right: 'hosts' | 'nameserver'): void {
   const isAllowed = domain.rights === 'all' || domain.rights.includes(right)
   if (domain.isLocked || !isAllowed) throw errors.domainNotEditable()
+}
+
+function checkManaged(domain: Domain): void {
+  if (usesOurDns(domain)) return
+  const words = 'This domain does not use our DNS servers, so the command is not possible'
+  throw new errors.ErrorResponse('2030288', words)
 }
 
 const describeHost = (host: Host) => ({

@@ -1,4 +1,4 @@
-import * as errors from './errors.ts'
+import { ErrorResponse } from './errors.ts'
 import type { Params } from './parameters.ts'
 import { compare, listResult } from './results.ts'
 
@@ -14,21 +14,22 @@ export interface ListQuery {
   pageSize: number
 }
 
-const maxTermLength = 70
-
 /** The parameters of getList. @throws {ErrorResponse} for the first that is invalid. */
 export function readListQuery(params: Params): ListQuery {
   const listType = oneOf(listTypes, params.get('ListType') ?? 'ALL')
-  if (!listType) throw errors.listTypeInvalid()
+  if (!listType) throw new ErrorResponse('2011169', 'Parameter ListType is invalid')
   const searchTerm = params.get('SearchTerm')
-  if ((searchTerm ?? '').length > maxTermLength) throw errors.searchTermInvalid()
+  if ((searchTerm ?? '').length > 70)
+    throw new ErrorResponse('2011170', 'Parameter SearchTerm is too long')
   const page = readNumber(params.get('Page') ?? '1', 1, Number.MAX_SAFE_INTEGER)
-  if (page === undefined) throw errors.pageInvalid()
+  if (page === undefined) throw new ErrorResponse('2011171', 'Parameter Page is invalid')
   const pageSize = readNumber(params.get('PageSize') ?? '20', 10, 100)
-  if (pageSize === undefined)
-    throw errors.pageSizeInvalid(listResult([], { total: 0, page: 0, size: 0 }))
+  if (pageSize === undefined) {
+    const skeleton = listResult([], { total: 0, page: 0, size: 0 })
+    throw new ErrorResponse('2013275', 'Parameter PageSize is OutOfRange', { skeleton })
+  }
   const sortBy = oneOf(sortKeys, params.get('SortBy') ?? 'NAME')
-  if (!sortBy) throw errors.sortByInvalid()
+  if (!sortBy) throw new ErrorResponse('2011173', 'Parameter SortBy is invalid')
   return { listType, searchTerm, sortBy, page, pageSize }
 }
 

@@ -29,9 +29,11 @@ export class Params {
 
   /** The numbers n, ascending, of the parameters `<prefix>n` with any of the prefixes. */
   indexes(prefixes: string[]): number[] {
-    const pattern = new RegExp(`^(?:${prefixes.join('|')})([1-9]\\d{0,4})$`, 'i')
-    const found = [...this.#values.keys()].flatMap((name) => pattern.exec(name)?.[1] ?? [])
-    return [...new Set(found.map(Number))].sort((a, b) => a - b)
+    const found = [...this.#values.keys()].flatMap((name) => {
+      const [, prefix = '', number] = /^([a-z]+)([1-9]\d{0,4})$/.exec(name) ?? []
+      return prefixes.some((each) => each.toLowerCase() === prefix) ? Number(number) : []
+    })
+    return [...new Set(found)].sort((a, b) => a - b)
   }
 
   /** The same parameters with another command. */

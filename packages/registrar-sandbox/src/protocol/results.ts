@@ -1,5 +1,5 @@
-import { domainInvalid, domainNotFound, type ErrorResponse } from './errors.ts'
-import { type Attributes, type Element, element } from './xml.ts'
+import { domainNotFound, ErrorResponse } from './errors.ts'
+import { type Attributes, type Element, element, leaves } from './xml.ts'
 
 // The results of the commands, as the registrar was recorded to give them. An absent value is an absent attribute.
 
@@ -19,11 +19,7 @@ export const listResult = (
     {},
     domains.map((each) => element('Domain', each)),
   ),
-  element('Paging', {}, [
-    element('TotalItems', {}, String(total)),
-    element('CurrentPage', {}, String(page)),
-    element('PageSize', {}, String(size)),
-  ]),
+  element('Paging', {}, leaves({ TotalItems: total, CurrentPage: page, PageSize: size })),
 ]
 
 /** The panel's titles for a row of this type made by setHosts. */
@@ -86,7 +82,7 @@ interface InfoResult {
   /** Status, ID, DomainName, OwnerName, IsOwner, IsPremium. */
   attributes: Attributes
   /** CreatedDate and ExpiredDate, as far as they are known. */
-  dates?: Element[]
+  dates?: Record<string, string>
   privacy?: Element
   /** Of PremiumDNS. */
   subscription?: { id: number; created: string; expires: string } | undefined
@@ -100,20 +96,21 @@ const noSubscription = { id: -1, created: never, expires: never }
 
 /** namecheap.domains.getInfo */
 export function infoResult(info: InfoResult): Element[] {
-  const { attributes, dates = [], dns, nameservers = [], rights } = info
+  const { attributes, dates, dns, nameservers = [], rights } = info
   const { id, created, expires } = info.subscription ?? noSubscription
+  const subscription = {
+    UseAutoRenew: false,
+    SubscriptionId: id,
+    CreatedDate: created,
+    ExpirationDate: expires,
+    IsActive: info.subscription !== undefined,
+  }
   return [
     element('DomainGetInfoResult', attributes, [
-      element('DomainDetails', {}, [...dates, element('NumYears', {}, '0')]),
+      element('DomainDetails', {}, leaves({ ...dates, NumYears: 0 })),
       element('LockDetails'),
-      info.privacy ?? element('Whoisguard', {}, [element('ID', {}, '0')]),
-      element('PremiumDnsSubscription', {}, [
-        element('UseAutoRenew', {}, 'false'),
-        element('SubscriptionId', {}, String(id)),
-        element('CreatedDate', {}, created),
-        element('ExpirationDate', {}, expires),
-        element('IsActive', {}, String(info.subscription !== undefined)),
-      ]),
+      info.privacy ?? element('Whoisguard', {}, leaves({ ID: 0 })),
+      element('PremiumDnsSubscription', {}, leaves(subscription)),
       element('DnsDetails', dns, nameservers.map(nameserver)),
       rights,
     ]),
@@ -123,11 +120,11 @@ export function infoResult(info: InfoResult): Element[] {
 const nameserver = (name: string) => element('Nameserver', {}, name)
 
 /** Refusal of getInfo for a domain that is not in this account. */
-export const unknownInfo = (): ErrorResponse =>
-  domainInvalid(
-    infoResult({
+export const unknownInfo = () =>
+  new ErrorResponse('2030166', 'Domain is invalid', {
+    skeleton: infoResult({
       attributes: { ID: 0, IsOwner: false, IsPremium: false },
       dns: { IsUsingOurDNS: false, HostCount: 0, DynamicDNSStatus: false, IsFailover: false },
       rights: element('Modificationrights'),
     }),
-  )
+  })

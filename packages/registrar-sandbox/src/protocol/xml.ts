@@ -19,6 +19,10 @@ export function element(
   return { name, attributes, content }
 }
 
+/** Elements with a text each, by their names. */
+export const leaves = (texts: Record<string, Value>): Element[] =>
+  Object.entries(texts).map(([name, text]) => element(name, {}, String(text)))
+
 /** Renders a document as the registrar does: two spaces, CRLF, none after the last tag. */
 export function renderDocument(root: Element): string {
   return ['<?xml version="1.0" encoding="utf-8"?>', ...render(root, '')].join('\r\n')

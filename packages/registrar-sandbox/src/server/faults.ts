@@ -57,7 +57,7 @@ export const Fault = z.discriminatedUnion('kind', [
     status: z.int().min(200).max(599).default(405),
     message: z.string().default('Too many requests'),
   }),
-  // An error in HTTP 200; with `skeleton` it also carries a result that looks like data.
+  // An error in HTTP 200; with `skeleton` it also carries the usual result.
   fault('error', {
     execute: notExecuted,
     number: ErrorNumber.default('500000'),
@@ -71,8 +71,6 @@ export const Fault = z.discriminatedUnion('kind', [
     execute: executed,
     answer: z.string().default('namecheap.users.getBalances'),
   }),
-  // An earlier answer verbatim: the latest to this command and domain, otherwise the latest of all.
-  fault('duplicate', { execute: executed }),
   // getHosts shows the zone as it was before its last setHosts.
   fault('outdated', {}),
   // getHosts without the attribute EmailType.
@@ -94,41 +92,27 @@ export const Fault = z.discriminatedUnion('kind', [
 
 export type Fault = z.output<typeof Fault>
 export type FaultInput = z.input<typeof Fault>
-export type Slow = Extract<Fault, { kind: 'slow' }>
+type Slow = Extract<Fault, { kind: 'slow' }>
 export type Breakage = Exclude<Fault, Slow>
 
 /** The body of `POST /_faults`. */
 export const FaultList = z.strictObject({ faults: z.array(Fault).min(1).max(100) })
 
-/** Faults that wait for a matching call, in the order in which they were added. */
-export class FaultQueue {
-  #pending: Fault[] = []
-
-  get pending(): readonly Fault[] {
-    return this.#pending
-  }
-
-  add(faults: FaultInput[]): void {
-    this.#pending.push(...faults.map((fault) => Fault.parse(fault)))
-  }
-
-  clear(): void {
-    this.#pending = []
-  }
-
-  /** Takes the faults of this call: a delay, one other fault, or both. */
-  take(command: string, domain: string | undefined): { slow?: Slow; broken?: Breakage } {
-    const taken: { slow?: Slow; broken?: Breakage } = {}
-    this.#pending = this.#pending.flatMap((fault) => {
-      if ((fault.command ?? command) !== command) return [fault]
-      if (fault.domain !== undefined && fault.domain !== domain) return [fault]
-      if (fault.after > 0) return [{ ...fault, after: fault.after - 1 }]
-      if (fault.kind === 'slow' ? taken.slow : taken.broken) return [fault]
-      if (fault.kind === 'slow') taken.slow = fault
-      else taken.broken = fault
-      if (fault.times === 0) return [fault]
-      return fault.times > 1 ? [{ ...fault, times: fault.times - 1 }] : []
-    })
-    return taken
-  }
+/** The faults of a call, of the pending ones: a delay, one other fault, or both; and what is pending then. */
+export function takeFaults(
+  pending: Fault[],
+  { command, domain }: { command: string; domain: string | undefined },
+) {
+  const taken: { slow?: Slow; broken?: Breakage } = {}
+  const rest = pending.flatMap((fault) => {
+    if ((fault.command ?? command) !== command) return [fault]
+    if (fault.domain !== undefined && fault.domain !== domain) return [fault]
+    if (fault.after > 0) return [{ ...fault, after: fault.after - 1 }]
+    if (fault.kind === 'slow' ? taken.slow : taken.broken) return [fault]
+    if (fault.kind === 'slow') taken.slow = fault
+    else taken.broken = fault
+    if (fault.times === 0) return [fault]
+    return fault.times > 1 ? [{ ...fault, times: fault.times - 1 }] : []
+  })
+  return { ...taken, rest }
 }

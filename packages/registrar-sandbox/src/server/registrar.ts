@@ -1,14 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Account, StateFile } from '../account/account.ts'
-import type { Domain } from '../account/domain.ts'
-import type { Answer, CommandTable } from '../commands/command-table.ts'
-import { ErrorResponse, parameterInvalid, tooManyRequests } from '../protocol/errors.ts'
+import { Account, type Edit } from '../account/account.ts'
+import type { Domain, DomainSketch, HostSketch } from '../account/domain.ts'
+import { sortHosts } from '../account/zone.ts'
+import { type Answer, execute, render } from '../commands/execute.ts'
+import { ErrorResponse, parameterInvalid } from '../protocol/errors.ts'
 import { type Params, readSubmitted } from '../protocol/parameters.ts'
-import { element } from '../protocol/xml.ts'
-import { type Breakage, FaultQueue } from './faults.ts'
-import type { RateLimit } from './rate-limit.ts'
-import { send, sendBroken, sendXml } from './transport.ts'
+import { type Breakage, Fault, type FaultInput, takeFaults } from './faults.ts'
+import { RateLimit } from './rate-limit.ts'
+import { send, sendXml } from './transport.ts'
 
 const maxCalls = 10_000
 
@@ -25,31 +25,56 @@ export interface Call {
   fault: Breakage['kind'] | undefined
 }
 
-interface Dependencies {
-  account: Account
-  commands: CommandTable
-  rate: RateLimit
-  rateAnswer: '405' | '500000'
-  file: StateFile | undefined
-  delayMs: number
-  now: () => number
+export interface RegistrarOptions {
+  apiUser: string
+  apiKey: string
+  /** Accepted values of the parameter ClientIp; `*` accepts any. The real peer address is ignored. */
+  allowedIps?: string[]
+  /** Default: the sample domains. Ignored if the file already holds a state. */
+  domains?: DomainSketch[]
+  /** `off`, or limits such as the default, `20/minute,700/hour,8000/day`. */
+  rate?: string
+  /** An MX sent again with another preference keeps the old one. */
+  keepsMxPref?: boolean
+  /** Where the domains are stored. Default: in memory. */
+  file?: string
+  /** Minimum duration of every call. */
+  delayMs?: number
+  now?: () => number
 }
+
+const complete = (options: RegistrarOptions) => ({
+  allowedIps: ['127.0.0.1'],
+  rate: '20/minute,700/hour,8000/day',
+  keepsMxPref: false,
+  delayMs: 0,
+  now: Date.now,
+  ...options,
+})
 
 /** Counts, records, executes and answers calls, subject to faults. */
 export class Registrar {
-  readonly calls: Call[] = []
-  readonly faults = new FaultQueue()
-  readonly #parts: Dependencies
+  readonly #options: ReturnType<typeof complete>
+  readonly #account: Account
+  readonly #rate: RateLimit
   readonly #closing = new AbortController()
   #slowness = new AbortController()
-  /** The last answer for each command and domain, and the last of all. */
-  readonly #answers = new Map<string, string>()
   /** Zones as they were before their last setHosts. */
   readonly #previous = new Map<string, Pick<Domain, 'emailType' | 'hosts'>>()
   #late: Params[] = []
+  #faults: Fault[] = []
+  /** Calls since the start or the last `clearCalls()`, oldest first; at most 10,000. */
+  readonly calls: Call[] = []
 
-  constructor(parts: Dependencies) {
-    this.#parts = parts
+  private constructor(options: ReturnType<typeof complete>, account: Account) {
+    this.#options = options
+    this.#account = account
+    this.#rate = new RateLimit(options.rate)
+  }
+
+  static async open(given: RegistrarOptions): Promise<Registrar> {
+    const options = complete(given)
+    return new Registrar(options, await Account.open({ ...options, owner: options.apiUser }))
   }
 
   /** Ends all waits; waiting calls are not executed. */
@@ -61,9 +86,18 @@ export class Registrar {
     return this.#closing.signal.aborted
   }
 
-  /** Removes pending faults, and ends the waits of `slow` ones, so that those calls continue at once. */
+  /** Pending faults: no call has matched them yet. */
+  get faults(): readonly Fault[] {
+    return this.#faults
+  }
+
+  fault(...list: FaultInput[]): void {
+    this.#faults.push(...list.map((fault) => Fault.parse(fault)))
+  }
+
+  /** Removes pending faults; calls delayed by `slow` ones continue at once. */
   clearFaults(): void {
-    this.faults.clear()
+    this.#faults = []
     this.#slowness.abort()
     this.#slowness = new AbortController()
   }
@@ -72,92 +106,106 @@ export class Registrar {
     this.calls.length = 0
   }
 
+  /** Rows and email type as getHosts returns them. */
+  zone(name: string): Pick<Domain, 'emailType' | 'hosts'> {
+    const { emailType, hosts } = structuredClone(this.#account.get(name))
+    return { emailType, hosts: sortHosts(hosts) }
+  }
+
+  /** Changes a domain as in the panel, unchecked and without a call. */
+  setZone(name: string, edit: Edit): Promise<void> {
+    this.#account.edit(name, edit)
+    return this.#account.save()
+  }
+
+  /** Adds a domain, or replaces the one of that name. */
+  addDomain(domain: DomainSketch): Promise<void> {
+    this.#account.add(domain)
+    return this.#account.save()
+  }
+
+  removeDomain(name: string): Promise<void> {
+    this.#account.remove(name)
+    return this.#account.save()
+  }
+
   /** Answers one call on the raw response, correctly or with a fault. */
   async handle(method: string, params: Params, reply: ServerResponse): Promise<Call> {
-    const { rate, now, delayMs } = this.#parts
+    const { now, delayMs } = this.#options
     const call = this.#record(method, params)
-    if (!rate.take(now())) {
+    if (!this.#rate.take(now())) {
       call.outcome = 'rate'
-      this.#refuseForRate(params, reply)
+      send(reply, 405, 'text/plain; charset=utf-8', 'Too many requests')
       return call
     }
-    const { slow, broken } = this.faults.take(call.command, call.domain)
+    const { slow, broken, rest } = takeFaults(this.#faults, call)
+    this.#faults = rest
     call.fault = broken?.kind
     await this.#wait(delayMs)
     if (slow?.when === 'before') await this.#waitWhileSlow(slow.ms)
     const answer = this.#answer(params, broken)
-    await this.save()
+    await this.#account.save()
     if (slow?.when === 'after') await this.#waitWhileSlow(slow.ms)
-    call.outcome = answer.outcome
-    if (broken) sendBroken(reply, broken, answer.body)
-    else sendXml(reply, answer.body)
+    call.outcome = answer instanceof ErrorResponse ? `error ${answer.number}` : 'ok'
+    const shown = broken?.kind === 'wrong_command' ? params.withCommand(broken.answer) : params
+    sendXml(reply, render(shown, answer, now()), broken)
     return call
   }
 
   /** Executes the calls delayed by `late` faults now, in order. */
   async runLate(): Promise<void> {
-    for (const params of this.#late.splice(0)) this.#parts.commands.answer(params)
-    await this.save()
-  }
-
-  /** Makes the present state durable if there is a file. */
-  async save(): Promise<void> {
-    await this.#parts.file?.save(this.#parts.account.copy())
+    for (const params of this.#late.splice(0)) this.#execute(params)
+    await this.#account.save()
   }
 
   #record(method: string, params: Params): Call {
+    const { command, domain } = params
     const call: Call = {
-      command: params.command,
-      domain: params.domain,
-      at: this.#parts.now(),
-      method,
-      params: params.withoutKey(),
-      outcome: 'under way',
-      fault: undefined,
+      ...{ command, domain, at: this.#options.now(), method, params: params.withoutKey() },
+      ...{ outcome: 'under way', fault: undefined },
     }
     this.calls.push(call)
     if (this.calls.length > maxCalls) this.calls.shift()
     return call
   }
 
-  #refuseForRate(params: Params, reply: ServerResponse): void {
-    const { commands, rateAnswer } = this.#parts
-    if (rateAnswer === '500000') sendXml(reply, commands.refuse(params, tooManyRequests()).body)
-    else send(reply, 405, 'text/plain; charset=utf-8', 'Too many requests')
+  #execute(params: Params, account = this.#account): Answer {
+    return execute(params, { ...this.#options, account })
   }
 
+  /** Executes a command; a fault in content may refuse, skip or delay it, or replace its answer. */
   #answer(params: Params, fault: Breakage | undefined): Answer {
-    const key = `${params.command} ${params.domain}`
-    const executed = this.#execute(params, fault)
-    const answer = this.#substitute(params, executed, fault, key)
-    const { body } = fault?.kind === 'duplicate' ? answer : executed
-    this.#answers.set(key, body).set('', body)
-    return answer
-  }
-
-  /** Executes a command; a fault may skip or delay it, use an outdated zone, or add another tool's write. */
-  #execute(params: Params, fault: Breakage | undefined): Answer {
-    const { account, commands } = this.#parts
-    const zone = params.domain === undefined ? undefined : account.find(params.domain)
     const isSetHosts = params.command.endsWith('.sethosts')
     const refusal = fault?.kind === 'refused_row' && isSetHosts && refusalOf(params, fault)
-    if (refusal) return commands.refuse(params, refusal)
+    if (refusal) return refusal
     if (fault?.kind === 'late') this.#putOff(params, fault.ms)
+    if (fault?.kind === 'other_tool' && fault.when === 'before') this.#addRows(params, fault.add)
+    const answer = this.#execute(params, this.#accountFor(params, fault))
+    if (fault?.kind === 'other_tool' && fault.when === 'after') this.#addRows(params, fault.add)
+    if (fault?.kind === 'wrong_command') return this.#execute(params.withCommand(fault.answer))
+    if (fault?.kind !== 'error') return answer
+    const skeleton = fault.skeleton && Array.isArray(answer) ? answer : []
+    return new ErrorResponse(fault.number, fault.message, { skeleton })
+  }
+
+  /** A copy, if a fault keeps the command from having an effect, or shows an outdated zone. */
+  #accountFor({ command, domain = '' }: Params, fault: Breakage | undefined): Account {
+    const zone = this.#account.find(domain)
+    const previous = fault?.kind === 'outdated' && this.#previous.get(domain)
     const isDry = fault && ('execute' in fault ? !fault.execute : effectless.includes(fault.kind))
-    const previous = zone && fault?.kind === 'outdated' && this.#previous.get(zone.name)
-    const before = isDry || previous ? account.copy() : undefined
-    const addRows = (when: 'before' | 'after') => {
-      if (zone && fault?.kind === 'other_tool' && fault.when === when)
-        account.edit(zone.name, { hosts: [...zone.hosts, ...fault.add] })
+    if (isDry || previous) {
+      const copy = this.#account.copy()
+      if (previous) Object.assign(copy.get(domain), previous)
+      return copy
     }
-    addRows('before')
-    if (zone && previous) Object.assign(zone, previous)
-    if (zone && isSetHosts && !before)
+    if (zone && command.endsWith('.sethosts'))
       this.#previous.set(zone.name, { emailType: zone.emailType, hosts: zone.hosts })
-    const answer = commands.answer(params)
-    addRows('after')
-    if (before) account.restore(before)
-    return answer
+    return this.#account
+  }
+
+  #addRows({ domain = '' }: Params, rows: HostSketch[]): void {
+    const zone = this.#account.find(domain)
+    if (zone) this.#account.edit(zone.name, { hosts: [...zone.hosts, ...rows] })
   }
 
   #putOff(params: Params, ms: number | undefined): void {
@@ -165,25 +213,6 @@ export class Registrar {
     if (ms === undefined) return
     const isOver = () => undefined // It stops.
     void this.#wait(ms).then(() => this.runLate(), isOver)
-  }
-
-  /** Replaces the answer for faults in content. Transport faults are applied later, in `sendBroken`. */
-  #substitute(params: Params, answer: Answer, fault: Breakage | undefined, key: string): Answer {
-    const { commands } = this.#parts
-    switch (fault?.kind) {
-      case 'wrong_command':
-        return commands.answer(params.withCommand(fault.answer))
-      case 'duplicate':
-        return { ...answer, body: this.#answers.get(key) ?? this.#answers.get('') ?? answer.body }
-      case 'error': {
-        const attributes = { Domain: params.domain ?? '', EmailType: '', IsSuccess: false }
-        const result = element(resultOf(commands.nameOf(params)), attributes)
-        const skeleton = fault.skeleton ? [result] : []
-        return commands.refuse(params, new ErrorResponse(fault.number, fault.message, { skeleton }))
-      }
-      default:
-        return answer
-    }
   }
 
   /** @throws if the sandbox stops. */
@@ -211,12 +240,4 @@ function refusalOf(
   return named
     ? parameterInvalid(`Address${row.number}`, 'not accepted')
     : parameterInvalid('Address', 'a record is not accepted')
-}
-
-// `namecheap.domains.dns.getHosts` gives `DomainDNSGetHostsResult`.
-function resultOf(name: string): string {
-  const [, , ...words] = name.split('.')
-  const word = words.pop() ?? ''
-  const group = words.length > 0 ? 'DNS' : ''
-  return `Domain${group}${word.charAt(0).toUpperCase()}${word.slice(1)}Result`
 }

@@ -1,7 +1,6 @@
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
-  type FastifyReply,
   type FastifyRequest,
   LogController,
 } from 'fastify'
@@ -59,30 +58,25 @@ function serveApi(app: FastifyInstance, registrar: Registrar): void {
 }
 
 function serveTests(app: FastifyInstance, registrar: Registrar): void {
-  const { calls, faults } = registrar
-  const does = (work: () => void | Promise<void>) => async (_: unknown, reply: FastifyReply) => {
-    await work()
-    return reply.code(204).send()
-  }
-  app.get('/health', async () => ({ status: 'ok', calls: calls.length }))
-  app.get('/_calls', async () => ({ calls }))
-  app.delete(
-    '/_calls',
-    does(() => registrar.clearCalls()),
-  )
-  app.post(
-    '/_late',
-    does(() => registrar.runLate()),
-  )
-  app.get('/_faults', async () => ({ faults: faults.pending }))
+  app.get('/health', async () => ({ status: 'ok', calls: registrar.calls.length }))
+  app.get('/_calls', async () => ({ calls: registrar.calls }))
+  app.get('/_faults', async () => ({ faults: registrar.faults }))
   app.post('/_faults', async (request, reply) => {
     const list = FaultList.safeParse(request.body)
     if (!list.success) return reply.code(400).send({ error: list.error.issues })
-    faults.add(list.data.faults)
-    return reply.code(201).send({ faults: faults.pending })
+    registrar.fault(...list.data.faults)
+    return reply.code(201).send({ faults: registrar.faults })
   })
-  app.delete(
-    '/_faults',
-    does(() => registrar.clearFaults()),
-  )
+  const serve = (method: 'POST' | 'DELETE', url: string, work: () => void | Promise<void>) =>
+    app.route({
+      method,
+      url,
+      handler: async (_request, reply) => {
+        await work()
+        return reply.code(204).send()
+      },
+    })
+  serve('DELETE', '/_calls', () => registrar.clearCalls())
+  serve('DELETE', '/_faults', () => registrar.clearFaults())
+  serve('POST', '/_late', () => registrar.runLate())
 }

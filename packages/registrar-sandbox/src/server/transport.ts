@@ -12,13 +12,12 @@ export function send(reply: ServerResponse, status: number, type: string, body: 
   reply.end(bytes)
 }
 
-/** Sends a complete XML answer. */
-export function sendXml(reply: ServerResponse, body: string): void {
-  send(reply, 200, xml, body)
-}
-
-/** Sends an answer as the fault demands; `body` is the answer without the fault. */
-export function sendBroken(reply: ServerResponse, fault: Breakage, body: string): void {
+/** Sends an XML answer, as a fault demands if there is one. */
+export function sendXml(reply: ServerResponse, body: string, fault?: Breakage): void {
+  if (!fault) {
+    send(reply, 200, xml, body)
+    return
+  }
   const { kind } = fault
   if (kind === 'late' || kind === 'lost' || kind === 'reset') reply.destroy()
   else if (kind === 'cut') cut(reply, Buffer.from(body), fault)
@@ -26,7 +25,7 @@ export function sendBroken(reply: ServerResponse, fault: Breakage, body: string)
   else if (kind === 'junk') flood(reply, fault.mib)
   else if (kind === 'html') send(reply, fault.status, 'text/html; charset=utf-8', page)
   else if (kind === 'status') send(reply, fault.status, 'text/plain; charset=utf-8', fault.message)
-  else sendXml(reply, altered[kind]?.(body) ?? body)
+  else send(reply, 200, xml, altered[kind]?.(body) ?? body)
 }
 
 const altered: Partial<Record<Breakage['kind'], (body: string) => string>> = {

@@ -18,15 +18,6 @@ test('a call over the limit of a minute is a bare 405; the next minute accepts c
   expect(registrar.sandbox.calls.map(({ outcome }) => outcome)).toEqual(['ok', 'ok', 'rate', 'ok'])
 })
 
-test('a call over the limit can be error 500000 instead', async () => {
-  await using registrar = await start({ rate: '1/minute', rateAnswer: '500000' })
-  await registrar.send(balances)
-
-  const answer = await registrar.call('users.getBalances')
-
-  expect(answer).toMatchObject({ status: 'ERROR', errors: [['500000', 'Too many requests']] })
-})
-
 test('a call over the limit is not executed', async () => {
   await using registrar = await start({ rate: '1/hour' })
   await registrar.send(balances)

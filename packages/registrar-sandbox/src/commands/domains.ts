@@ -1,0 +1,221 @@
+import { type Domain, serversOf, usesOurDns } from '../account/domain.ts'
+import * as errors from '../protocol/errors.ts'
+import { isOfType, readListQuery, sortDomains } from '../protocol/list-query.ts'
+import { infoResult, listResult, unknownInfo, writeDay } from '../protocol/results.ts'
+import { type Attributes, type Element, element, leaves } from '../protocol/xml.ts'
+import { type Commands, findNamed } from './command.ts'
+
+const maxChecked = 50
+const yearlyPrice = 12.98
+const roles = ['Registrant', 'Tech', 'Admin', 'AuxBilling']
+const firstOrder = 600_001
+const providers = { basic: 'FREE', premium: 'PREMIUM', free: 'FreeDNS', custom: 'CUSTOM' }
+
+export const domainCommands: Commands = {
+  // Without FreeDNS domains, which are not registered in this account.
+  'domains.getList'(params, { account, now }) {
+    const { listType, searchTerm = '', sortBy, page, pageSize: size } = readListQuery(params)
+    const term = searchTerm.toLowerCase()
+    const found = account.domains
+      .filter(({ dns, name }) => dns !== 'free' && name.includes(term))
+      .map(describeListed)
+      .filter((each) => isOfType(each, listType, now()))
+    const shown = sortDomains(found, sortBy).slice((page - 1) * size, page * size)
+    const domains = shown.map(({ domain }) => describeDomain(domain, now()))
+    return listResult(domains, { total: found.length, page, size })
+  },
+
+  // A name is available unless it is in this account or `example.…`.
+  'domains.check'(params, { account }) {
+    const names = params.require('DomainList').toLowerCase().split(',')
+    if (names.length > maxChecked) throw errors.parameterInvalid('DomainList', 'more than 50 names')
+    return names.map((name) => {
+      const domain = name.trim()
+      const isTaken = account.find(domain) !== undefined || domain.startsWith('example.')
+      const attributes = { Domain: domain, Available: !isTaken, ErrorNo: 0, Description: '' }
+      return element('DomainCheckResult', { ...attributes, IsPremiumName: false, ...noPrices })
+    })
+  },
+
+  // A few suffixes.
+  'domains.getTldList'() {
+    const suffixes = 'com net org io dev shop photography co.uk de it.com'.split(' ')
+    const describe = (Name: string) => element('Tld', { Name, ...terms }, `.${Name} domains`)
+    return [element('Tlds', {}, suffixes.map(describe))]
+  },
+
+  'users.getBalances': () => [
+    element('UserGetBalancesResult', {
+      Currency: 'USD',
+      AvailableBalance: '84.20',
+      AccountBalance: '84.20',
+      EarnedAmount: '0.00',
+      WithdrawableAmount: '0.00',
+      FundsRequiredForAutoRenew: '12.98',
+    }),
+  ],
+
+  'domains.getInfo'(params, { account, now }) {
+    const name = params.require('DomainName', errors.domainMissing)
+    const domain = account.find(name)
+    if (!domain) throw unknownInfo()
+    const isForeign = domain.dns === 'free'
+    const attributes = {
+      Status: isForeign ? undefined : readStatus(domain, now()),
+      ID: domain.id,
+      DomainName: domain.name,
+      OwnerName: domain.owner,
+      IsOwner: domain.isOwner,
+      IsPremium: domain.isPremium,
+    }
+    return infoResult({
+      attributes,
+      dates: {
+        CreatedDate: writeDay(domain.created),
+        ...(isForeign ? {} : { ExpiredDate: writeDay(domain.expires) }),
+      },
+      privacy: describePrivacy(domain),
+      subscription: domain.dns === 'premium' ? subscriptionOf(domain) : undefined,
+      dns: describeDns(domain),
+      nameservers: serversOf(domain),
+      rights: describeRights(domain),
+    })
+  },
+
+  // The same invented contact in every role.
+  'domains.getContacts'(params, context) {
+    const domain = findNamed(context, params)
+    const contacts = roles.map((role) => describeContact(role, domain.owner, false))
+    const privacy = roles.map((role) => describeContact(role, 'privacy', true))
+    const attributes = { Domain: domain.name, domainnameid: domain.id }
+    const nexus = [element('RegistrantNexus'), element('RegistrantNexusCountry')]
+    return [
+      element('DomainContactsResult', attributes, [
+        ...contacts,
+        element('CurrentAttributes', {}, nexus),
+        ...(domain.whoisGuard === 'ENABLED' ? [element('WhoisGuardContact', {}, privacy)] : []),
+      ]),
+    ]
+  },
+
+  'domains.getRegistrarLock'(params, context) {
+    const domain = findNamed(context, params)
+    const attributes = { Domain: domain.name, RegistrarLockStatus: domain.isLocked }
+    return [element('DomainGetRegistrarLockResult', attributes)]
+  },
+
+  // Adds years to the expiry and charges nothing.
+  'domains.renew'(params, context) {
+    const domain = findNamed(context, params)
+    const years = Number(params.require('Years', errors.domainMissing))
+    if (!Number.isInteger(years) || years < 1 || years > 10)
+      throw errors.parameterInvalid('Years', 'not a number from 1 to 10')
+    const [year = '', ...rest] = domain.expires.split('-')
+    domain.expires = [String(Number(year) + years).padStart(4, '0'), ...rest].join('-')
+    const attributes = {
+      DomainName: domain.name,
+      DomainID: domain.id,
+      Renew: true,
+      OrderID: firstOrder + domain.id,
+      TransactionID: firstOrder + 2 * domain.id,
+      ChargedAmount: (years * yearlyPrice).toFixed(4),
+    }
+    const details = { ExpiredDate: `${writeDay(domain.expires)} 12:00:00 AM`, NumYears: 0 }
+    const content = [element('DomainDetails', {}, leaves(details))]
+    return [element('DomainRenewResult', attributes, content)]
+  },
+}
+
+const subscriptionOf = ({ id, created, expires }: Domain) => ({
+  id: id + 700_000,
+  created: `${created}T00:00:00`,
+  expires: `${expires}T00:00:00`,
+})
+
+function readStatus(domain: Domain, now: number): string {
+  if (isExpired(domain, now)) return 'Expired'
+  return domain.isLocked ? 'Locked' : 'Ok'
+}
+
+function describePrivacy(domain: Domain): Element {
+  if (domain.dns === 'free' || domain.whoisGuard === 'NOTPRESENT') {
+    return element('Whoisguard', { Enabled: 'NotAlloted' }, leaves({ ID: 0 }))
+  }
+  return element('Whoisguard', { Enabled: domain.whoisGuard === 'ENABLED' ? 'True' : 'False' }, [
+    ...leaves({ ID: domain.id + 500_000, ExpiredDate: writeDay(domain.expires) }),
+    element('EmailDetails', {
+      WhoisGuardEmail: `contact-${domain.id}@privacy.example`,
+      ForwardedTo: `${domain.owner}@mail.example`,
+      LastAutoEmailChangeDate: '',
+      AutoEmailChangeFrequencyDays: 0,
+    }),
+  ])
+}
+
+const describeDns = (domain: Domain): Attributes => ({
+  ProviderType: providers[domain.dns],
+  IsUsingOurDNS: usesOurDns(domain),
+  HostCount: domain.hosts.length,
+  // The panel's words, unlike in getHosts.
+  EmailType: domain.emailType === 'NONE' ? 'No Email Service' : domain.emailType,
+  DynamicDNSStatus: domain.hosts.some(({ isDdns }) => isDdns),
+  IsFailover: false,
+})
+
+function describeRights({ dns, isOwner, rights }: Domain): Element {
+  const isAll = rights === 'all' && isOwner
+  const named = rights === 'all' ? [] : rights
+  if (dns === 'free') return element('Modificationrights')
+  const content = named.map((right) => element('Rights', { Type: right }, 'OK'))
+  return element('Modificationrights', { All: isAll }, content)
+}
+
+const describeListed = (domain: Domain) => {
+  const { name, created: created_on, expires: expires_on } = domain
+  return { domain, name, created_on, expires_on, is_expired: null }
+}
+
+const prices = ['Registration', 'Renewal', 'Restore', 'Transfer'].map(
+  (each) => `Premium${each}Price`,
+)
+const noPrices = Object.fromEntries([...prices, 'IcannFee', 'EapFee'].map((name) => [name, 0]))
+
+/** Whether the last day of the domain has passed. */
+const isExpired = (domain: Domain, now: number) => isOfType(describeListed(domain), 'EXPIRED', now)
+
+const years = ['Register', 'Renew', 'Transfer'].flatMap((each) => [
+  [`Min${each}Years`, 1],
+  [`Max${each}Years`, each === 'Transfer' ? 1 : 10],
+])
+const terms: Attributes = {
+  ...{ NonRealTime: false, ...Object.fromEntries(years) },
+  ...{ IsApiRegisterable: true, IsApiRenewable: true, IsApiTransferable: true },
+  ...{ IsEppRequired: true, IsDisableModContact: false, IsDisableWGAllot: false },
+  ...{ IsIncludeInExtendedSearchOnly: false, SequenceNumber: 5, Type: 'GTLD' },
+  ...{ IsSupportsIDN: true, Category: 'P' },
+}
+
+const describeDomain = (domain: Domain, now: number): Attributes => ({
+  ID: domain.id,
+  Name: domain.name,
+  User: domain.owner,
+  Created: writeDay(domain.created),
+  Expires: writeDay(domain.expires),
+  IsExpired: isExpired(domain, now),
+  IsLocked: domain.isLocked,
+  AutoRenew: domain.autoRenew,
+  WhoisGuard: domain.whoisGuard,
+  IsPremium: domain.isPremium,
+  IsOurDNS: domain.dns === 'basic' || domain.dns === 'premium',
+})
+
+function describeContact(role: string, owner: string, isReadOnly: boolean): Element {
+  const fields = {
+    OrganizationName: isReadOnly ? 'Privacy service of the sandbox' : 'Sandbox Ltd',
+    ...{ JobTitle: '', FirstName: 'Robin', LastName: 'Sample' },
+    ...{ Address1: '1 Example Street', Address2: '', City: 'Exampleton' },
+    ...{ StateProvince: 'EX', StateProvinceChoice: 'P', PostalCode: '00001', Country: 'US' },
+    ...{ Phone: '+1.5555550100', Fax: '', EmailAddress: `${owner}@mail.example`, PhoneExt: '' },
+  }
+  return element(role, { ReadOnly: isReadOnly }, leaves(fields))
+}
