@@ -1,8 +1,6 @@
 import createClient, { type Client } from 'openapi-fetch'
 import type { components, operations, paths } from '../generated/domain-service.d.ts'
-import { trimSlashes } from './base-url.ts'
-import { createRetryingFetch, wait } from './retrying-fetch.ts'
-import { type ClientOptions, Session } from './session.ts'
+import { type ClientOptions, openSession } from './session.ts'
 import { unwrap } from './unwrap.ts'
 
 /** Record types that can be written. */
@@ -20,10 +18,9 @@ export class DomainClient {
   readonly #sleep: (milliseconds: number) => Promise<void>
 
   constructor(options: ClientOptions) {
-    const baseUrl = trimSlashes(options.baseUrl)
-    const session = new Session(baseUrl, options.credentials, createRetryingFetch(options))
-    this.api = createClient<paths>({ baseUrl, fetch: session.send })
-    this.#sleep = options.sleep ?? wait
+    const { baseUrl, send, sleep } = openSession(options)
+    this.api = createClient<paths>({ baseUrl, fetch: send })
+    this.#sleep = sleep
   }
 
   /**

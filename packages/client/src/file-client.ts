@@ -1,10 +1,8 @@
 import createClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from '../generated/static-service.d.ts'
-import { trimSlashes } from './base-url.ts'
 import { ProblemError } from './problem-error.ts'
 import { partBytes, type UploadOptions, uploadResumably } from './resumable-upload.ts'
-import { createRetryingFetch, wait } from './retrying-fetch.ts'
-import { type ClientOptions, Session } from './session.ts'
+import { type ClientOptions, openSession, type Session } from './session.ts'
 import { unwrap } from './unwrap.ts'
 
 export type { UploadOptions }
@@ -15,20 +13,12 @@ export type StoredFile = components['schemas']['StoredFile']
 export class FileClient {
   /** Every operation, by path and method; see openapi-fetch. */
   readonly api: Client<paths>
-  readonly #baseUrl: string
   readonly #session: Session
-  readonly #sleep: (milliseconds: number) => Promise<void>
 
   constructor(options: ClientOptions) {
-    this.#baseUrl = trimSlashes(options.baseUrl)
-    this.#sleep = options.sleep ?? wait
-    this.#session = new Session(
-      this.#baseUrl,
-      options.credentials,
-      createRetryingFetch({ ...options, attempts: options.attempts ?? 5 }),
-    )
+    this.#session = openSession(options)
     this.api = createClient<paths>({
-      baseUrl: this.#baseUrl,
+      baseUrl: this.#session.baseUrl,
       fetch: this.#session.send,
       pathSerializer: (pathname, parameters) =>
         pathname.replace(/\{(\w+)\}/g, (_match, name) => encodePath(String(parameters[name]))),
@@ -43,11 +33,10 @@ export class FileClient {
   async upload(path: string, content: Blob, options: UploadOptions = {}): Promise<StoredFile> {
     const { onProgress, onlyIfNew, signal } = options
     if (content.size > partBytes) {
-      const [baseUrl, send] = [this.#baseUrl, this.#session.send]
-      await uploadResumably(path, content, { ...options, baseUrl, send, sleep: this.#sleep })
+      await uploadResumably(path, content, { ...options, ...this.#session })
       return unwrap(this.api.GET('/api/files/{path}', { params: { path: { path } } }))
     }
-    const url = `${this.#baseUrl}/api/files/${encodePath(path)}`
+    const url = `${this.#session.baseUrl}/api/files/${encodePath(path)}`
     const response = await this.#session.send(
       new Request(url, {
         method: 'PUT',

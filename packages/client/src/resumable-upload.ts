@@ -1,5 +1,5 @@
 import { ProblemError } from './problem-error.ts'
-import type { Fetch } from './retrying-fetch.ts'
+import type { Session } from './session.ts'
 
 export interface UploadOptions {
   /** Called with the bytes read so far and in total; the last call has both equal. */
@@ -9,12 +9,7 @@ export interface UploadOptions {
   signal?: AbortSignal
 }
 
-interface Dependencies {
-  /** Address of the service, without a trailing slash. */
-  baseUrl: string
-  send: Fetch
-  sleep: (milliseconds: number) => Promise<void>
-}
+type Sending = UploadOptions & Session
 
 /** Larger files are sent in several requests of this many bytes: below the limits of common proxies. */
 export const partBytes = 16_777_216
@@ -27,19 +22,19 @@ export const partBytes = 16_777_216
 export async function uploadResumably(
   path: string,
   content: Blob,
-  options: UploadOptions & Dependencies,
+  options: Sending,
 ): Promise<void> {
   const url = await retry(options, () => create(path, content, options))
   try {
     await appendAll(url, content, options)
   } catch (error) {
     // Delete it: unfinished uploads count against the user's limit.
-    await send('DELETE', url, { ...options, headers: {} }).catch(() => undefined)
+    await send('DELETE', url, options).catch(() => undefined)
     throw error
   }
 }
 
-async function appendAll(url: string, content: Blob, options: UploadOptions & Dependencies) {
+async function appendAll(url: string, content: Blob, options: Sending) {
   const { onProgress, sleep } = options
   let offset = 0
   for (let failures = 0; ; ) {
@@ -56,39 +51,38 @@ async function appendAll(url: string, content: Blob, options: UploadOptions & De
   }
 }
 
-async function create(path: string, { size }: Blob, options: UploadOptions & Dependencies) {
+async function create(path: string, { size }: Blob, options: Sending) {
   const metadata = { path, overwrite: String(!options.onlyIfNew) }
   const pairs = Object.entries(metadata).map(([key, value]) => `${key} ${encode(value)}`)
   const headers = { 'upload-length': String(size), 'upload-metadata': pairs.join(',') }
-  const response = await send('POST', '/api/uploads/', { ...options, headers })
+  const response = await send('POST', '/api/uploads/', options, { headers })
   return response.headers.get('location') ?? ''
 }
 
 async function append(
   url: string,
   { offset, part }: { offset: number; part: Blob },
-  options: UploadOptions & Dependencies,
+  options: Sending,
 ) {
   const headers = {
     'upload-offset': String(offset),
     'content-type': 'application/offset+octet-stream',
   }
-  const response = await send('PATCH', url, { ...options, headers, body: part })
+  const response = await send('PATCH', url, options, { headers, body: part })
   return { offset: offsetOf(response), isStored: response.headers.has('content-location') }
 }
 
-const readOffset = async (url: string, options: UploadOptions & Dependencies) =>
-  offsetOf(await send('HEAD', url, { ...options, headers: {} }))
+const readOffset = async (url: string, options: Sending) =>
+  offsetOf(await send('HEAD', url, options))
 
 const offsetOf = ({ headers }: Response) => Number(headers.get('upload-offset'))
 
-interface Sending extends UploadOptions, Dependencies {
-  headers: Record<string, string>
-  body?: Blob
-}
-
-async function send(method: string, url: string, options: Sending): Promise<Response> {
-  const { baseUrl, headers, body, signal } = options
+async function send(
+  method: string,
+  url: string,
+  { baseUrl, signal, ...options }: Sending,
+  { headers = {}, body }: { headers?: Record<string, string>; body?: Blob } = {},
+): Promise<Response> {
   const request = new Request(new URL(url, `${baseUrl}/`), {
     method,
     headers: { 'tus-resumable': '1.0.0', ...headers },
@@ -103,7 +97,7 @@ async function send(method: string, url: string, options: Sending): Promise<Resp
 
 /** Retries a task after transient failures, up to seven times in two minutes. */
 export async function retry<T>(
-  { sleep }: Pick<Dependencies, 'sleep'>,
+  { sleep }: Pick<Session, 'sleep'>,
   task: () => Promise<T>,
 ): Promise<T> {
   for (let failures = 1; ; failures += 1) {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ProblemError } from '../src/problem-error.ts'
-import { Session } from '../src/session.ts'
+import { openSession } from '../src/session.ts'
 
 const baseUrl = 'http://127.0.0.1'
 
@@ -28,7 +28,11 @@ function serve(valid: Set<string>) {
 
 test('a password is exchanged for a token once, however many requests start together', async () => {
   const { fetch, requests } = serve(new Set(['Bearer token-1']))
-  const session = new Session(baseUrl, { username: 'alice', password: 'right' }, fetch)
+  const session = openSession({
+    baseUrl,
+    credentials: { username: 'alice', password: 'right' },
+    fetch,
+  })
 
   const responses = await Promise.all(
     [1, 2, 3].map(() => session.send(new Request(`${baseUrl}/x`))),
@@ -40,7 +44,11 @@ test('a password is exchanged for a token once, however many requests start toge
 
 test('an expired token is renewed, and the request sent again with its body', async () => {
   const { fetch } = serve(new Set(['Bearer token-2']))
-  const session = new Session(baseUrl, { username: 'alice', password: 'right' }, fetch)
+  const session = openSession({
+    baseUrl,
+    credentials: { username: 'alice', password: 'right' },
+    fetch,
+  })
 
   const response = await session.send(new Request(`${baseUrl}/x`, { method: 'PUT', body: 'text' }))
 
@@ -49,7 +57,11 @@ test('an expired token is renewed, and the request sent again with its body', as
 
 test('a wrong password is an error with the code of the service', async () => {
   const { fetch } = serve(new Set())
-  const session = new Session(baseUrl, { username: 'alice', password: 'wrong' }, fetch)
+  const session = openSession({
+    baseUrl,
+    credentials: { username: 'alice', password: 'wrong' },
+    fetch,
+  })
 
   const failure = await session.send(new Request(`${baseUrl}/x`)).catch((error) => error)
 
@@ -60,10 +72,12 @@ test('a wrong password is an error with the code of the service', async () => {
 test('a login that failed is repeated by the next request', async () => {
   const { fetch } = serve(new Set(['Bearer token-1']))
   let isDown = true
-  const session = new Session(baseUrl, { username: 'alice', password: 'right' }, (request) => {
+  const failing = (request: Request) => {
     if (isDown) throw new TypeError('fetch failed')
     return fetch(request)
-  })
+  }
+  const credentials = { username: 'alice', password: 'right' }
+  const session = openSession({ baseUrl, credentials, fetch: failing })
   const send = () => session.send(new Request(`${baseUrl}/x`))
 
   await expect(send()).rejects.toThrow('fetch failed')
@@ -74,7 +88,7 @@ test('a login that failed is repeated by the next request', async () => {
 
 test('a rejected API token is not exchanged: its 401 is returned', async () => {
   const { fetch, requests } = serve(new Set())
-  const session = new Session(baseUrl, { token: 'ds_revoked' }, fetch)
+  const session = openSession({ baseUrl, credentials: { token: 'ds_revoked' }, fetch })
 
   expect((await session.send(new Request(`${baseUrl}/x`))).status).toBe(401)
   expect(requests).toEqual(['/x'])

@@ -5,12 +5,11 @@ import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import type { components } from '../../generated/static-service.d.ts'
-import { trimSlashes } from '../base-url.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { Credentials } from '../session.ts'
 import { UsageError } from './terminal.ts'
 
-/** A service: the prefix of its environment variables, and its address. */
+/** A service: the prefix of its environment variables, and its address without a trailing slash. */
 export interface Service {
   /** `DOMAINS` or `FILES`. */
   prefix: string
@@ -29,7 +28,7 @@ export async function readCredentials(service: Service): Promise<Credentials> {
   if (username) return { username, password: await readPassword(prefix, username) }
   const obtain = findWorkload(service)
   if (obtain) return { obtain }
-  const stored = await findToken(trimSlashes(service.baseUrl))
+  const stored = await findToken(service.baseUrl)
   if (stored) return { token: stored }
   throw new UsageError(
     `Set ${prefix}_TOKEN, or ${prefix}_USERNAME, or log in: ${prefix.toLowerCase()} login --sso.`,
@@ -64,7 +63,7 @@ function findWorkload(service: Service): (() => Promise<string>) | undefined {
   const ofJob = process.env[`${service.prefix}_ID_TOKEN`]
   if (ofJob) return () => exchangeOnce(service, ofJob)
   if (!url || !secret) return undefined
-  const audience = process.env[`${service.prefix}_AUDIENCE`] || trimSlashes(service.baseUrl)
+  const audience = process.env[`${service.prefix}_AUDIENCE`] || service.baseUrl
   return async () => {
     const request = new URL(url)
     request.searchParams.set('audience', audience)
@@ -87,7 +86,7 @@ async function exchangeOnce(service: Service, ofJob: string): Promise<string> {
 
 /** Token exchange (RFC 8693). */
 async function exchange({ baseUrl }: Service, subjectToken: string) {
-  const response = await fetch(`${trimSlashes(baseUrl)}/api/auth/token`, {
+  const response = await fetch(`${baseUrl}/api/auth/token`, {
     method: 'POST',
     body: new URLSearchParams({
       grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',

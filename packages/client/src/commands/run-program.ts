@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { ProblemError } from '../problem-error.ts'
-import type { Credentials } from '../session.ts'
+import { type Credentials, trimSlashes } from '../session.ts'
 import { readCredentials } from './credentials.ts'
 import { logIn } from './sso-login.ts'
 import { UsageError } from './terminal.ts'
@@ -32,7 +32,7 @@ export async function runProgram<Client, Named extends Options>(
     return
   }
   const prefix = program.toUpperCase()
-  const baseUrl = process.env[`${prefix}_URL`] || `http://127.0.0.1:${port}`
+  const baseUrl = trimSlashes(process.env[`${prefix}_URL`] || `http://127.0.0.1:${port}`)
   try {
     const { values, positionals } = parseArgs({ allowPositionals: true, options })
     const [name = '', ...args] = positionals

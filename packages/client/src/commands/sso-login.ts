@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { components } from '../../generated/domain-service.d.ts'
-import { trimSlashes } from '../base-url.ts'
 import { ProblemError } from '../problem-error.ts'
 import { type Service, storeToken } from './credentials.ts'
 import { UsageError } from './terminal.ts'
@@ -21,15 +20,15 @@ export async function logIn(service: Service, isSso: boolean): Promise<void> {
   if (!isSso) throw new UsageError('Add --sso; for a password set variables instead.')
   const verifier = randomBytes(32).toString('base64url')
   const challenge = createHash('sha256').update(verifier).digest('base64url')
-  const code = await receiveCode(trimSlashes(service.baseUrl), challenge)
-  const response = await fetch(`${trimSlashes(service.baseUrl)}/api/auth/oidc/token`, {
+  const code = await receiveCode(service.baseUrl, challenge)
+  const response = await fetch(`${service.baseUrl}/api/auth/oidc/token`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ code, verifier }),
   })
   if (!response.ok) throw await ProblemError.from(response)
   const login = (await response.json()) as LoggedIn // As both services document.
-  await storeToken(trimSlashes(service.baseUrl), login.access_token, login.expires_in)
+  await storeToken(service.baseUrl, login.access_token, login.expires_in)
   const minutes = Math.floor(login.expires_in / 60)
   process.stdout.write(`Logged in as ${login.user.username} for ${minutes} minutes.\n`)
 }
