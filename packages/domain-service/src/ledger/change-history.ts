@@ -25,8 +25,22 @@ import { decompress, getZones } from './zone-snapshots.ts'
 const changes = name('changes')
 const sendsTable = name('sends')
 
-/** Maximum changes that `ready` returns. */
-export const maxReady = 1_000
+/** Maximum changes of one batch, and bytes of their JSON, which takes several times as much memory once parsed. */
+const maxReady = 1_000
+const maxReadyBytes = 16 * 1024 * 1024
+
+interface ReadyChanges {
+  ready: QueuedChange[]
+  upTo: number
+}
+
+interface ReadyRow {
+  id: number
+  /** The id of the last queued change. */
+  last: number
+  is_async: number
+  request: string | null
+}
 
 /** A send whose outcome is unknown or not verified. */
 export interface OpenSend {
@@ -72,23 +86,29 @@ export class ChangeHistory {
   }
 
   /**
-   * Queued changes that a batch of a domain can take now, oldest first, without the `known` ones. A change with a waiting
-   * client does not overtake failed asynchronous ones: while one is queued, their pause does not count.
+   * Queued changes that a batch of a domain can take now, oldest first, without the `known` ones, and the id `upTo` which
+   * none is missing. A change with a waiting client does not overtake failed asynchronous ones: while one is queued, their
+   * pause does not count.
    */
-  async ready(domain: string, known: number[] = []): Promise<QueuedChange[]> {
+  async ready(domain: string, known: number[] = []): Promise<ReadyChanges> {
     const isQueued = sql`${isPending} and status = 'queued' and domain = ${domain} and ${this.isAwaited}`
-    const rows = await this.sql.all<{ id: number; is_async: number; request: string }>(sql`
-      select id, is_async, request from ${changes} where ${isQueued} and is_held = 0 and id not in (${list([0, ...known])})
-        and (not_before <= ${now} or exists (select 1 from ${changes} where ${isQueued} and is_async = 0))
-      order by id limit ${maxReady}`)
+    const rows = await this.sql.all<ReadyRow>(sql`
+      select id, is_async, last, case when id in (${list([0, ...known])}) then null else request end as request from (
+        select id, is_async, request, max(id) over () as last,
+          sum(octet_length(request)) over (order by id) - octet_length(request) as earlier
+        from ${changes} where ${isQueued} and is_held = 0
+          and (not_before <= ${now} or exists (select 1 from ${changes} where ${isQueued} and is_async = 0))
+      ) queued where earlier < ${maxReadyBytes} order by id limit ${maxReady}`)
     const ready: QueuedChange[] = []
     const nextSlice = slices()
     for (const { id, is_async, request } of rows) {
+      if (request === null) continue
       await nextSlice()
       // `accept` wrote this text.
       ready.push({ id, isAsync: is_async === 1, request: JSON.parse(request) as ChangeRequest })
     }
-    return ready
+    const end = rows.at(-1)
+    return { ready, upTo: end && end.id < end.last ? end.id : Infinity }
   }
 
   /** Whether a change of a domain is queued or under way. */

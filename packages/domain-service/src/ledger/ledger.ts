@@ -43,7 +43,7 @@ export {
   requestOf,
   toStoredProblem,
 } from './change.ts'
-export { maxReady, type OpenSend } from './change-history.ts'
+export type { OpenSend } from './change-history.ts'
 export type { StoredChange } from './stored-change.ts'
 
 const changes = name('changes')

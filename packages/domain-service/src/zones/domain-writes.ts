@@ -1,7 +1,7 @@
 import { databaseProblem } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
 import { leaseLost, ledgerUnavailable, serviceStopping } from '../errors.ts'
-import { type ChangeRequest, maxReady, type QueuedChange } from '../ledger/ledger.ts'
+import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
 import type { Leases } from '../ledger/replicas/leases.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
@@ -204,7 +204,7 @@ export class DomainWrites {
     const isAccepting = this.#accepting > 0
     const { ledger } = this.#options.batch
     const known = writes.map(({ id }) => id)
-    const ready = await ledger.ready(this.#domain.name, known)
+    const { ready, upTo } = await ledger.ready(this.#domain.name, known)
     this.#answeredAt = performance.now()
     for (const change of ready) {
       if (!this.#options.replicas && !change.isAsync && !this.#clients.ends.has(change.id)) {
@@ -217,7 +217,7 @@ export class DomainWrites {
       }
     }
     writes.sort((one, other) => one.id - other.id)
-    return ready.length >= maxReady ? (ready.at(-1)?.id ?? Infinity) : Infinity
+    return upTo
   }
 
   // Waits out a short outage: another replica may carry out the changes.

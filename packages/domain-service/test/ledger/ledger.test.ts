@@ -216,6 +216,31 @@ describe.each(ledgers)('%s', (_name, open) => {
     expect(await ledger.countQueued()).toEqual({ queued: 10_000, held: 0 })
   })
 
+  test('a batch takes 16 MiB of queued changes, and is told where the others begin', async () => {
+    const { ledger, sql: database } = await open()
+    const requests = Array.from({ length: 4 }, () => requestBy('admin'))
+    const ids = []
+    for (const request of requests) ids.push(await enqueue(ledger, request))
+    const [first = 0, second = 0, third = 0, fourth] = ids
+    await database.run(
+      sql`update ${name('changes')} set request = request || ${' '.repeat(6 << 20)}`,
+    )
+    const found = async (known: number[]) => {
+      const { ready, upTo } = await ledger.ready(domain, known)
+      return [ready.map(({ id }) => id), upTo]
+    }
+
+    const all = [await found([]), await found([first, second]), await found([first, second, third])]
+    await ledger.cancel(first)
+
+    expect(all).toEqual([
+      [[first, second, third], third],
+      [[third], third],
+      [[], third],
+    ])
+    expect(await found([])).toEqual([[second, third, fourth], Infinity])
+  })
+
   test('what a restored backup has queued waits for an admin', async () => {
     const { ledger, sql: database } = await open()
     const restored = [
@@ -224,7 +249,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     ]
     await holdQueued(database)
     const later = await enqueue(ledger, requestBy('admin'))
-    const queued = async () => (await ledger.ready(domain)).map(({ id }) => id)
+    const queued = async () => (await ledger.ready(domain)).ready.map(({ id }) => id)
     const during = [
       await queued(),
       (await begin(ledger, restored)).gone.size,
@@ -263,6 +288,6 @@ test('the only process cancels what an earlier process left waiting', async () =
 
   await ledger.recover()
 
-  expect((await ledger.ready(domain)).map(({ id }) => id)).toEqual([queued])
+  expect((await ledger.ready(domain)).ready.map(({ id }) => id)).toEqual([queued])
   expect((await ledger.find(awaited))?.status).toBe('cancelled')
 })

@@ -22,7 +22,7 @@ async function openReplica(request = requestBy('admin')) {
     awaited.add(id, onExpired)
     return awaited
   }
-  const ready = async () => (await ledger.ready(domain)).map((change) => change.id)
+  const ready = async () => (await ledger.ready(domain)).ready.map((change) => change.id)
   const status = async () => (await ledger.find(id))?.status
   return {
     ...{ postgres, ledger, id, renew, ready, status },
