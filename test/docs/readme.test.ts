@@ -121,7 +121,7 @@ test('the commands that manage users work as pasted', async () => {
   }
 
   expect(managed).toHaveLength(4)
-  expect(managed[3]).toMatch(/alice +viewer/)
+  expect(managed[3]).toMatch(/username=alice {2}role=viewer/)
   expect(JSON.parse(readFileSync(users, 'utf8')).users).toHaveLength(3)
 })
 

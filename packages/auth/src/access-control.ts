@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Access, HttpError } from '@domains-and-files/http'
+import { HttpError } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { ApiTokens } from './api-tokens/api-tokens.ts'
 import {
@@ -10,7 +10,7 @@ import {
   tokenInvalid,
   tokenMissing,
 } from './errors.ts'
-import { type Caller, isAccess, requireRights } from './rights.ts'
+import { type Caller, Role, requireRights } from './rights.ts'
 import type { SessionTokens } from './sessions/session-tokens.ts'
 
 const callers = new WeakMap<FastifyRequest, Caller>()
@@ -37,25 +37,18 @@ type Sender = Pick<FastifyRequest, 'headers' | 'ip'>
 /** The caller that a request's credentials identify. @throws {HttpError} 401 */
 export type Authenticate = (request: Sender) => Promise<Caller>
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Callers with an API token are refused. */
-    needsLogin?: boolean
-  }
-}
-
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
 export function enforceAccess(app: FastifyInstance, authenticate: Authenticate): void {
   app.addHook('onRoute', (route) => {
     requireAccess(route)
     const { schema, config } = route
-    const needed = config?.access
-    if (schema && needed && needed !== 'public')
-      schema.errors = [
-        ...(schema.errors ?? []),
-        ...documented[needed],
-        ...(config.needsLogin ? [loginRequired()] : []),
-      ]
+    const needed = config?.access ?? 'public'
+    if (!schema || needed === 'public') return
+    schema.errors = [
+      ...[...(schema.errors ?? []), tokenMissing(), tokenExpired()],
+      ...(needed === 'viewer' ? [] : [roleRequired(needed)]), // Every role includes viewer.
+      ...(config?.needsLogin ? [loginRequired()] : []),
+    ]
   })
   app.addHook('onRequest', (request, _reply, done) => {
     const { config, method, url } = request.routeOptions
@@ -71,7 +64,7 @@ export function enforceAccess(app: FastifyInstance, authenticate: Authenticate):
   })
 }
 
-function admit(request: FastifyRequest, caller: Caller, access: NeededRole) {
+function admit(request: FastifyRequest, caller: Caller, access: Role) {
   const { routeOptions, method, url } = request
   const { enforcesRecordLimits, needsLogin } = routeOptions.config
   requireRights(caller, { access, enforcesRecordLimits, method, url })
@@ -108,8 +101,6 @@ export function createAuthenticate(sessions: SessionTokens, apiTokens: ApiTokens
   return { authenticate, findReader }
 }
 
-type NeededRole = Exclude<Access, 'public'>
-
 /**
  * The token of a request: `Authorization: Bearer`, the password of `Authorization: Basic` (for clients that know no
  * other scheme), or `X-Api-Key`.
@@ -135,18 +126,10 @@ function passwordOf(value: string): string {
 }
 
 function requireAccess({ method, url, config }: RouteOptions) {
-  if (isPreflight(method) || isAccess(config?.access)) return
+  if (isPreflight(method) || ['public', ...Role.options].includes(config?.access ?? '')) return
   throw new Error(
     `The route ${[method].flat().join(', ')} ${url} must set config.access to public, viewer, editor or admin`,
   )
-}
-
-// For the OpenAPI document. Each error captures a stack, so the routes share them.
-const viewerErrors = [tokenMissing(), tokenExpired()] // Every role includes viewer.
-const documented: Record<NeededRole, HttpError[]> = {
-  viewer: viewerErrors,
-  editor: [...viewerErrors, roleRequired('editor')],
-  admin: [...viewerErrors, roleRequired('admin')],
 }
 
 // Browsers send a preflight OPTIONS without credentials (Fetch, CORS-preflight fetch), so it cannot be guarded.

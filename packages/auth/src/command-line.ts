@@ -10,12 +10,12 @@ import {
   describeIssue,
   HttpError,
   readEnv,
+  toFaults,
 } from '@domains-and-files/http'
 import { createDirectory, explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { serviceOf } from './api-tokens/token-format.ts'
 import { openAccounts, openAuthFile } from './open-auth.ts'
-import type { Limits } from './rights.ts'
 import { authMigrations } from './tables.ts'
 import { FileUsers } from './users/file-users.ts'
 import { SqlUsers } from './users/sql-users.ts'
@@ -36,33 +36,47 @@ const flag = { type: 'boolean' } as const
 
 const knownOptions = {
   ...{ role: text, domains: text, folders: text, writes: text, networks: text, record: texts },
-  ...{ 'all-domains': flag, 'all-folders': flag, force: flag, rebind: flag },
-  ...{ owner: text, expires: text, for: text, url: text, replace: flag },
+  ...{ owner: text, expires: text, for: text, url: text, replace: flag, rebind: flag },
   ...{ issuer: text, audience: text, claim: texts, service: text },
   help: { type: 'boolean', short: 'h' },
 } as const satisfies ParseArgsOptionsConfig
 
-export type Options = ReturnType<typeof readArguments>['values']
-
 const readArguments = (args: string[]) =>
   parseArgs({ args, allowPositionals: true, options: knownOptions })
 
-export interface Call {
+type Fields = ReturnType<typeof fieldsOf>
+
+/** A command: its words and options are the fields of one request. */
+interface Command<Opened> {
   words: string[]
-  options: Options
-  line: CommandLine
+  /** @throws {UsageError} naming the first fault of the fields. */
+  read: (fields: object) => (opened: Opened, line: CommandLine) => Promise<string>
 }
+
+/** `schema` validates the words and options like the API, and refuses others. `run` returns the text to print. */
+export const command = <Opened, Request>(
+  words: string[],
+  schema: z.ZodType<Request>,
+  run: (opened: Opened, request: Request, line: CommandLine) => Promise<string>,
+): Command<Opened> => ({
+  words,
+  read(fields) {
+    const read = schema.safeParse(fields, { error: describeIssue, reportInput: true })
+    if (read.success) return (opened, line) => run(opened, read.data, line)
+    const [{ path, message } = { path: '', message: 'is not valid' }] = toFaults(read.error)
+    throw new UsageError(`${path.slice(1).replaceAll('/', ' ')} ${message}`)
+  },
+})
 
 export interface Program<Opened> {
   name: string
-  /** Lines such as `  users add <name> --role <role>` name the words and options of each command. */
   help: string
-  /** Options that every command takes. */
-  options?: (keyof Options)[]
-  /** Implementations by name. Each returns the text to print. */
-  commands: Record<string, (opened: Opened, call: Call) => Promise<string>>
-  /** Opens the stores for a command, and closes them after `run`. */
-  open: (call: Call, run: (opened: Opened) => Promise<string>) => Promise<string>
+  commands: Record<string, Command<Opened>>
+  /** Opens the stores of a service. */
+  open: (
+    given: { service: string | undefined; fields: Partial<Fields> },
+    env: NodeJS.ProcessEnv,
+  ) => Promise<Opened & AsyncDisposable>
 }
 
 /**
@@ -89,39 +103,25 @@ export async function runProgram<Opened>(
 }
 
 async function runCommand<Opened>(program: Program<Opened>, args: string[], line: CommandLine) {
-  const { name, help, commands } = program
+  const { name, help, commands, open } = program
   const { values, positionals } = parse(args)
   const { help: isHelp, ...options } = values
   if (isHelp) return help
   const [verb = '', ...words] = positionals
   const command = Object.hasOwn(commands, verb) ? commands[verb] : undefined
   if (!command) throw new UsageError(`Missing command: ${Object.keys(commands).join(', ')}`)
-  const synopsis = synopsisOf(`${name} ${verb}`, help)
-  const allowed: string[] = [...(program.options ?? []), ...synopsis.options]
-  const stray = Object.keys(options).find((option) => !allowed.includes(option))
-  if (stray) throw new UsageError(`${name} ${verb} has no option --${stray}`)
   // Surplus words are not quoted: one may be a password.
-  if (words.length !== synopsis.words.length)
-    throw new UsageError(
-      `Usage: ${[name, verb, ...synopsis.words].join(' ')}; a password is never an argument`,
-    )
-  const call = { words, options, line }
-  return program.open(call, (opened) => command(opened, call))
-}
-
-/** The words and options of a command: those of its line of the help, and of the continuation lines. */
-function synopsisOf(command: string, help: string) {
-  const lines = help.split('\n')
-  const first = lines.findIndex((line) => `${line} `.startsWith(`  ${command} `))
-  const end = lines.findIndex((line, at) => at > first && !line.startsWith(' '.repeat(8)))
-  const parts = lines
-    .slice(first, end)
-    .join(' ')
-    .split(/[\s[\]]/)
-  const isOption = (part = '') => part.startsWith('--')
-  const options = parts.filter(isOption).map((option) => option.slice(2))
-  const words = parts.filter((part, at) => part.startsWith('<') && !isOption(parts[at - 1]))
-  return { words, options }
+  if (words.length !== command.words.length) {
+    const usage = [name, verb, ...command.words.map((word) => `<${word}>`)].join(' ')
+    throw new UsageError(`Usage: ${usage}; a password is never an argument`)
+  }
+  const named = Object.fromEntries(command.words.map((word, at) => [word, words[at]]))
+  if (named.service !== undefined && options.service !== undefined)
+    throw new UsageError('The service is an argument here')
+  const { service, ...fields } = { ...fieldsOf(options), ...named }
+  const run = command.read(fields)
+  await using opened = await open({ service, fields }, line.env)
+  return await run(opened, line)
 }
 
 function parse(args: string[]) {
@@ -133,44 +133,48 @@ function parse(args: string[]) {
   }
 }
 
-/** The limits that options name, as the API takes them. */
-export const limitsIn = ({ role, domains, folders, writes, networks, record }: Options) => ({
-  ...{ role, writes },
-  domains: split(domains),
-  folders: split(folders),
-  networks: split(networks),
-  records: record?.map((each) => {
-    const [name, types] = splitAt(each, ':')
-    return { name, types: types.split(',') }
-  }),
-})
-
-export const limitsText = ({ domains, folders, writes }: Limits) => [
-  domains?.join(',') ?? 'all domains',
-  folders?.join(',') ?? 'all folders',
-  ...(writes ? ['proposes'] : []),
-]
+/** The fields that options name, as the API takes them: null gives up a limit. */
+function fieldsOf({
+  record,
+  claim,
+  expires,
+  ...given
+}: ReturnType<typeof readArguments>['values']) {
+  const { domains, folders, writes, networks } = given
+  const fields = {
+    ...given,
+    domains: domains === '*' ? null : split(domains),
+    folders: folders === '/' ? null : split(folders),
+    writes: writes === 'direct' ? null : writes,
+    networks: split(networks),
+    records: record?.map((each) => {
+      const [name, types] = splitAt(each, ':')
+      return { name, types: types.split(',') }
+    }),
+    claims: claim && Object.fromEntries(claim.map((each) => splitAt(each, '='))),
+    expires_in: expires === 'never' ? 0 : expires && Math.round(Number(expires) * 86_400),
+  }
+  const isGiven = ([, value]: [string, unknown]) => value !== undefined
+  return Object.fromEntries(Object.entries(fields).filter(isGiven)) as Partial<typeof fields>
+}
 
 const split = (list: string | undefined) => list?.split(',').map((entry) => entry.trim())
 
 /** Splits at the first `sign`; without one, the second part is empty. */
-export function splitAt(word: string, sign: string): [string, string] {
+function splitAt(word: string, sign: string): [string, string] {
   const [before = '', ...after] = word.split(sign)
   return [before, after.join(sign)]
 }
 
-/** Builds a request from options, and validates it like the API. @throws {UsageError} naming the first fault. */
-export function readRequest<Request>(
-  schema: z.ZodType<Request>,
-  request: Record<string, unknown>,
-): Request {
-  const given = Object.fromEntries(
-    Object.entries(request).filter(([, value]) => value !== undefined),
-  )
-  const read = schema.safeParse(given, { error: describeIssue, reportInput: true })
-  if (read.success) return read.data
-  const { path, message } = read.error.issues[0] ?? { path: [], message: 'is not valid' }
-  throw new UsageError(`${path.join(' ')} ${message}`)
+/** Rows as lines of `name=value`, without absent values. */
+export const describeRows = (rows: object[]): string =>
+  rows.map((row) => `${Object.entries(row).flatMap(describeField).join('  ')}\n`).join('') ||
+  'None\n'
+
+function describeField([name, value]: [string, unknown]): string[] {
+  if (value === undefined || value === null) return []
+  const isList = Array.isArray(value) && value.every((each) => typeof each === 'string')
+  return [`${name}=${typeof value === 'string' || isList ? value : JSON.stringify(value)}`]
 }
 
 export const usesDatabase = (env: NodeJS.ProcessEnv) =>
@@ -193,7 +197,11 @@ export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
 
 /** Opens users, API tokens and trusts of a service: in DATABASE_URL, else in its data directory. */
 export async function openStores(service: string, env: NodeJS.ProcessEnv) {
-  const { users, database } = await (usesDatabase(env) ? openDatabase : openFiles)(service, env)
+  const shared = usesDatabase(env) ? await openDatabase(service, env) : undefined
+  const dataDir = dataDirOf(service, env)
+  if (!shared) await createDirectory(dataDir)
+  const database = shared ?? openAuthFile(dataDir)
+  const users = shared ? new SqlUsers(shared) : openUsersFile(env, dataDir)
   const { prefix } = serviceOf(service)
   const report = () => undefined // No caller uses a token.
   const accounts = openAccounts({ users, database, prefix, now: Date.now, report })
@@ -202,28 +210,26 @@ export async function openStores(service: string, env: NodeJS.ProcessEnv) {
 
 export type Stores = Awaited<ReturnType<typeof openStores>>
 
-async function openFiles(service: string, env: NodeJS.ProcessEnv) {
-  const dataDir = dataDirOf(service, env)
+/** USERS_FILE, or else `users.json` in DATA_DIR; `dataDir` of a service may have its own. */
+export function openUsersFile(env: NodeJS.ProcessEnv, dataDir?: string): FileUsers {
   // `npm start` gives both services one users file.
   const shared = join(env.DATA_DIR || 'data', 'users.json')
-  const usersFile = existsSync(shared) ? shared : join(dataDir, 'users.json')
-  const users = new FileUsers(env.USERS_FILE || usersFile, (error) => {
+  const isShared = dataDir === undefined || existsSync(shared)
+  const file = env.USERS_FILE || (isShared ? shared : join(dataDir, 'users.json'))
+  return new FileUsers(file, (error) => {
     throw error
   })
-  await createDirectory(dataDir)
-  return { users, database: openAuthFile(dataDir) }
 }
 
-async function openDatabase(service: string, env: NodeJS.ProcessEnv) {
+function openDatabase(service: string, env: NodeJS.ProcessEnv): Promise<Postgres> {
   const config = databaseConfig(readEnv(z.object(databaseSettings), env))
   if (!config) throw new Error('DATABASE_URL is not set')
-  const database = await Postgres.open({
+  return Postgres.open({
     ...config,
     schema: service.replace('-', '_'),
     migrations: authMigrations,
     onError: () => undefined, // A failed statement rejects by itself.
   })
-  return { users: new SqlUsers(database), database }
 }
 
 /** The source of a password: a terminal, or a stream whose first line it is. */

@@ -1,6 +1,6 @@
 export { callerOf } from './access-control.ts'
 export type { ApiTokens } from './api-tokens/api-tokens.ts'
-export { importUsers, readAuthFolder, readAuthSchema, writeAuthRows } from './auth-backup.ts'
+export { authTables, exportUsers, importUsers, readAuthFolder } from './auth-backup.ts'
 export {
   allowsDomain,
   allowsPath,

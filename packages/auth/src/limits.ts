@@ -137,19 +137,32 @@ export const RecordLimit = z
   .meta({ id: 'RecordLimit' })
 export type RecordLimit = z.infer<typeof RecordLimit>
 
-const names = z.array(z.string()).nullable().describe('null: not limited')
-
-/** The limits of requests, and as responses show them. */
+/** The limits of users and tokens in both services, as requests give them. An absent limit does not limit. */
 export const wantedLimits = {
   domains: Domains.max(100).optional().describe('only these'),
   folders: Folders.optional().describe('only these'),
   writes: Writes.optional(),
 }
+export type Limits = z.infer<z.ZodObject<typeof wantedLimits>>
+
+const names = (example: string[] | null) =>
+  z
+    .array(z.string())
+    .nullable()
+    .meta({ description: 'null: not limited', examples: [example] })
+
+/** The limits as responses show them. */
 export const shownLimits = {
-  domains: names,
-  folders: names,
-  writes: Writes.nullable(),
+  domains: names(['example.com']),
+  folders: names(null),
+  writes: Writes.nullable().meta({ examples: [null] }),
 }
+
+export const describeLimits = ({ domains, folders, writes }: Limits) => ({
+  domains: domains ?? null,
+  folders: folders ?? null,
+  writes: writes ?? null,
+})
 export const shownRecords = z.array(RecordLimit).nullable().describe('null: not limited')
 
 /** Whether the limits name this RRset; `name` is relative to its domain, `@` for the domain itself. */
@@ -183,17 +196,15 @@ export const Network = z
   .refine((text) => readNetwork(text) !== undefined, 'must be a network such as 192.0.2.0/24')
 
 /** Whether an address is in one of these networks. IPv4-mapped IPv6 addresses count as IPv4. */
-export function isInNetworks(address: string, networks: readonly string[]): boolean {
-  const plain = address.replace(/^::ffff:(?=[0-9.]+$)/i, '')
-  const version = isIP(plain)
-  if (version === 0) return false
-  const family = version === 4 ? 'ipv4' : 'ipv6'
+export function isInNetworks(text: string, networks: readonly string[]): boolean {
+  const own = readNetwork(text.replace(/^::ffff:(?=[0-9.]+$)/i, ''))
+  if (!own) return false
   const list = new BlockList()
-  for (const network of networks.flatMap((text) => readNetwork(text) ?? [])) {
+  for (const network of networks.flatMap((each) => readNetwork(each) ?? [])) {
     // BlockList would match an IPv4 address with ::/0.
-    if (network.family === family) list.addSubnet(network.address, network.length, family)
+    if (network.family === own.family) list.addSubnet(network.address, network.length, own.family)
   }
-  return list.check(plain, family)
+  return list.check(own.address, own.family)
 }
 
 function readNetwork(text: string) {

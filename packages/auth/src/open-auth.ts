@@ -54,10 +54,12 @@ export type Auth = Awaited<ReturnType<typeof openAuth>>
  * @throws {StartRefusedError} when the secret is weak, a file is invalid, or production has no users.
  */
 export async function openAuth(config: ServiceConfig, dependencies: AuthDependencies) {
-  const { audience, log, now = Date.now } = dependencies
+  const { audience, database: shared, log, now = Date.now } = dependencies
   const { isPasswordLoginOn, oidc, tokenTtl, previousSecret } = config.auth
   const secret = await resolveJwtSecret({ ...config, secret: config.auth.secret })
-  const { users, database, logins, close } = await openStores(config, dependencies)
+  const users = await openUsers(config, dependencies)
+  const database = shared ?? openAuthFile(config.dataDir, dependencies.migrations)
+  const attempts = shared ?? openLoginMemory(dependencies.now)
   const report = (error: unknown) => log.warn({ err: error }, 'last use not recorded')
   const { prefix } = serviceOf(audience)
   const accounts = openAccounts({ users, database, prefix, now, report })
@@ -65,7 +67,7 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
   const secrets = previousSecret ? [secret, previousSecret] : [secret]
   const issuing = { audience, secrets, ttl: tokenTtl, now }
   const sessions = new SessionTokens({ ...accounts, ...issuing, oneTime })
-  const limit = new LoginLimit(logins, dependencies.loginLimits ?? defaultLoginLimits, log)
+  const limit = new LoginLimit(attempts, dependencies.loginLimits ?? defaultLoginLimits, log)
   return {
     ...accounts,
     ...{ audience, now, isPasswordLoginOn, oidc, tokenTtl, oneTime, sessions, limit },
@@ -75,34 +77,26 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
     verify: verifyPassword,
     /** State of the users file for /health; PostgreSQL has its own check. */
     checks: (): Record<string, Check> =>
-      dependencies.database
-        ? {}
-        : { users: { status: users.fault === undefined ? 'ok' : 'degraded' } },
-    close,
+      shared ? {} : { users: { status: users.fault === undefined ? 'ok' : 'degraded' } },
+    /** PostgreSQL is closed by its owner. */
+    close: async () => {
+      for (const opened of [database, attempts]) if (opened !== shared) await opened.close()
+    },
   }
 }
 
-async function openStores(config: ServiceConfig, dependencies: AuthDependencies) {
-  const { auth, production, dataDir } = config
-  const { database, migrations, log, now } = dependencies
+async function openUsers(config: ServiceConfig, { database, log }: AuthDependencies) {
+  const { usersFile, isPasswordLoginOn, adminUsername, adminPassword } = config.auth
   const users: Users = database
     ? new SqlUsers(database)
-    : new FileUsers(auth.usersFile, (error) =>
+    : new FileUsers(usersFile, (error) =>
         log.error({ err: error }, 'users file with faults: its faulty entries are disabled'),
       )
-  const { adminUsername: username, adminPassword: password } = auth
-  if (auth.isPasswordLoginOn) await ensureFirstAdmin(users, { username, password, production })
-  // Its owner closes it.
-  if (database) return { users, database, logins: database, close: async () => {} }
+  const admin = { username: adminUsername, password: adminPassword }
+  if (isPasswordLoginOn) await ensureFirstAdmin(users, { ...config, ...admin })
   // Fill the cache: while a failing disk makes the file unreadable, the users read here stay in force.
   await users.find('')
-  const file = openAuthFile(dataDir, migrations)
-  const logins = openLoginMemory(now ?? (() => Math.round(performance.now())))
-  const close = async () => {
-    await file.close()
-    await logins.close()
-  }
-  return { users, database: file, logins, close }
+  return users
 }
 
 /** The stores that identify callers of a service: users, API tokens, and trusts for workloads. */
@@ -137,8 +131,8 @@ export function openAuthFile(dataDir: string, migrations: Migrations = {}): Sqli
 }
 
 /**
- * Counts failed logins in the memory of this process: logging in must not need space on a disk. `clock` is in
- * milliseconds, and monotonic, since setting the clock back must not extend a lockout.
+ * Counts failed logins in the memory of this process: logging in must not need space on a disk. The clock, in
+ * milliseconds, is monotonic, since setting the clock back must not extend a lockout.
  */
-const openLoginMemory = (clock: () => number) =>
-  new SqliteSql({ file: ':memory:', migrations: loginTables, now: clock })
+const openLoginMemory = (now = () => Math.round(performance.now())) =>
+  new SqliteSql({ file: ':memory:', migrations: loginTables, now })

@@ -1,10 +1,11 @@
-import { type Access, HttpError } from '@domains-and-files/http'
+import { HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
 import { roleRequired } from './errors.ts'
 import {
   describeRecordLimits,
   findOutside,
   intersect,
+  type Limits,
   listLimits,
   namesRrset,
   type RecordLimit,
@@ -17,32 +18,11 @@ import {
 export const Role = z.enum(['viewer', 'editor', 'admin'])
 export type Role = z.infer<typeof Role>
 
-/** Limits of users and tokens in both services. An absent limit does not limit. */
-export interface Limits {
-  /** The only domains that it sees: exact names and `*.` patterns. */
-  domains?: string[] | undefined
-  /** The only folders that it sees, each with a trailing slash. */
-  folders?: string[] | undefined
-  /** `propose`: its writes of zones wait for another person's approval. */
-  writes?: 'propose' | undefined
-}
-
 /** The limits of a user, a token or a request, without absent ones. */
-export const limitsOf = ({
-  domains,
-  folders,
-  writes,
-}: { [Limit in keyof Limits]: Limits[Limit] | null }) => ({
-  ...(domains && { domains }),
-  ...(folders && { folders }),
-  ...(writes && { writes }),
-})
-
-/** The limits of a user or token, for a response; null: not limited. */
-export const describeLimits = ({ domains, folders, writes }: Limits) => ({
-  domains: domains ?? null,
-  folders: folders ?? null,
-  writes: writes ?? null,
+export const limitsOf = (limits: { [Limit in keyof Limits]: Limits[Limit] | null }) => ({
+  ...(limits.domains && { domains: limits.domains }),
+  ...(limits.folders && { folders: limits.folders }),
+  ...(limits.writes && { writes: limits.writes }),
 })
 
 /** What a caller may do. An absent limit does not limit. */
@@ -116,18 +96,13 @@ export function intersectRights(owner: Account, token: Rights): Rights {
   }
 }
 
-const ranks: Record<Role, number> = { viewer: 1, editor: 2, admin: 3 }
-
 /** Whether the caller has this role, or a higher one, which includes it. */
 export const hasRole = ({ role }: Pick<Rights, 'role'>, needed: Role) =>
-  ranks[role] >= ranks[needed]
-
-export const isAccess = (value: unknown): value is Access =>
-  value === 'public' || Role.safeParse(value).success
+  Role.options.indexOf(role) >= Role.options.indexOf(needed)
 
 /** What a route declares, or a request needs. */
 interface Need {
-  access: Exclude<Access, 'public'>
+  access: Role
   /** Whether the handler checks `records`. Other routes reject callers with `records`, except for reading with `readsAll`. */
   enforcesRecordLimits?: boolean | undefined
   method: string

@@ -9,7 +9,7 @@ test('tokens that the disk does not show fail a backup, which would lack them', 
   const file = join(folder.path, 'auth.sqlite')
   await symlink(file, file) // A link to itself fails, but not with ENOENT, as a broken disk does.
 
-  const backup = readAuthFolder({ dataDir: folder.path }, async () => 'made')
+  const backup = readAuthFolder({ dataDir: folder.path }, [], async () => 'made')
 
   await expect(backup).rejects.toThrow('ELOOP')
 })

@@ -29,7 +29,7 @@ test('users and API tokens are managed in DATABASE_URL', async () => {
   expect(added).toEqual({ status: 0, stdout: 'Added petra as editor\n', stderr: '' })
   const petra = await new SqlUsers(shared.database).find('petra')
   expect(await verifyPassword(petra?.password ?? '', 'password-of-petra')).toBe(true)
-  expect(listed.stdout).toBe('petra  editor  all domains  all folders\n')
+  expect(listed.stdout).toBe('username=petra  role=editor\n')
   expect(token.stdout).toMatch(/^ds_\w{38}\n$/)
   expect(revoked).toEqual({ status: 0, stdout: `Revoked ${stored?.id}\n`, stderr: '' })
   expect(await tokensOf('petra')).toEqual([])

@@ -1074,16 +1074,8 @@ export interface components {
             networks?: string[];
             replace?: boolean;
         };
-        /**
-         * @example {
-         *       "username": "alice",
-         *       "role": "editor",
-         *       "domains": [
-         *         "example.com"
-         *       ]
-         *     }
-         */
         NewUserInput: {
+            /** @example alice */
             username: string;
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
@@ -1548,9 +1540,17 @@ export interface components {
             };
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example [
+             *       "example.com"
+             *     ]
+             */
             domains: string[] | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             folders: string[] | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
@@ -1600,10 +1600,19 @@ export interface components {
             owner: string;
             /** @description null: only `records` */
             role: ("viewer" | "editor" | "admin") | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example [
+             *       "example.com"
+             *     ]
+             */
             domains: string[] | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             folders: string[] | null;
+            /** @example null */
             writes: "propose" | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
@@ -1659,10 +1668,19 @@ export interface components {
             owner: string;
             /** @description null: only `records` */
             role: ("viewer" | "editor" | "admin") | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example [
+             *       "example.com"
+             *     ]
+             */
             domains: string[] | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             folders: string[] | null;
+            /** @example null */
             writes: "propose" | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
@@ -1681,28 +1699,24 @@ export interface components {
             users: components["schemas"]["User"][];
             pagination: components["schemas"]["Pagination"];
         };
-        /**
-         * @example {
-         *       "username": "alice",
-         *       "role": "editor",
-         *       "domains": [
-         *         "example.com"
-         *       ],
-         *       "folders": null,
-         *       "writes": null,
-         *       "source": "local",
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "last_login_at": null
-         *     }
-         */
         User: {
+            /** @example alice */
             username: string;
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example [
+             *       "example.com"
+             *     ]
+             */
             domains: string[] | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             folders: string[] | null;
+            /** @example null */
             writes: "propose" | null;
             /**
              * @description where it logs in
@@ -1714,29 +1728,24 @@ export interface components {
             /** @description null: not yet, in this service */
             last_login_at: string | null;
         };
-        /**
-         * @example {
-         *       "username": "alice",
-         *       "role": "editor",
-         *       "domains": [
-         *         "example.com"
-         *       ],
-         *       "folders": null,
-         *       "writes": null,
-         *       "source": "local",
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "last_login_at": null,
-         *       "invite": "Zk3v8QmT1xY7pLr2Wd5c"
-         *     }
-         */
         CreatedUser: {
+            /** @example alice */
             username: string;
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example [
+             *       "example.com"
+             *     ]
+             */
             domains: string[] | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             folders: string[] | null;
+            /** @example null */
             writes: "propose" | null;
             /**
              * @description where it logs in
@@ -4359,7 +4368,7 @@ export interface operations {
                      *       "users": [
                      *         {
                      *           "username": "alice",
-                     *           "role": "editor",
+                     *           "role": "viewer",
                      *           "domains": [
                      *             "example.com"
                      *           ],
@@ -4367,7 +4376,7 @@ export interface operations {
                      *           "writes": null,
                      *           "source": "local",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
-                     *           "last_login_at": null
+                     *           "last_login_at": "2027-01-15T09:30:00.000Z"
                      *         }
                      *       ],
                      *       "pagination": {
@@ -4441,10 +4450,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "username": "alice",
-                 *       "role": "editor",
-                 *       "domains": [
-                 *         "example.com"
-                 *       ]
+                 *       "role": "viewer"
                  *     }
                  */
                 "application/json": components["schemas"]["NewUserInput"];
@@ -4465,7 +4471,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "username": "alice",
-                     *       "role": "editor",
+                     *       "role": "viewer",
                      *       "domains": [
                      *         "example.com"
                      *       ],
@@ -4473,8 +4479,7 @@ export interface operations {
                      *       "writes": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "last_login_at": null,
-                     *       "invite": "Zk3v8QmT1xY7pLr2Wd5c"
+                     *       "last_login_at": "2027-01-15T09:30:00.000Z"
                      *     }
                      */
                     "application/json": components["schemas"]["CreatedUser"];
@@ -4689,7 +4694,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "username": "alice",
-                     *       "role": "editor",
+                     *       "role": "viewer",
                      *       "domains": [
                      *         "example.com"
                      *       ],
@@ -4697,8 +4702,7 @@ export interface operations {
                      *       "writes": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "last_login_at": null,
-                     *       "invite": "Zk3v8QmT1xY7pLr2Wd5c"
+                     *       "last_login_at": "2027-01-15T09:30:00.000Z"
                      *     }
                      */
                     "application/json": components["schemas"]["CreatedUser"];

@@ -1286,16 +1286,8 @@ export interface components {
             networks?: string[];
             replace?: boolean;
         };
-        /**
-         * @example {
-         *       "username": "alice",
-         *       "role": "editor",
-         *       "domains": [
-         *         "example.com"
-         *       ]
-         *     }
-         */
         NewUserInput: {
+            /** @example alice */
             username: string;
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
@@ -1652,9 +1644,17 @@ export interface components {
             };
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example [
+             *       "example.com"
+             *     ]
+             */
             domains: string[] | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             folders: string[] | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
@@ -1704,10 +1704,19 @@ export interface components {
             owner: string;
             /** @description null: only `records` */
             role: ("viewer" | "editor" | "admin") | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example [
+             *       "example.com"
+             *     ]
+             */
             domains: string[] | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             folders: string[] | null;
+            /** @example null */
             writes: "propose" | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
@@ -1763,10 +1772,19 @@ export interface components {
             owner: string;
             /** @description null: only `records` */
             role: ("viewer" | "editor" | "admin") | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example [
+             *       "example.com"
+             *     ]
+             */
             domains: string[] | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             folders: string[] | null;
+            /** @example null */
             writes: "propose" | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
@@ -1785,28 +1803,24 @@ export interface components {
             users: components["schemas"]["User"][];
             pagination: components["schemas"]["Pagination"];
         };
-        /**
-         * @example {
-         *       "username": "alice",
-         *       "role": "editor",
-         *       "domains": [
-         *         "example.com"
-         *       ],
-         *       "folders": null,
-         *       "writes": null,
-         *       "source": "local",
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "last_login_at": null
-         *     }
-         */
         User: {
+            /** @example alice */
             username: string;
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example [
+             *       "example.com"
+             *     ]
+             */
             domains: string[] | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             folders: string[] | null;
+            /** @example null */
             writes: "propose" | null;
             /**
              * @description where it logs in
@@ -1818,29 +1832,24 @@ export interface components {
             /** @description null: not yet, in this service */
             last_login_at: string | null;
         };
-        /**
-         * @example {
-         *       "username": "alice",
-         *       "role": "editor",
-         *       "domains": [
-         *         "example.com"
-         *       ],
-         *       "folders": null,
-         *       "writes": null,
-         *       "source": "local",
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "last_login_at": null,
-         *       "invite": "Zk3v8QmT1xY7pLr2Wd5c"
-         *     }
-         */
         CreatedUser: {
+            /** @example alice */
             username: string;
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example [
+             *       "example.com"
+             *     ]
+             */
             domains: string[] | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             folders: string[] | null;
+            /** @example null */
             writes: "propose" | null;
             /**
              * @description where it logs in
@@ -4119,7 +4128,7 @@ export interface operations {
                      *       "users": [
                      *         {
                      *           "username": "alice",
-                     *           "role": "editor",
+                     *           "role": "viewer",
                      *           "domains": [
                      *             "example.com"
                      *           ],
@@ -4127,7 +4136,7 @@ export interface operations {
                      *           "writes": null,
                      *           "source": "local",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
-                     *           "last_login_at": null
+                     *           "last_login_at": "2027-01-15T09:30:00.000Z"
                      *         }
                      *       ],
                      *       "pagination": {
@@ -4201,10 +4210,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "username": "alice",
-                 *       "role": "editor",
-                 *       "domains": [
-                 *         "example.com"
-                 *       ]
+                 *       "role": "viewer"
                  *     }
                  */
                 "application/json": components["schemas"]["NewUserInput"];
@@ -4225,7 +4231,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "username": "alice",
-                     *       "role": "editor",
+                     *       "role": "viewer",
                      *       "domains": [
                      *         "example.com"
                      *       ],
@@ -4233,8 +4239,7 @@ export interface operations {
                      *       "writes": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "last_login_at": null,
-                     *       "invite": "Zk3v8QmT1xY7pLr2Wd5c"
+                     *       "last_login_at": "2027-01-15T09:30:00.000Z"
                      *     }
                      */
                     "application/json": components["schemas"]["CreatedUser"];
@@ -4449,7 +4454,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "username": "alice",
-                     *       "role": "editor",
+                     *       "role": "viewer",
                      *       "domains": [
                      *         "example.com"
                      *       ],
@@ -4457,8 +4462,7 @@ export interface operations {
                      *       "writes": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "last_login_at": null,
-                     *       "invite": "Zk3v8QmT1xY7pLr2Wd5c"
+                     *       "last_login_at": "2027-01-15T09:30:00.000Z"
                      *     }
                      */
                     "application/json": components["schemas"]["CreatedUser"];

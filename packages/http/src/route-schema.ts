@@ -34,6 +34,8 @@ declare module 'fastify' {
      * reads by a token that also has a role.
      */
     enforcesRecordLimits?: boolean
+    /** Callers with an API token are refused. */
+    needsLogin?: boolean | undefined
     /**
      * Finds further faults of a request that the schemas reject, so that one 400 names every fault. Its argument has the
      * accepted values; rejected ones are undefined.
@@ -82,12 +84,12 @@ export interface ZodTypeProvider extends FastifyTypeProvider {
 }
 
 type Operation = FastifySchema &
-  Pick<FastifyContextConfig, 'access' | 'folders' | 'otherMethods' | 'optionalSlash'>
+  Pick<FastifyContextConfig, 'access' | 'needsLogin' | 'folders' | 'otherMethods' | 'optionalSlash'>
 
 /** The options of a route from one description: its rights, and the schema that validates and documents it. */
 export function operation<const Described extends Operation>(described: Described) {
-  const { access, folders, otherMethods, optionalSlash, ...schema } = described
-  return { config: { access, folders, otherMethods, optionalSlash }, schema }
+  const { access, needsLogin, folders, otherMethods, optionalSlash, ...schema } = described
+  return { config: { access, needsLogin, folders, otherMethods, optionalSlash }, schema }
 }
 
 /** Serves `optionalSlash`. Call it before other hooks change the options of routes. */

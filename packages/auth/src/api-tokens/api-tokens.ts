@@ -1,12 +1,6 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { HttpError } from '@domains-and-files/http'
-import {
-  isUniqueViolation,
-  name,
-  type Sql,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
+import { name, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { isInNetworks, Network, RecordLimit, wantedLimits } from '../limits.ts'
 import {
@@ -64,11 +58,6 @@ export interface ApiToken extends Omit<NewToken, 'expires_in'> {
   last_used_at: string | null
 }
 
-interface StoredToken extends ApiToken {
-  digest: string
-  owner_id: string | null
-}
-
 interface Row {
   owner_id: string | null
   /** JSON of an `ApiToken` with its digest. */
@@ -116,18 +105,19 @@ export class ApiTokens {
   async verify(text: string, address: string): Promise<Caller | 'invalid' | 'expired'> {
     if (prefixOf(text) !== this.prefix) return 'invalid'
     const digest = digestOf(text)
-    const token = await this.#find(sql`lookup = ${lookupOf(digest)}`)
-    if (!token || !isEqual(token.digest, digest)) return 'invalid'
-    if (token.networks && !isInNetworks(address, token.networks)) return 'invalid'
-    const caller = await this.#callerOf(token)
-    if (typeof caller !== 'string') this.#touch(token)
+    const stored = await this.#find(sql`lookup = ${lookupOf(digest)}`)
+    if (!stored || !isEqual(stored.digest, digest)) return 'invalid'
+    const { networks } = stored.token
+    if (networks && !isInNetworks(address, networks)) return 'invalid'
+    const caller = await this.#callerOf(stored)
+    if (typeof caller !== 'string') this.#touch(stored.token)
     return caller
   }
 
   /** The caller of the token with this id, with its rights now. Undefined: it is revoked or expired, or its owner removed. */
   async findCaller(id: string): Promise<Caller | undefined> {
-    const token = await this.#find(sql`id = ${id}`)
-    const caller = token && (await this.#callerOf(token))
+    const stored = await this.#find(sql`id = ${id}`)
+    const caller = stored && (await this.#callerOf(stored))
     return typeof caller === 'string' ? undefined : caller
   }
 
@@ -143,13 +133,13 @@ export class ApiTokens {
       refuse('Only an admin can create a token that never expires')
     const text = createToken(this.prefix)
     const at = this.#options.now()
-    const expiresAt = lifetime === 0 ? null : at + lifetime * 1000
     const token = {
       ...{ id: randomUUID(), ...limits, hint: text.slice(-4), owner: owner.username },
       created_at: new Date(at).toISOString(),
-      ...{ expires_at: instantOf(expiresAt), last_used_at: null },
+      expires_at: instantOf(lifetime === 0 ? null : at + lifetime * 1000),
+      last_used_at: null,
     }
-    await this.#insert({ ...token, digest: digestOf(text) }, { at, expiresAt })
+    await this.#insert(token, digestOf(text), at)
     return { text, token }
   }
 
@@ -159,7 +149,7 @@ export class ApiTokens {
     const rows = await this.#options.database.all<Row>(
       sql`select ${columns} from ${table} ${ofOwner} order by created_at, id`,
     )
-    return rows.map(tokenOf)
+    return rows.map((row) => storedOf(row).token)
   }
 
   /**
@@ -167,49 +157,45 @@ export class ApiTokens {
    * @throws {HttpError} if there is none.
    */
   async remove(id: string, isAllowed: (owner: string) => boolean = () => true) {
-    const token = await this.#find(sql`id = ${id}`)
-    if (!token || !isAllowed(token.owner)) throw tokenNotFound(id)
+    const stored = await this.#find(sql`id = ${id}`)
+    if (!stored || !isAllowed(stored.token.owner)) throw tokenNotFound(id)
     await this.#options.database.run(sql`delete from ${table} where id = ${id}`)
   }
 
-  async #find(condition: Statement): Promise<StoredToken | undefined> {
+  async #find(condition: Statement) {
     const row = await this.#options.database.get<Row>(
       sql`select ${columns} from ${table} where ${condition}`,
     )
-    return row && tokenOf(row)
+    return row && storedOf(row)
   }
 
-  async #insert(
-    token: ApiToken & { digest: string },
-    { at, expiresAt }: { at: number; expiresAt: number | null },
-  ) {
+  async #insert(token: ApiToken, digest: string, at: number) {
     const { owner } = token
+    const expiresAt = token.expires_at && Date.parse(token.expires_at)
     const ownerId = (await this.#options.find(owner))?.id ?? null
     const isDead = sql`expires_at <= ${at} or owner_id is distinct from ${ownerId}`
-    try {
-      await this.#options.database.transaction(async (transaction) => {
-        await transaction.run(
-          sql`delete from ${table} where expires_at < ${at - keptExpiredMs}
-            or (owner = ${owner} and name = ${token.name} and (${isDead}))`,
-        )
-        const found = await transaction.get<{ count: number }>(
-          sql`select count(*) as count from ${table} where owner = ${owner}`,
-        )
-        if (found && found.count >= maxTokensPerOwner) throw tooManyTokens(maxTokensPerOwner)
-        await transaction.run(
-          sql`insert into ${table} (id, lookup, owner, owner_id, name, definition, created_at, expires_at)
-            values (${token.id}, ${lookupOf(token.digest)}, ${owner}, ${ownerId}, ${token.name},
-              ${JSON.stringify(token)}, ${at}, ${expiresAt})`,
-        )
-      })
-    } catch (error) {
-      throw isUniqueViolation(error) ? tokenExists(token.name) : error
-    }
+    const added = await this.#options.database.transaction(async (transaction) => {
+      await transaction.run(
+        sql`delete from ${table} where expires_at < ${at - keptExpiredMs}
+          or (owner = ${owner} and name = ${token.name} and (${isDead}))`,
+      )
+      const found = await transaction.get<{ count: number }>(
+        sql`select count(*) as count from ${table} where owner = ${owner}`,
+      )
+      if (found && found.count >= maxTokensPerOwner) throw tooManyTokens(maxTokensPerOwner)
+      return transaction.run(
+        sql`insert into ${table} (id, lookup, owner, owner_id, name, definition, created_at, expires_at)
+          values (${token.id}, ${lookupOf(digest)}, ${owner}, ${ownerId}, ${token.name},
+            ${JSON.stringify({ ...token, digest })}, ${at}, ${expiresAt})
+          on conflict (owner, name) do nothing`,
+      )
+    })
+    if (added === 0) throw tokenExists(token.name)
   }
 
-  async #callerOf(token: StoredToken): Promise<Caller | 'invalid' | 'expired'> {
+  async #callerOf({ token, ownerId }: Stored): Promise<Caller | 'invalid' | 'expired'> {
     const owner = await this.#options.find(token.owner)
-    if (!owner || (owner.id ?? null) !== token.owner_id) return 'invalid'
+    if (!owner || (owner.id ?? null) !== ownerId) return 'invalid'
     const expiresAt = token.expires_at === null ? undefined : new Date(token.expires_at)
     if (expiresAt && expiresAt.getTime() <= this.#options.now()) return 'expired'
     const { id, name: tokenName } = token
@@ -222,10 +208,10 @@ export class ApiTokens {
     }
   }
 
-  #touch({ id, last_used_at }: StoredToken) {
+  #touch({ id, last_used_at }: ApiToken) {
     const { database, now: clock, report } = this.#options
     const at = clock()
-    const last = Math.max(this.#touched.get(id) ?? 0, last_used_at ? Date.parse(last_used_at) : 0)
+    const last = Math.max(this.#touched.get(id) ?? 0, Date.parse(last_used_at ?? '') || 0)
     if (at - last < touchIntervalMs) return
     this.#touched.set(id, at)
     const isOlder = sql`last_used_at is null or last_used_at < ${at}`
@@ -235,12 +221,17 @@ export class ApiTokens {
   }
 }
 
-const tokenOf = ({ definition, ...row }: Row): StoredToken => ({
-  ...JSON.parse(definition),
-  owner_id: row.owner_id,
-  expires_at: instantOf(row.expires_at),
-  last_used_at: instantOf(row.last_used_at),
-})
+function storedOf({ definition, owner_id: ownerId, ...row }: Row) {
+  const { digest, ...token }: ApiToken & { digest: string } = JSON.parse(definition)
+  const expires_at = instantOf(row.expires_at)
+  return {
+    token: { ...token, expires_at, last_used_at: instantOf(row.last_used_at) },
+    digest,
+    ownerId,
+  }
+}
+
+type Stored = ReturnType<typeof storedOf>
 
 const instantOf = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
 

@@ -1,9 +1,16 @@
-import { type App, answers, listPage, listSchema, pageQuery } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  listPage,
+  listSchema,
+  operation,
+  pageQuery,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
-import { shownLimits, shownRecords } from '../limits.ts'
+import { describeLimits, shownLimits, shownRecords } from '../limits.ts'
 import type { Auth } from '../open-auth.ts'
-import { describeLimits, mayManageTokens, refuse } from '../rights.ts'
+import { mayManageTokens, refuse } from '../rights.ts'
 import {
   type ApiToken,
   NewToken,
@@ -48,7 +55,10 @@ const CreatedToken = TokenRecord.extend({
   token: z.string().describe('shown only now'),
 }).meta({ id: 'CreatedToken', examples: [{ ...exampleRecord, token: exampleToken }] })
 
-const createTokenSchema = {
+const managing = { access: 'viewer', needsLogin: true } as const
+
+const createToken = operation({
+  ...managing,
   operationId: 'createToken',
   summary: 'Create an API token',
   description:
@@ -61,9 +71,10 @@ const createTokenSchema = {
   }),
   errors: [tokenExists(exampleRecord.name), tooManyTokens(200)],
   ...answers(201, 'The token, shown only now', CreatedToken),
-}
+})
 
-const listTokensSchema = {
+const listTokens = operation({
+  ...managing,
   operationId: 'listTokens',
   summary: 'List API tokens',
   description: 'Without their secrets, which are shown once, when a token is created.',
@@ -75,34 +86,33 @@ const listTokensSchema = {
       .describe('a username; default: your own. Others need the role admin, without limits'),
   }),
   ...answers(200, 'The tokens, oldest first', listSchema('TokenList', 'tokens', TokenRecord)),
-}
+})
 
-const deleteTokenSchema = {
+const deleteToken = operation({
+  ...managing,
   operationId: 'deleteToken',
   summary: 'Revoke an API token',
   description: 'Your own; an admin without limits may revoke any. It stops working at once.',
   params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
   errors: [tokenNotFound(exampleId)],
   ...answers(204, 'Revoked'),
-}
+})
 
 export function registerTokenRoutes(app: App, { apiTokens }: Auth) {
-  const config = { access: 'viewer', needsLogin: true } as const
-  // Bytes: holds 100 domains, networks and names of records.
-  const created = { config, bodyLimit: 131_072, schema: createTokenSchema }
-  app.post('/api/tokens', created, async (request, reply) => {
+  const bodyLimit = 131_072 // 100 domains, networks and names of records.
+  app.post('/api/tokens', { ...createToken, bodyLimit }, async (request, reply) => {
     const { text, token } = await apiTokens.create(callerOf(request), request.body)
     request.log.info({ token_id: token.id, token_name: token.name }, 'API token created')
     return reply.code(201).send({ ...describe(token), token: text })
   })
-  app.get('/api/tokens', { config, schema: listTokensSchema }, async (request) => {
+  app.get('/api/tokens', listTokens, async (request) => {
     const caller = callerOf(request)
     const { owner = caller.username } = request.query
     if (!mayManageTokens(caller, owner))
       refuse('Only an admin without limits can list the tokens of others')
     return listPage('tokens', await apiTokens.list(owner), request.query, describe)
   })
-  app.delete('/api/tokens/:id', { config, schema: deleteTokenSchema }, async (request, reply) => {
+  app.delete('/api/tokens/:id', deleteToken, async (request, reply) => {
     const { id } = request.params
     await apiTokens.remove(id, (owner) => mayManageTokens(callerOf(request), owner))
     request.log.info({ token_id: id }, 'API token revoked')

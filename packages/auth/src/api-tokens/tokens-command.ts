@@ -1,19 +1,17 @@
+import { z } from 'zod'
 import {
-  type Call,
   type CommandLine,
-  limitsIn,
-  limitsText,
+  command,
+  describeRows,
   openStores,
   type Program,
-  readRequest,
   readService,
   runProgram,
   type Stores,
   UsageError,
 } from '../command-line.ts'
-import { describeRecordLimits } from '../limits.ts'
 import { callerOfUser } from '../rights.ts'
-import { type ApiToken, NewToken } from './api-tokens.ts'
+import { NewToken } from './api-tokens.ts'
 
 const help = `Manages the API tokens of a service.
 
@@ -37,40 +35,48 @@ The tokens are in DATA_DIR/auth.sqlite, the users in USERS_FILE (default: DATA_D
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-const commands = { add: addToken, list: listTokens, remove: removeToken }
+const AddedToken = NewToken.extend({
+  owner: z.string(),
+  for: z.literal('registrar').optional(),
+  url: z.string().default('https://dns.example'),
+})
+
+const commands = {
+  add: command(['service', 'name'], AddedToken, addToken),
+  list: command(
+    ['service'],
+    z.strictObject({ owner: z.string().optional() }),
+    async ({ apiTokens }: Stores, { owner }) => describeRows(await apiTokens.list(owner)),
+  ),
+  remove: command(
+    ['service', 'id'],
+    z.strictObject({ id: z.string() }),
+    async ({ apiTokens }: Stores, { id }) => {
+      await apiTokens.remove(id)
+      return `Revoked ${id}\n`
+    },
+  ),
+}
+
+const open: Program<Stores>['open'] = ({ service }, env) => openStores(readService(service), env)
 
 export const manageTokens = (args: string[], line: CommandLine) =>
   runProgram({ name: 'tokens', help, commands, open }, args, line)
 
-const open: Program<Stores>['open'] = async ({ words: [service], line: { env } }, run) => {
-  await using stores = await openStores(readService(service), env)
-  return await run(stores)
-}
-
-async function addToken({ apiTokens, find }: Stores, { words: [, name], options }: Call) {
-  const { owner = '', expires, record, replace, url } = options
+async function addToken(
+  { apiTokens, find }: Stores,
+  { owner, for: tool, url, ...request }: z.infer<typeof AddedToken>,
+) {
   const user = await find(owner)
   if (!user) throw new UsageError('--owner must name a user')
-  const isForRegistrar = options.for === 'registrar' && apiTokens.prefix === 'ds_'
-  if (options.for !== undefined && !isForRegistrar)
-    throw new UsageError('--for must be registrar, and the service domain')
-  const limits = limitsIn(options)
-  const request = readRequest(NewToken, {
-    ...limits,
-    ...{ name, replace },
-    role: limits.role ?? (isForRegistrar && !record ? 'editor' : undefined),
-    expires_in: expires === 'never' ? 0 : expires && Math.round(Number(expires) * 86_400),
-  })
+  if (tool && apiTokens.prefix !== 'ds_')
+    throw new UsageError('--for registrar needs the service domain')
+  if (tool && !request.records) request.role ??= 'editor'
   const { text } = await apiTokens.create(callerOfUser(user), request)
-  return isForRegistrar ? `${text}\n\n${registrarSettings(text, url)}` : `${text}\n`
+  return tool ? `${text}\n\n${registrarSettings(text, url)}` : `${text}\n`
 }
 
-async function removeToken({ apiTokens }: Stores, { words: [, id = ''] }: Call) {
-  await apiTokens.remove(id)
-  return `Revoked ${id}\n`
-}
-
-function registrarSettings(token: string, url = 'https://dns.example'): string {
+function registrarSettings(token: string, url: string): string {
   const address = `${url.replace(/\/$/, '')}/integrations/registrar/xml.response`
   const provider = { TYPE: 'NAMECHEAP', apiuser: 'any', apikey: token, BaseURL: address }
   return `DNSControl, creds.json:
@@ -114,19 +120,5 @@ certbot with the plug-in certbot-dns-namecheap, credentials file:
   dns_namecheap_username = any
   dns_namecheap_api_key = ${token}
 `
-
-async function listTokens({ apiTokens }: Stores, { options }: Call): Promise<string> {
-  const listed = await apiTokens.list(options.owner)
-  return listed.map((token) => `${describe(token).join('  ')}\n`).join('') || 'No tokens\n'
-}
-
-const describe = (token: ApiToken): string[] => [
-  ...[token.id, token.owner, `${token.name} (…${token.hint})`],
-  token.records ? describeRecordLimits(token.records) : (token.role ?? 'viewer'),
-  ...limitsText(token),
-  token.networks?.join(',') ?? 'all networks',
-  `expires ${token.expires_at ?? 'never'}`,
-  `last used ${token.last_used_at ?? 'never'}`,
-]
 
 if (import.meta.main) process.exitCode = await manageTokens(process.argv.slice(2), process)

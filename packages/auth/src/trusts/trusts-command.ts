@@ -1,20 +1,17 @@
+import { z } from 'zod'
 import {
-  type Call,
   type CommandLine,
+  command,
   dataDirOf,
-  limitsIn,
-  type Options,
+  describeRows,
   openStores,
   type Program,
-  readRequest,
   readService,
   runProgram,
   type Stores,
   serviceOptions,
-  splitAt,
   usesDatabase,
 } from '../command-line.ts'
-import { describeRecordLimits } from '../limits.ts'
 import { NewTrust, type Trust } from './trusts.ts'
 
 const help = `Manages trusts: which workloads may exchange a token of their CI for one of the services.
@@ -33,66 +30,61 @@ With DATABASE_URL they are there.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-const commands = { add: addTrust, list: listTrusts, remove: removeTrust }
-
-export const manageTrusts = (args: string[], line: CommandLine) =>
-  runProgram({ name: 'trusts', help, options: ['service'], commands, open }, args, line)
-
-const open: Program<Stores[]>['open'] = async ({ options, line: { env } }, run) => {
-  await using stack = new AsyncDisposableStack()
-  const opened: Stores[] = []
-  for (const service of servicesOf(options, env))
-    opened.push(stack.use(await openStores(service, env)))
-  return await run(opened)
+const commands = {
+  add: command(['name'], NewTrust, addTrust),
+  list: command([], z.strictObject({}), listTrusts),
+  remove: command(['name'], z.strictObject({ name: z.string() }), removeTrust),
 }
 
-function servicesOf(options: Options, env: NodeJS.ProcessEnv): string[] {
-  if (options.service !== undefined) return [readService(options.service)]
-  if (options.folders !== undefined) return ['static-service']
-  if (options.domains !== undefined || options.record) return ['domain-service']
-  if (usesDatabase(env)) return [readService(options.service, serviceOptions)]
+export const manageTrusts = (args: string[], line: CommandLine) =>
+  runProgram({ name: 'trusts', help, commands, open }, args, line)
+
+interface Opened {
+  opened: Stores[]
+}
+
+const open: Program<Opened>['open'] = async (given, env) => {
+  await using stack = new AsyncDisposableStack()
+  const opened: Stores[] = []
+  for (const service of servicesOf(given, env))
+    opened.push(stack.use(await openStores(service, env)))
+  const stores = stack.move()
+  return { opened, [Symbol.asyncDispose]: () => stores.disposeAsync() }
+}
+
+function servicesOf({ service, fields }: Parameters<typeof open>[0], env: NodeJS.ProcessEnv) {
+  if (service !== undefined) return [readService(service)]
+  if (fields.folders) return ['static-service']
+  if (fields.domains || fields.records) return ['domain-service']
+  if (usesDatabase(env)) return [readService(service, serviceOptions)]
   const both = ['domain-service', 'static-service']
   // A DATA_DIR without a folder for each service belongs to one service.
   const isOfOne = new Set(both.map((name) => dataDirOf(name, env))).size === 1
   return isOfOne ? both.slice(0, 1) : both
 }
 
-async function addTrust(opened: Stores[], { words: [name], options }: Call): Promise<string> {
-  const { issuer, audience, claim = [] } = options
-  const claims = Object.fromEntries(claim.map((each) => splitAt(each, '=')))
-  const trust = readRequest(NewTrust, { name, issuer, audience, claims, ...limitsIn(options) })
+async function addTrust({ opened }: Opened, trust: NewTrust) {
   for (const { trusts } of opened) await trusts.add(trust, Date.now())
   return `Added the trust ${trust.name} to ${opened.map(({ service }) => service).join(' and ')}\n`
 }
 
-async function listTrusts(opened: Stores[]): Promise<string> {
-  const lines: string[] = []
+async function listTrusts({ opened }: Opened) {
+  const rows: object[] = []
   for (const { service, trusts } of opened)
-    for (const trust of await trusts.list()) lines.push(`${describe(service, trust)}\n`)
-  return lines.join('') || 'No trusts\n'
+    for (const trust of await trusts.list()) rows.push({ service, ...trust })
+  return describeRows(rows)
 }
 
-const describe = (service: string, trust: Trust) =>
-  [
-    ...[trust.id, service, trust.name, trust.issuer, trust.audience],
-    Object.entries(trust.claims)
-      .map((claim) => claim.join('='))
-      .join(','),
-    trust.role,
-    ...(trust.domains ?? trust.folders ?? []),
-    ...(trust.records ? [describeRecordLimits(trust.records)] : []),
-  ].join('  ')
-
-async function removeTrust(opened: Stores[], { words: [argument] }: Call): Promise<string> {
-  const isNamed = ({ id, name }: Trust) => id === argument || name === argument
+async function removeTrust({ opened }: Opened, { name: wanted }: { name: string }) {
+  const isNamed = ({ id, name }: Trust) => id === wanted || name === wanted
   let removed = 0
   for (const { trusts } of opened)
     for (const { id } of (await trusts.list()).filter(isNamed)) {
       await trusts.remove(id)
       removed += 1
     }
-  if (removed === 0) throw new Error(`No trust ${argument}`)
-  return `Removed ${argument}; its tokens have ended\n`
+  if (removed === 0) throw new Error(`No trust ${wanted}`)
+  return `Removed ${wanted}; its tokens have ended\n`
 }
 
 if (import.meta.main) process.exitCode = await manageTrusts(process.argv.slice(2), process)

@@ -32,11 +32,11 @@ export async function ensureFirstAdmin(store: Users, options: FirstAdminOptions)
 
   const name = username ?? 'admin'
   const secret = password ?? randomBytes(15).toString('base64url')
-  const admin = { username: name, password: await hashPassword(secret), role: 'admin' as const }
+  const credentials = { id: randomUUID(), password: await hashPassword(secret) }
   let isCreated = false
   await store.update((users) => {
     isCreated = users.length === 0
-    return isCreated ? [{ ...admin, id: randomUUID() }] : users
+    return isCreated ? [{ username: name, role: 'admin', ...credentials }] : users
   })
   if (!isCreated) return
   if (!password)

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
 import { digestOf } from '../api-tokens/token-format.ts'
-import { Domains, Folders, Writes } from '../limits.ts'
-import { parsePhc } from '../login/password.ts'
-import { Role } from '../rights.ts'
+import { Domains, Folders, Writes, wantedLimits } from '../limits.ts'
+import { maxPasswordLength, parsePhc } from '../login/password.ts'
+import { limitsOf, Role } from '../rights.ts'
 
 /**
  * A username. Names are compared exactly (`Alice` is not `alice`) after NFC normalization, so that a name does not
@@ -37,7 +37,9 @@ export function sourceOf(username: string): z.infer<typeof Source> {
 export const LocalUsername = Username.refine(
   (text) => sourceOf(text) === 'local',
   'must not begin with oidc: or trust:',
-).refine((text) => text !== '.' && text !== '..', 'must not be a dot or two')
+)
+  .refine((text) => text !== '.' && text !== '..', 'must not be a dot or two')
+  .meta({ examples: ['alice'] })
 
 /** Whether a user is not barred: it may log in, and its tokens are valid. */
 export const isActive = (user: User) => user.oidc?.is_barred !== true
@@ -80,6 +82,37 @@ export type User = z.infer<typeof User>
 export const UserList = z.strictObject({
   users: z.array(User).refine(areNamesUnique, 'must not name a user twice'),
 })
+
+/** Request for a new user. */
+export const NewUser = z
+  .strictObject({
+    username: LocalUsername,
+    role: Role,
+    password: z
+      .string()
+      .max(maxPasswordLength)
+      .optional()
+      .describe('without one, the response has an `invite`'),
+    ...wantedLimits,
+  })
+  .meta({ id: 'NewUser' })
+
+/** Fields of a request that changes rights: null gives up a limit. */
+export const changedRights = {
+  role: Role.optional(),
+  domains: wantedLimits.domains.nullable().describe('null: all'),
+  folders: wantedLimits.folders.nullable().describe('null: all'),
+  writes: wantedLimits.writes.nullable(),
+}
+
+/** The user with other rights; undefined keeps one. */
+export function changeRights(
+  { role, domains, folders, writes, ...user }: User,
+  change: z.infer<z.ZodObject<typeof changedRights>>,
+): User {
+  const limits = limitsOf({ ...limitsOf({ domains, folders, writes }), ...change })
+  return { ...user, role: change.role ?? role, ...limits }
+}
 
 /** @throws {HttpError} 404 if there is none. */
 export function expectUser(user: User | undefined, username: string): User {
@@ -146,6 +179,13 @@ export async function changeUser<Changed extends User | undefined>(
   await users.update(update).catch(explainToClient)
   return changed
 }
+
+/** Adds a user. @throws {HttpError} 409 if the name is taken. */
+export const addUser = (users: Users, user: User, now: number): Promise<User> =>
+  changeUser(users, user.username, (before) => {
+    if (before) throw userExists(user.username)
+    return { ...user, id: randomUUID(), created_at: new Date(now).toISOString() }
+  })
 
 /** For clients, of an error of the store. The cause is for operators. @throws {HttpError} 503 for the users file. */
 export function explainToClient(cause: unknown): never {

@@ -203,6 +203,19 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
     expect(await tokens.findCaller(token.id)).toBeUndefined()
   })
 
+  test('a token of an earlier version, without its expiry in the definition, expires', async () => {
+    const { tokens, create, clock } = begin()
+    const { text, token } = await create({ expires_in: 60 })
+    const without = JSON.stringify({ expires_at: token.expires_at }).slice(1, -1)
+    await database.run(
+      sql`update ${tokensTable} set definition = replace(definition, ${`${without},`}, '')`,
+    )
+
+    expect((await tokens.list())[0]?.expires_at).toBe(token.expires_at)
+    clock.ms += 60_000
+    expect(await tokens.verify(text, address)).toBe('expired')
+  })
+
   test('a stored caller whose token has expired has no rights', async () => {
     const { tokens, create, clock } = begin()
     const { token } = await create({ expires_in: 60 })

@@ -40,10 +40,10 @@ test('a trust is added for the service of its limits, listed and removed', async
     },
   ])
   expect((await runCommand('trusts', ['list'], { env })).stdout).toMatch(
-    /^[\w-]{36} {2}static-service {2}site {2}https.*repository=acme\/site,ref=.* {2}editor {2}site\/\n$/,
+    /^service=static-service {2}id=[\w-]{36} {2}name=site {2}issuer=https.*"repository":"acme\/site".* {2}role=editor {2}folders=site\/ {2}.*\n$/,
   )
   expect((await runCommand('trusts', ['remove', 'site'], { env })).status).toBe(0)
-  expect((await runCommand('trusts', ['list'], { env })).stdout).toBe('No trusts\n')
+  expect((await runCommand('trusts', ['list'], { env })).stdout).toBe('None\n')
   expect((await runCommand('trusts', ['remove', 'site'], { env })).status).toBe(1)
 })
 

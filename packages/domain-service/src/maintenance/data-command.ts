@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   authMigrations,
+  authTables,
+  exportUsers,
   importUsers,
   openAuthFile,
   readAuthFolder,
-  readAuthSchema,
-  writeAuthRows,
 } from '@domains-and-files/auth'
 import { eventTables, webhookMigrations, webhookTables } from '@domains-and-files/events'
 import {
@@ -38,6 +38,12 @@ const tables: SqlTable[] = [
   ...eventTables,
 ]
 
+/** Beside the API tokens. */
+const otherTables = [...authTables, ...webhookTables]
+
+/** Tables of backups of earlier versions: ended sessions, and a copy of the last domain list. */
+const formerTables = ['ended_sessions', 'listed_domains']
+
 /** Rows that a restore changes. */
 const restored: Record<string, (row: Row) => Row> = {
   // A pending change may have been carried out after the backup was made: an admin decides.
@@ -52,10 +58,10 @@ const restored: Record<string, (row: Row) => Row> = {
 /** `tokens` holds the API tokens: the same database, or a file beside it. */
 const targetOf = (database: Sql, tokens: Sql, opened: AsyncDisposableStack): RestoreTarget => ({
   async write(table, rows) {
-    if (await writeAuthRows(tokens, { table, rows }, webhookTables)) return
-    // Backups of earlier versions have a copy of the last domain list.
-    if (table === 'listed_domains') return
-    await writeRows(database, table, rows.map(restored[table] ?? ((row) => row)))
+    if (formerTables.includes(table)) return
+    const isOther = otherTables.some(({ name }) => name === table)
+    const change = restored[table] ?? ((row) => row)
+    await writeRows(isOther ? tokens : database, table, rows.map(change))
   },
   [Symbol.asyncDispose]: () => opened.disposeAsync(),
 })
@@ -78,10 +84,8 @@ const forms: Parameters<typeof runDataCommand>[0] = {
     return {
       read: ({ rows }) =>
         database.snapshot((snapshot) =>
-          readAuthFolder(
-            places,
-            (auth) => rows([...readTables(snapshot, tables), ...auth.tables], auth.files),
-            webhookTables,
+          readAuthFolder(places, otherTables, (others, files) =>
+            rows([...readTables(snapshot, tables), ...others], files),
           ),
         ),
       [Symbol.asyncDispose]: () => database.close(),
@@ -101,8 +105,8 @@ const forms: Parameters<typeof runDataCommand>[0] = {
       read: ({ rows }) =>
         database.snapshot(async (snapshot) => {
           await refuseUnfinished(snapshot)
-          const auth = await readAuthSchema(snapshot, webhookTables)
-          await rows([...readTables(snapshot, tables), ...auth.tables], auth.files)
+          const all = readTables(snapshot, [...tables, ...otherTables])
+          await rows(all, await exportUsers(snapshot))
         }),
       [Symbol.asyncDispose]: () => database.close(),
     }
@@ -114,7 +118,7 @@ const forms: Parameters<typeof runDataCommand>[0] = {
     return {
       ...targetOf(database, database, opened),
       database,
-      tables: [...[...tables, ...webhookTables].map(({ name }) => name), 'users', 'api_tokens'],
+      tables: [...[...tables, ...otherTables].map(({ name }) => name), 'users'],
       writeFiles: importUsers,
     }
   },

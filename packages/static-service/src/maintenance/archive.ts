@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import {
+  authTables,
+  exportUsers,
   importUsers,
   openAuthFile,
   readAuthFolder,
-  readAuthSchema,
-  writeAuthRows,
 } from '@domains-and-files/auth'
 import { webhookMigrations, webhookTables } from '@domains-and-files/events'
 import {
@@ -18,8 +18,10 @@ import {
   type ReadableBlob,
   type RestoreTarget,
   type Row,
+  readTables,
   refuseUnfinished,
   type Sql,
+  writeRows,
 } from '@domains-and-files/persistence'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import { holdGarbage } from '../blobs/s3/garbage-sweep.ts'
@@ -31,7 +33,7 @@ import { openFolder, openShared, type SharedStores, type Stores, throwExplained 
 // Compressed forms are not backed up: the service makes them again on demand.
 
 /** Beside the API tokens. */
-const otherTables = [...sharedTables, ...webhookTables]
+const otherTables = [...authTables, ...sharedTables, ...webhookTables]
 const catalogTables = [...restoredTables, 'catalog']
 
 /** A data directory. While it is open, the service deletes no blob. @throws {DataDirError} */
@@ -47,10 +49,8 @@ export async function openFolderSource(places: DataPlaces): Promise<BackupSource
   return {
     async read(work) {
       await catalog.database.snapshot((transaction) =>
-        readAuthFolder(
-          places,
-          ({ tables, files }) => work.rows([...readCatalog(transaction), ...tables], files),
-          otherTables,
+        readAuthFolder(places, otherTables, (others, files) =>
+          work.rows([...readCatalog(transaction), ...others], files),
         ),
       )
       await work.blobs((digest) => blobs.open(digest))
@@ -70,8 +70,8 @@ export async function openSharedSource(env: NodeJS.ProcessEnv): Promise<BackupSo
     // Small blobs are rows, so all are read in the snapshot.
     read: (work) =>
       postgres.snapshot(async (transaction) => {
-        const { tables, files } = await readAuthSchema(transaction, otherTables)
-        await work.rows([...readCatalog(transaction), ...tables], files)
+        const all = [...readCatalog(transaction), ...readTables(transaction, otherTables)]
+        await work.rows(all, await exportUsers(transaction))
         let looked: Promise<unknown> = Promise.resolve() // A connection has one statement at a time.
         await work.blobs((digest) => {
           const found = looked.then(() => blobs.openAt(transaction, digest))
@@ -111,20 +111,15 @@ export async function openSharedTarget(env: NodeJS.ProcessEnv): Promise<Database
   return {
     ...targetOf(stores, database, opened.move()),
     database,
-    tables: [
-      ...restoredTables,
-      'contents',
-      'users',
-      'api_tokens',
-      ...otherTables.map(({ name }) => name),
-    ],
+    tables: [...restoredTables, 'contents', 'users', ...otherTables.map(({ name }) => name)],
     writeFiles: importUsers,
   }
 }
 
 const targetOf = (stores: Stores, tokens: Sql, opened: AsyncDisposableStack): RestoreTarget => ({
   async write(table, rows, blobs) {
-    if (await writeAuthRows(tokens, { table, rows }, otherTables)) return
+    if (table === 'ended_sessions') return // In backups of earlier versions: sessions that ended then.
+    if (otherTables.some(({ name }) => name === table)) return writeRows(tokens, table, rows)
     if (!catalogTables.includes(table))
       throw new DataDirError(`The backup has a table ${table}, which is not known.`)
     if (table !== 'files' && table !== 'past_files')
