@@ -5,7 +5,6 @@ import Fastify, {
   type FastifyInstance,
   type RawServerDefault,
 } from 'fastify'
-import type { HttpError } from './http-error.ts'
 import {
   answerSocketError,
   type ConnectionLimits,
@@ -26,14 +25,16 @@ import type { Logger } from './logging/logger.ts'
 import { type HealthReport, serveHealth } from './monitoring/health.ts'
 import { type Metrics, RequestMetrics, serveMetrics } from './monitoring/metrics.ts'
 import type { About } from './openapi/document.ts'
-import { serveOpenapi, serveRoot } from './openapi/routes.ts'
+import { serveOpenapi, serveRoot } from './openapi/document.ts'
+import type { HttpError } from './problem-details.ts'
 import { answerError } from './problem-details.ts'
 import { maxParamLength, refuseOtherMethods } from './requests/allowed-methods.ts'
-import { type CrossOriginHeaders, crossOriginHeaders } from './requests/cross-origin.ts'
 import { parseJsonBodies } from './requests/json-body.ts'
 import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
 import {
+  type CrossOriginHeaders,
   checkRequestHeads,
+  crossOriginHeaders,
   parserOptions,
   requestIdOf,
   type TrustProxy,

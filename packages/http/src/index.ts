@@ -1,7 +1,6 @@
 export type { Histogram } from '@prometheus-io/client'
 export { type Clock, delay, slices, steadyNow, systemClock, type Timer } from './clock.ts'
 export { type App, type AppOptions, createApp } from './create-app.ts'
-export { type Fault, HttpError, malformedBody, validationFailed } from './http-error.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
 export { hasBody } from './limits/connections.ts'
 export { bodyChunks, receiveBody } from './limits/request-bodies.ts'
@@ -31,7 +30,16 @@ export {
   paginate,
   wholeNumber,
 } from './pagination.ts'
-export { databaseProblem, Problem, problemOf, requestProblem } from './problem-details.ts'
+export {
+  databaseProblem,
+  type Fault,
+  HttpError,
+  malformedBody,
+  Problem,
+  problemOf,
+  requestProblem,
+  validationFailed,
+} from './problem-details.ts'
 export { methodNotAllowed, noSuchRoute } from './requests/allowed-methods.ts'
 export {
   includesTag,
@@ -51,12 +59,14 @@ export {
   type HeaderDoc,
   operation,
 } from './route-schema.ts'
-export { followSecret, InvalidEnvironment, readEnv } from './settings/read-env.ts'
 export {
   databaseConfig,
   databaseSettings,
+  followSecret,
+  InvalidEnvironment,
   integerSetting,
+  readEnv,
   serverConfig,
   serverSettings,
-} from './settings/server-settings.ts'
+} from './settings.ts'
 export { StartRefusedError, startService } from './start-service.ts'

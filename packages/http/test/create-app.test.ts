@@ -55,6 +55,22 @@ test('every fault of path, query and body is named at once', async () => {
   })
 })
 
+test('U+0000 in a query or a path is a fault beside the others, whatever the schemas say', async () => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/things/a%00b?color=a%00b`, json({ items: [] }))
+
+  expect(answer.status).toBe(400)
+  expect(await answer.json()).toMatchObject({
+    errors: [
+      { path: '/path/id', message: 'must not contain U+0000' },
+      { path: '/query/color', message: 'must not contain U+0000' },
+      { path: '/path/id', message: 'must be letters' },
+      { path: '/query/color', message: 'is not known here' },
+    ],
+  })
+})
+
 test.each([
   ['cut JSON', '{"items": [', 'application/json', 400, 'malformed_body'],
   ['an empty body announced as JSON', '', 'application/json', 400, 'malformed_body'],

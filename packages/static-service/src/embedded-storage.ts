@@ -9,8 +9,7 @@ import type { Config } from './config.ts'
 import { sweepOrphans } from './maintenance/orphan-sweep.ts'
 import { warmPageCache } from './sqlite/warm-page-cache.ts'
 import type { Storage } from './storage.ts'
-import { uploadMigrations } from './uploads/migrations.ts'
-import { Uploads } from './uploads/uploads.ts'
+import { Uploads, uploadMigrations } from './uploads/uploads.ts'
 
 /** Catalog and contents below DATA_DIR, for one process. */
 export async function openEmbeddedStorage(

@@ -3,7 +3,7 @@ import { eventMigrations, webhookMigrations } from '@domains-and-files/events'
 import { contentMigrations } from './blobs/s3/migrations.ts'
 import { catalogMigrations } from './catalog/migrations.ts'
 import { sharingTables } from './sharing/tables.ts'
-import { uploadMigrations } from './uploads/migrations.ts'
+import { uploadMigrations } from './uploads/uploads.ts'
 
 /** All tables of this service in PostgreSQL, for the service and its commands. */
 export const sharedMigrations = {

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net'
-import { HttpError } from '../http-error.ts'
+import { HttpError } from '../problem-details.ts'
 
 const maxNetworks = 10_000
 

@@ -1,12 +1,10 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
-import { HttpError } from '../http-error.ts'
 import { type Metrics, registerCounters } from '../monitoring/metrics.ts'
-import { problemOf } from '../problem-details.ts'
-import { type CrossOriginHeaders, isPreflight } from '../requests/cross-origin.ts'
+import { HttpError, problemOf } from '../problem-details.ts'
 import type { RawRouteServer } from '../requests/raw-route.ts'
-import { requestIdOf } from '../requests/request-head.ts'
+import { type CrossOriginHeaders, isPreflight, requestIdOf } from '../requests/request-head.ts'
 import type { ConnectionLimits } from './connections.ts'
 
 interface Dependencies {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { HttpError, malformedBody } from '../http-error.ts'
 import { type Metrics, registerGauges } from '../monitoring/metrics.ts'
+import { HttpError, malformedBody } from '../problem-details.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -6,8 +6,8 @@ import {
   LogController,
 } from 'fastify'
 import { type Metrics, registerCounters } from '../monitoring/metrics.ts'
-import { timestamp } from './log-output.ts'
 import type { Logger } from './logger.ts'
+import { timestamp } from './logger.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,5 +1,5 @@
+import { fstatSync, write, writeSync } from 'node:fs'
 import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino'
-import { type LogOutput, standardOutput, timestamp } from './log-output.ts'
 
 /** A pino logger with its output; child loggers inherit `output`. */
 export type Logger = PinoLogger & { readonly output: LogOutput }
@@ -36,3 +36,184 @@ const secretNames = [
   'apiKey',
 ]
 const secretPaths = secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`])
+
+/** Where log lines go; each line ends in a newline. */
+export interface LogOutput {
+  /** Queues a line; it is written when this event-loop iteration ends. */
+  write(line: string): void
+  /** Queues a line for up to 100 ms, to write several at once. SIGKILL and power cuts lose queued lines. */
+  writeBatched(line: string): void
+  /** Lines that could not be written: the disk was full, the reader slow or closed. */
+  readonly droppedLines: number
+}
+
+/**
+ * Writes lines to a file descriptor and never fails: a line that cannot be written is dropped and counted. Never blocks
+ * the event loop: libuv's thread pool writes files; pipes and sockets are non-blocking, with up to 4 MiB queued for a
+ * slow reader. The queue is flushed when the process exits. docs/adr/0023 says why this is not sonic-boom.
+ */
+export class BatchedOutput implements LogOutput {
+  readonly #fd: number
+  readonly #isFile: boolean
+  #droppedLines = 0
+  /** Encoded bytes: garbage collections would copy queued strings. */
+  #queue: Buffer[] = []
+  #last: { bytes: Buffer; length: number } | undefined
+  #queuedBytes = 0
+  /** Rest of a partial write. */
+  #rest: Buffer | undefined
+  #isMidLine = false
+  #isWriting = false
+  #isFlushDue = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(fd: number) {
+    this.#fd = fd
+    this.#isFile = fstatSync(fd).isFile()
+    process.on('exit', () => this.#flushOnExit())
+  }
+
+  get droppedLines(): number {
+    return this.#droppedLines
+  }
+
+  write(line: string) {
+    this.#enqueue(line)
+    if (this.#isFlushDue) return
+    this.#isFlushDue = true
+    setImmediate(() => {
+      this.#isFlushDue = false
+      this.#flush()
+    })
+  }
+
+  writeBatched(line: string) {
+    this.#enqueue(line)
+    if (this.#queuedBytes < batchBytes) this.#flushIn(batchMs)
+    else this.#flush()
+  }
+
+  #enqueue(line: string) {
+    if (this.#queuedBytes > maxQueuedBytes) {
+      this.#droppedLines += 1
+      return
+    }
+    // UTF-8 takes at most three bytes per UTF-16 code unit.
+    const maxLength = 3 * line.length
+    if (!this.#last || this.#last.bytes.length - this.#last.length < maxLength) {
+      if (this.#last) this.#closeLast()
+      this.#last = { bytes: Buffer.allocUnsafe(Math.max(chunkBytes, maxLength)), length: 0 }
+    }
+    const written = this.#last.bytes.write(line, this.#last.length)
+    this.#last.length += written
+    this.#queuedBytes += written
+  }
+
+  #closeLast() {
+    if (this.#last) this.#queue.push(this.#last.bytes.subarray(0, this.#last.length))
+    this.#last = undefined
+  }
+
+  #flushIn(ms: number) {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      this.#flush()
+    }, ms).unref()
+  }
+
+  // One write at a time keeps the order.
+  #flush() {
+    if (this.#isWriting || (this.#timer && this.#rest)) return
+    if (!this.#isFile) return this.#flushStream()
+    const bytes = this.#takeBatch()
+    if (!bytes) return
+    this.#isWriting = true
+    write(this.#fd, bytes, (error, written) => {
+      this.#isWriting = false
+      this.#settle(bytes, error ?? written)
+      if (this.#rest || this.#queuedBytes >= batchBytes) this.#flush()
+      else if (this.#queuedBytes > 0) this.#flushIn(batchMs)
+    })
+  }
+
+  #flushStream() {
+    for (let bytes = this.#takeBatch(); bytes; bytes = this.#takeBatch()) {
+      if (this.#writeNow(bytes) === 'busy') return this.#flushIn(retryMs)
+    }
+  }
+
+  #takeBatch(): Buffer | undefined {
+    if (this.#rest) return this.#rest
+    if (this.#queue.length === 0) this.#closeLast()
+    const bytes = this.#queue.shift()
+    this.#queuedBytes -= bytes?.length ?? 0
+    // A failed write may have left half a line: end it, so that it does not swallow the next one.
+    return bytes && this.#isMidLine ? Buffer.concat([Buffer.of(newline), bytes]) : bytes
+  }
+
+  #writeNow(bytes: Buffer): 'busy' | 'done' {
+    for (let left: Buffer | undefined = bytes; left; left = this.#rest) {
+      try {
+        this.#settle(left, writeSync(this.#fd, left))
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') {
+          this.#rest = left
+          return 'busy'
+        }
+        this.#settle(left, error)
+      }
+    }
+    return 'done'
+  }
+
+  #settle(bytes: Buffer, outcome: unknown) {
+    this.#rest = undefined
+    if (typeof outcome !== 'number') {
+      for (const byte of bytes) if (byte === newline) this.#droppedLines += 1
+      return
+    }
+    if (outcome > 0) this.#isMidLine = bytes[outcome - 1] !== newline
+    // A partial write is not an error; if there is one, the next write reports it.
+    if (outcome < bytes.length) this.#rest = bytes.subarray(outcome)
+  }
+
+  // A file write that is still running in the thread pool ends before the process does.
+  #flushOnExit() {
+    const deadline = performance.now() + exitMs
+    for (let bytes = this.#takeBatch(); bytes; bytes = this.#takeBatch()) {
+      if (this.#writeNow(bytes) === 'done') continue
+      if (performance.now() > deadline) return
+      Atomics.wait(sleepCell, 0, 0, retryMs)
+    }
+  }
+}
+
+// Cached: formatting a date takes longer than a line.
+let second = { at: Number.NaN, text: '' }
+
+/** The present time as RFC 3339, in UTC. */
+export function timestamp(): string {
+  const now = Date.now()
+  const at = now - (now % 1000)
+  if (at !== second.at) second = { at, text: new Date(at).toISOString().slice(0, 20) }
+  return `${second.text}${String(now - at).padStart(3, '0')}Z`
+}
+
+/** Standard output: one queue of the process, which keeps the order of lines. */
+export function standardOutput(): LogOutput {
+  // Loading the stream makes a pipe or socket non-blocking.
+  void process.stdout
+  standard ??= new BatchedOutput(1)
+  return standard
+}
+
+let standard: LogOutput | undefined
+
+const newline = 0x0a
+const batchMs = 100
+const batchBytes = 65_536
+const chunkBytes = 131_072
+const maxQueuedBytes = 4_194_304
+const retryMs = 10
+const exitMs = 1000
+const sleepCell = new Int32Array(new SharedArrayBuffer(4))

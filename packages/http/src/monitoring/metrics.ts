@@ -3,7 +3,7 @@ import { statfs } from 'node:fs/promises'
 import { type Postgres, readBackupTimes } from '@domains-and-files/persistence'
 import type { Counter, Histogram, HistogramConfiguration, Registry } from '@prometheus-io/client'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { HttpError } from '../http-error.ts'
+import { HttpError } from '../problem-details.ts'
 
 /** Where a process registers its metrics. */
 export interface Metrics {

@@ -1,7 +1,12 @@
 import type { RouteOptions } from 'fastify'
 import { z } from 'zod'
-import { HttpError, malformedBody, validationFailed } from '../http-error.ts'
-import { Problem, problemOf } from '../problem-details.ts'
+import {
+  HttpError,
+  malformedBody,
+  Problem,
+  problemOf,
+  validationFailed,
+} from '../problem-details.ts'
 import type { HeaderDoc, ResponseDoc } from '../route-schema.ts'
 import { exampleOf, type JsonSchema, type JsonSchemas } from './json-schemas.ts'
 

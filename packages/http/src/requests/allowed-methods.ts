@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import findMyWay from 'find-my-way'
-import { HttpError } from '../http-error.ts'
-import { isPreflight } from './cross-origin.ts'
-import { requestIdOf } from './request-head.ts'
+import { HttpError } from '../problem-details.ts'
+import { isPreflight, requestIdOf } from './request-head.ts'
 
 /** Maximum length of one path parameter. */
 export const maxParamLength = 1024
@@ -34,10 +33,12 @@ export function refuseOtherMethods(app: FastifyInstance): void {
     if (config?.otherMethods) widerPaths.set(url, config.otherMethods)
   })
   app.addHook('onRequest', ({ method, raw, routeOptions }, reply, done) => {
+    const { url } = routeOptions
     // The CORS plugin has a route for OPTIONS of any path, and has set the headers of the response.
-    if (routeOptions.url === '*' && isPreflight(raw)) return reply.code(204).send()
-    // Whatever the router has matched: it may be a wider path, such as a wildcard, that has this method.
-    done(methodsAt(raw.url)?.has(method) ? undefined : refusal(method, raw.url))
+    if (url === '*' && isPreflight(raw)) return reply.code(204).send()
+    // The router may have matched a wider path, with a parameter or wildcard, that has this method.
+    const isExact = url !== undefined && !/[*:]/.test(url)
+    done(isExact || methodsAt(raw.url)?.has(method) ? undefined : refusal(method, raw.url))
   })
   // For preflights of unknown paths.
   app.setNotFoundHandler(({ method, raw }) => {

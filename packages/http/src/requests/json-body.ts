@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
-import { HttpError, malformedBody } from '../http-error.ts'
 import { receiveBody } from '../limits/request-bodies.ts'
+import { HttpError, malformedBody } from '../problem-details.ts'
 
 const mediaTypes = ['application/json', 'application/merge-patch+json']
 

@@ -1,11 +1,10 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { HttpError } from '../http-error.ts'
 import { isSent } from '../limits/connections.ts'
 import type { AccessLog } from '../logging/access-log.ts'
 import type { RequestMetrics } from '../monitoring/metrics.ts'
-import { problemOf, toProblem } from '../problem-details.ts'
+import { HttpError, problemOf, toProblem } from '../problem-details.ts'
 import { HeadSender, type PreparedHead, prepareHead } from './prepared-head.ts'
 import {
   clientAddressReader,
@@ -225,6 +224,7 @@ interface Outcome {
 function routeOf(routes: RawRoute[], url: string): RawRoute | undefined {
   for (const route of routes) if (url.startsWith(route.prefix)) return route
   // Other spellings of the prefix: absolute form (RFC 9112, 3.2.2), or needless percent-encoding.
+  if (url.startsWith('/') && !url.includes('%')) return undefined
   const [, first = ''] = /^(?:https?:\/\/[^/?#]*)?(\/[^/?#]*\/)/i.exec(url) ?? []
   try {
     const plain = decodeURIComponent(first)

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { isIPv4, isIPv6 } from 'node:net'
 import proxyAddr from '@fastify/proxy-addr'
 import type { FastifyInstance } from 'fastify'
-import { HttpError } from '../http-error.ts'
+import { HttpError } from '../problem-details.ts'
 
 // Request ids, framing checks and client addresses: read from the head before routing.
 
@@ -121,3 +121,22 @@ function stripPort(text: string): string {
   const [, v6 = ''] = /^\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?$/.exec(text) ?? []
   return isIPv6(v6) ? v6 : text
 }
+
+/** CORS headers for responses that bypass the framework's CORS plugin. */
+export type CrossOriginHeaders = (request: IncomingMessage) => Record<string, string>
+
+/** Headers that let pages of these origins read a response (https://fetch.spec.whatwg.org/#http-cors-protocol). */
+export const crossOriginHeaders =
+  (origins: string[], exposed: string[]): CrossOriginHeaders =>
+  ({ headers: { origin } }) =>
+    origin !== undefined && origins.includes(origin)
+      ? {
+          'access-control-allow-origin': origin,
+          'access-control-expose-headers': exposed.join(', '),
+          vary: 'Origin',
+        }
+      : {}
+
+/** Whether a request is a CORS preflight. A page cannot tell a rejected preflight from an unreachable service. */
+export const isPreflight = ({ method, headers }: IncomingMessage) =>
+  method === 'OPTIONS' && headers['access-control-request-method'] !== undefined

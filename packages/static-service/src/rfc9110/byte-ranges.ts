@@ -30,7 +30,7 @@ export function selectRanges(
 /**
  * Reads a Range field (RFC 9110, 14.1.2 and 14.2) for a file of `size` bytes. `whole`: no field, or one to ignore:
  * malformed, another unit, too many ranges, or more bytes than the file has. `unsatisfiable`: well-formed, but no byte
- * of it exists. Slices keep the requested order; overlapping ones are merged.
+ * of it exists. Slices keep the requested order.
  */
 export function readRanges(field: string | undefined, size: number): Selection {
   const specs = readSpecs(field)
@@ -39,8 +39,7 @@ export function readRanges(field: string | undefined, size: number): Selection {
   if (slices.length === 0) return 'unsatisfiable'
   const wanted = slices.reduce((sum, { start, end }) => sum + end - start, 0)
   // `bytes=-1` of an empty file is satisfiable with zero bytes, which Content-Range cannot express.
-  if (wanted > size || wanted === 0) return 'whole'
-  return coalesce(slices)
+  return wanted > size || wanted === 0 ? 'whole' : slices
 }
 
 // `Content-Range` of a slice (RFC 9110, 14.4).
@@ -109,22 +108,4 @@ function sliceOf({ first, last }: Spec, size: number): Slice | undefined {
   const start = Number(first)
   if (start >= size) return undefined
   return { start, end: last === '' ? size : Math.min(Number(last) + 1, size) }
-}
-
-// A merged slice takes the position of the first of its parts.
-function coalesce(slices: Slice[]): Slice[] {
-  const apart: Slice[] = []
-  for (const slice of slices) {
-    const { start, end } = slice
-    const touched = apart.filter((other) => start < other.end && other.start < end)
-    const [first, ...others] = touched
-    if (!first) {
-      apart.push({ ...slice })
-      continue
-    }
-    first.start = Math.min(...touched.map((other) => other.start), start)
-    first.end = Math.max(...touched.map((other) => other.end), end)
-    for (const other of others) apart.splice(apart.indexOf(other), 1)
-  }
-  return apart
 }

@@ -1,6 +1,6 @@
 import { allowsPath, type Caller, callerOf } from '@domains-and-files/auth'
 import { type App, validationFailed } from '@domains-and-files/http'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Actor } from '../catalog/changes/change-entry.ts'
 import { directoryNotFound, fileNotFound, invalidPath, reservedPath } from '../errors.ts'
 import { decodeUrl, readDirectory, readUrlPath, readWrittenPath } from '../files/file-path.ts'
@@ -11,27 +11,25 @@ import { decodeUrl, readDirectory, readUrlPath, readWrittenPath } from '../files
  * cannot be decoded is refused. A route that does not declare `folders` stops the boot.
  */
 export function limitToFolders(app: App): void {
-  const limited = new Set<string>()
-  app.addHook('onRoute', ({ url, config, schema }) => {
-    // The refusals of other methods are public, and at the URLs of earlier routes, too.
-    if (!config?.access || config.access === 'public') return
-    if (!config.folders) throw new Error(`The route ${url} must set config.folders`)
-    limited.add(url)
-    const namesPath = config.folders === 'path' || config.folders === 'prefix'
+  app.addHook('onRoute', (route) => {
+    const { access, folders } = route.config ?? {}
+    if (!access || access === 'public') return
+    if (!folders) throw new Error(`The route ${route.url} must set config.folders`)
+    const { schema } = route
+    const namesPath = folders === 'path' || folders === 'prefix'
     if (schema && namesPath) schema.errors = [...(schema.errors ?? []), ...pathErrors]
-  })
-  app.addHook('onRequest', (request, _reply, done) => {
-    const { url = '', config } = request.routeOptions
-    const isOpen = config.access === undefined || config.access === 'public'
-    if (request.is404 || isOpen || !limited.has(url)) return done()
-    const { folders } = callerOf(request)
-    try {
-      decodeUrl(request.url) // The framework leaves a malformed query parameter undecoded.
-      if (folders) checkRequest(request, folders)
-      done()
-    } catch (error) {
-      done(error as Error) // Only errors are thrown above.
+    const check: onRequestHookHandler = (request, _reply, done) => {
+      const { folders: own } = callerOf(request)
+      try {
+        decodeUrl(request.url) // The framework leaves a malformed query parameter undecoded.
+        if (own && folders === 'prefix') limitPrefix(request, own)
+        if (own && folders === 'path') requirePath({ folders: own }, pathOf(request))
+        done()
+      } catch (error) {
+        done(error as Error) // Only errors are thrown above.
+      }
     }
+    route.onRequest = [check, ...[route.onRequest ?? []].flat()]
   })
 }
 
@@ -44,7 +42,7 @@ export function actorOf(request: FastifyRequest): Actor {
 }
 
 /** The path. @throws {HttpError} `file_not_found` outside the caller's folders. */
-export function requirePath(caller: Caller, path: string): string {
+export function requirePath(caller: Pick<Caller, 'folders'>, path: string): string {
   if (!allowsPath(caller, path)) throw fileNotFound(path)
   return path
 }
@@ -63,16 +61,13 @@ export const requireWrittenPath = (caller: Caller, text: string) =>
 export const requireWrittenDirectory = (caller: Caller, text: string) =>
   requireDirectory(caller, readDirectory(text))
 
-function checkRequest(request: FastifyRequest, folders: string[]) {
-  const kind = request.routeOptions.config.folders
-  if (kind === 'none' || kind === 'handler') return
-  if (kind === 'prefix') return limitPrefix(request.query as Record<string, unknown>, folders) // Not yet validated.
-  const { '*': rest = '' } = request.params as Record<string, string> // As `path` promises.
-  const path = readUrlPath(request.url, rest)
-  if (!allowsPath({ folders }, path)) throw fileNotFound(path)
+function pathOf({ url, params }: FastifyRequest): string {
+  const { '*': rest = '' } = params as Record<string, string> // As `path` promises.
+  return readUrlPath(url, rest)
 }
 
-function limitPrefix(query: Record<string, unknown>, folders: string[]) {
+function limitPrefix(request: FastifyRequest, folders: string[]) {
+  const query = request.query as Record<string, unknown> // Not yet validated.
   const { prefix = '' } = query
   if (typeof prefix !== 'string') return // Refused by the schema.
   const directory = readDirectory(prefix)

@@ -7,8 +7,7 @@ import { hashBytes, Verifier } from '../blobs/integrity.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../files/file-record.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
-import { ChunkMemory, type LargeContent } from './chunk-memory.ts'
-import type { Content } from './content-stream.ts'
+import { ChunkMemory, type Content, type LargeContent } from './content-stream.ts'
 import { LruLoader } from './lru-loader.ts'
 import type { ServedFile } from './served-file.ts'
 
@@ -34,6 +33,10 @@ export class ContentCache {
   readonly #graceSeconds: number
   readonly #describe: (row: FileRow) => ServedFile
   readonly #files: LruLoader<ServedFile>
+  /** The cached file at a path, if any. Call it only where `isExclusive`: elsewhere it may be stale. */
+  readonly peek: LruLoader<ServedFile>['peek']
+  /** Of bytes; a caller that has kept them counts a hit. */
+  readonly counts: LruLoader<Buffer>['counts']
   readonly #codings: LruLoader<readonly ContentCoding[]>
   readonly #contents: LruLoader<Buffer>
   readonly #chunks: ChunkMemory
@@ -49,9 +52,11 @@ export class ContentCache {
     this.#describe = describe
     this.#verifier = new Verifier(store.verified)
     this.#files = new LruLoader(share, () => 4096)
+    this.peek = this.#files.peek
     this.#codings = new LruLoader(share, () => 64)
     this.#chunks = new ChunkMemory(2 * share)
     this.#contents = new LruLoader(memoryBytes - 4 * share, (content) => content.length)
+    this.counts = this.#contents.counts
     // Called before the response to the change.
     catalog.onChange(this.#files.invalidate)
     compressor.onForm((digest) => this.#codings.invalidate([digest]))
@@ -71,11 +76,6 @@ export class ContentCache {
     return this.#catalog.isExclusive
       ? this.#files.get(path, () => this.#load(path))
       : this.#read(path)
-  }
-
-  /** The cached file at this path, if any. Call it only where `isExclusive`: elsewhere it may be stale. */
-  peek(path: string): ServedFile | undefined {
-    return this.#files.peek(path)
   }
 
   /** The file that a deploy, a restore or a revert has removed from this path within the grace; never HTML. */

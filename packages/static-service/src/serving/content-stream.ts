@@ -1,6 +1,8 @@
-import type { RawBody } from '@domains-and-files/http'
+import { HttpError, type RawBody } from '@domains-and-files/http'
+import { LRUCache } from 'lru-cache'
+import type { OpenBlob } from '../blobs/blob-reader.ts'
 import type { Piece } from '../rfc9110/byte-ranges.ts'
-import type { Chunk, LargeContent } from './chunk-memory.ts'
+import { LruLoader } from './lru-loader.ts'
 
 /** The bytes of a representation: in memory if small, else an open blob, which the caller disposes of. */
 export type Content = Buffer | LargeContent
@@ -70,3 +72,101 @@ async function* readChunks(content: LargeContent, pieces: Piece[]): AsyncGenerat
     }
   }
 }
+
+// Several times the buffer of a socket; smaller chunks once memory is scarce.
+export const chunkBytes = 256 * 1024
+const scarceChunkBytes = 16 * 1024
+
+/** A blob that is sent in chunks; open until disposed of. */
+export interface LargeContent {
+  blob: OpenBlob
+  /** Identifies its bytes. */
+  key: string
+  isCached: boolean
+  memory: ChunkMemory
+}
+
+/** Bytes of a blob, unchanged until the caller releases them, once. */
+export interface Chunk {
+  bytes: Buffer
+  release: () => void
+}
+
+/**
+ * Chunks of blobs that are too large to cache as one buffer. Bounds the memory that slow clients hold: once all
+ * responses together hold `maxHeldBytes`, new chunks are 16 KiB. A blob's chunks are cached from its second request on,
+ * so a single large download evicts nothing.
+ */
+export class ChunkMemory {
+  readonly cache: LruLoader<Buffer>
+  readonly #maxCachedBytes: number
+  readonly #maxHeldBytes: number
+  readonly #requested = new LRUCache<string, true>({ max: 64 })
+  // Free list: allocating a buffer per chunk took an eighth of the time of a large download.
+  readonly #unused: Buffer[] = []
+  #heldBytes = 0
+
+  constructor(maxCachedBytes: number, maxHeldBytes = defaultHeldBytes) {
+    this.cache = new LruLoader(maxCachedBytes, (chunk) => chunk.length)
+    this.#maxCachedBytes = maxCachedBytes
+    this.#maxHeldBytes = maxHeldBytes
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  /** Whether responses hold `maxHeldBytes` or more: then chunks are small and none is read ahead. */
+  get isScarce(): boolean {
+    return this.#heldBytes >= this.#maxHeldBytes
+  }
+
+  /** Call once per request: a blob is cached from its second request on. */
+  request(blob: OpenBlob, key: string): LargeContent {
+    // `expect`: the store fetches a range in one request, so single chunks would cost more.
+    const canBeCached = blob.size <= this.#maxCachedBytes && !blob.expect
+    const isCached = canBeCached && this.#requested.has(key)
+    if (canBeCached) this.#requested.set(key, true)
+    return { blob, key, isCached, memory: this }
+  }
+
+  /** Reads the next chunk of the bytes from `start` to `end`. */
+  async acquire(content: LargeContent, start: number, end: number): Promise<Chunk> {
+    const { blob, key, isCached } = content
+    // Chunks end at multiples of their size, as in the cache.
+    const full = Math.min(chunkBytes - (start % chunkBytes), end - start)
+    const length = this.isScarce ? Math.min(scarceChunkBytes, full) : full
+    const isReused = !isCached && length === chunkBytes
+    const own = isReused ? (this.#unused.pop() ?? Buffer.allocUnsafeSlow(chunkBytes)) : undefined
+    const release = () => {
+      this.#heldBytes -= length
+      if (own && this.#unused.length < maxUnused) this.#unused.push(own)
+    }
+    this.#heldBytes += length
+    try {
+      const bytes = isCached
+        ? await this.#readCached(content, start, length)
+        : await blob.read(start, length, own)
+      if (bytes.length < length) throw new Error('it has become shorter since it was opened')
+      return { bytes, release }
+    } catch (cause) {
+      release()
+      if (cause instanceof HttpError) throw cause
+      const failure = new Error(`the blob ${key} cannot be read`, { cause })
+      throw Object.assign(failure, { code: Object(cause).code })
+    }
+  }
+
+  async #readCached({ blob, key }: LargeContent, start: number, length: number): Promise<Buffer> {
+    const within = start % chunkBytes
+    const from = start - within
+    const load = () => blob.read(from, Math.min(chunkBytes, blob.size - from))
+    const chunk = (await this.cache.get(`${key}@${from}`, load)) ?? (await load())
+    if (chunk.length === length) return chunk
+    // A view would keep the whole chunk in memory after its eviction.
+    return Buffer.from(chunk.subarray(within, within + length))
+  }
+}
+
+const defaultHeldBytes = 32 * 1024 * 1024
+const maxUnused = 8

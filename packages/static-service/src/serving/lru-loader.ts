@@ -31,7 +31,7 @@ export class LruLoader<Value extends object> {
     return this.#loading.get(key) ?? this.#load(key, load())
   }
 
-  peek(key: string): Value | undefined {
+  readonly peek = (key: string): Value | undefined => {
     const cached = this.#cached.get(key)
     if (cached) this.counts.hit += 1
     return cached

@@ -148,6 +148,12 @@ export class StaticHandler implements RawRoute {
     if (selection === 'unsatisfiable') throw withVary(rangeNotSatisfiable(file.row.size), file)
     if (request.method === 'HEAD') return this.#respondHead(selected)
     if (link) return this.#admit(selected, link)
+    const { whole, text } = representation
+    const isPlain = selection === 'whole' && !selected.target.query
+    if (isPlain && whole && whole.size === text?.length) {
+      this.#cache.counts.hit += 1
+      return { head: whole.head, body: text }
+    }
     const { offload } = this.#rules
     if (
       offload &&

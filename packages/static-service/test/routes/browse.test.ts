@@ -165,6 +165,20 @@ test('lists, categories and the tree have the same address with and without a sl
 
 // No schema checks them on the way out.
 test.each([
+  ['/api/files?search=a%00b', 'validation_failed'],
+  ['/api/changes?by=a%00b', 'validation_failed'],
+  ['/api/versions/a%00b', 'validation_failed'],
+  ['/api/changes?by=a%00b&prefix=a%00b', 'invalid_path'],
+  ['/api/history?path=a%00b', 'invalid_path'],
+])('U+0000 is refused in whichever database: %s', async (path, code) => {
+  await using service = await emptyService()
+
+  const { status, body } = await service.call('GET', path)
+
+  expect([status, body.code]).toEqual([400, code])
+})
+
+test.each([
   ['/api/files?search=a', FileList],
   ['/api/files/categories', z.object({ categories: z.array(CategoryCount) })],
   ['/api/files/tree', z.object({ tree: DirectoryNode })],

@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
-import { ChunkMemory } from '../../src/serving/chunk-memory.ts'
+import { ChunkMemory } from '../../src/serving/content-stream.ts'
 import { type Service, start } from '../support/start.ts'
 
 const History = z.object({

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { OpenBlob } from '../../src/blobs/blob-reader.ts'
-import { ChunkMemory, chunkBytes } from '../../src/serving/chunk-memory.ts'
-import { openStream } from '../../src/serving/content-stream.ts'
+import { ChunkMemory, chunkBytes, openStream } from '../../src/serving/content-stream.ts'
 import { startStatic } from '../support/static-start.ts'
 
 const content = createHash('shake256', { outputLength: 3 * chunkBytes + 1000 })

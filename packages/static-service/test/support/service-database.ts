@@ -4,7 +4,7 @@ import { Postgres } from '@domains-and-files/persistence'
 import { type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { contentMigrations } from '../../src/blobs/s3/migrations.ts'
 import { catalogMigrations, schemaName } from '../../src/catalog/migrations.ts'
-import { uploadMigrations } from '../../src/uploads/migrations.ts'
+import { uploadMigrations } from '../../src/uploads/uploads.ts'
 
 /** A new database with the tables of the service, dropped at disposal. */
 export const serviceDatabase = (): Promise<TestDatabase> =>

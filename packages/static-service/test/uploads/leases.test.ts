@@ -1,8 +1,7 @@
 import { Postgres, SqliteSql } from '@domains-and-files/persistence'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { OnSaved, ResumableBlob, SavedBlob } from '../../src/blobs/blob-store.ts'
-import { uploadMigrations } from '../../src/uploads/migrations.ts'
-import { Uploads, type UploadWriter } from '../../src/uploads/uploads.ts'
+import { Uploads, type UploadWriter, uploadMigrations } from '../../src/uploads/uploads.ts'
 import { serviceDatabase } from '../support/service-database.ts'
 
 const hourMs = 3_600_000

@@ -29,7 +29,12 @@ interface Dependencies {
   describe: DescribeFiles
 }
 
-const tags = ['files']
+const browsing = {
+  access: 'viewer',
+  folders: 'prefix',
+  optionalSlash: true,
+  tags: ['files'],
+} as const
 
 /** A directory in a query; the root is empty. */
 export const prefixQuery = (description: string) =>
@@ -66,14 +71,11 @@ const ListQuery = z.strictObject({
 })
 
 const listFiles = operation({
-  access: 'viewer',
-  folders: 'prefix',
-  optionalSlash: true,
+  ...browsing,
   operationId: 'listFiles',
   summary: 'List files',
   description:
     'A page past the end is an empty list. Pages by `after` repeat and skip nothing while files come and go.',
-  tags,
   querystring: ListQuery,
   ...answers(200, 'One page of the list', FileList),
 })
@@ -85,13 +87,10 @@ export const UsageQuery = z.strictObject({
 })
 
 const listCategories = operation({
-  access: 'viewer',
-  folders: 'prefix',
-  optionalSlash: true,
+  ...browsing,
   operationId: 'listCategories',
   summary: 'Count files by category, largest count first',
   description: 'The category follows from the media type of a file.',
-  tags,
   querystring: UsageQuery,
   ...answers(
     200,
@@ -110,14 +109,11 @@ const TreeQuery = z.strictObject({
 })
 
 const getTree = operation({
-  access: 'viewer',
-  folders: 'prefix',
-  optionalSlash: true,
+  ...browsing,
   operationId: 'getTree',
   summary: 'Show a directory with everything below it',
   description:
     'At most 10,000 nodes, breadth first. An unopened directory has `children: null`: request it with its path as `prefix`.',
-  tags,
   querystring: TreeQuery,
   errors: [directoryNotFound('notes/old')],
   ...answers(200, 'The directory and what lies below it', z.object({ tree: DirectoryNode })),

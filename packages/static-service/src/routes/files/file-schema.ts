@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { urlOf } from '../../files/file-path.ts'
 import type { CategoryCount as Count, FileRow } from '../../files/file-record.ts'
 import { categories } from '../../files/media-type.ts'
-import { etagOf } from '../../rfc9110/entity-tags.ts'
+import { etagOf } from '../../rfc9110/conditional-requests.ts'
 import type { AccessRules } from '../../sharing/access-rules.ts'
 import { Path, Sha256, Size, Username } from '../openapi-examples.ts'
 

@@ -30,16 +30,20 @@ const PageQuery = z.strictObject({
   prefix: prefixQuery('only files below this directory'),
 })
 
-const errors = [versionNotFound('1.4.0'), historyGone()]
-
-const listVersionFiles = operation({
+const showing = {
   access: 'viewer',
   folders: 'prefix',
   optionalSlash: true,
+  tags: ['versions'],
+} as const
+
+const errors = [versionNotFound('1.4.0'), historyGone()]
+
+const listVersionFiles = operation({
+  ...showing,
   operationId: 'listVersionFiles',
   summary: 'List the files that a version shows',
   description: 'As the list of files, by path, at the moment of the version.',
-  tags: ['versions'],
   params: VersionPath,
   querystring: PageQuery,
   errors,
@@ -47,14 +51,11 @@ const listVersionFiles = operation({
 })
 
 const compareVersions = operation({
-  access: 'viewer',
-  folders: 'prefix',
-  optionalSlash: true,
+  ...showing,
   operationId: 'compareVersions',
   summary: 'List what differs between a version and another, or the current files',
   description:
     'By path: a page holds the three kinds together. `before` is the version of the URL, `after` the other.',
-  tags: ['versions'],
   params: VersionPath,
   querystring: PageQuery.extend({
     to: z

@@ -12,7 +12,7 @@ import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { noVersion, versionExists, versionNotFound } from '../../errors.ts'
 import type { VersionRow } from '../../files/file-record.ts'
-import { etagOf } from '../../rfc9110/entity-tags.ts'
+import { etagOf } from '../../rfc9110/conditional-requests.ts'
 import { UsageQuery } from '../files/browse.ts'
 import { CategoryCount, describeCategory } from '../files/file-schema.ts'
 import { ifNoneMatchHeader, recordTag, Username, VersionName } from '../openapi-examples.ts'
@@ -93,6 +93,7 @@ const Stats = z
   .meta({ id: 'Stats' })
 
 const tags = ['versions']
+const reading = { access: 'viewer', folders: 'none', optionalSlash: true, tags } as const
 
 const createVersion = operation({
   access: 'editor',
@@ -108,25 +109,19 @@ const createVersion = operation({
 })
 
 const listVersions = operation({
-  access: 'viewer',
-  folders: 'none',
-  optionalSlash: true,
+  ...reading,
   operationId: 'listVersions',
   summary: 'List the versions, newest first',
   description: 'Changelogs are cut to 1 KiB.',
-  tags,
   querystring: z.strictObject(pageQuery(50, 200)),
   ...answers(200, 'One page of the list', listSchema(undefined, 'versions', ListedVersion)),
 })
 
 const getVersion = operation({
-  access: 'viewer',
-  folders: 'none',
-  optionalSlash: true,
+  ...reading,
   operationId: 'getVersion',
   summary: 'Read one version with its whole changelog',
   description: 'The list cuts long changelogs.',
-  tags,
   params: z.object({ version: VersionName }),
   errors: [versionNotFound('1.4.0')],
   ...answers(200, 'The version', VersionRecord),

@@ -4,7 +4,7 @@ import type { Catalog } from '../../../src/catalog/catalog.ts'
 import { sorts } from '../../../src/catalog/list-query.ts'
 import type { FileRow, NewFile } from '../../../src/files/file-record.ts'
 import type { Category } from '../../../src/files/media-type.ts'
-import type { Conditions } from '../../../src/rfc9110/entity-tags.ts'
+import type { Conditions } from '../../../src/rfc9110/conditional-requests.ts'
 import { UploadLimits } from '../../../src/routes/files/store-files.ts'
 import { openCatalog } from '../../support/catalogs.ts'
 
