@@ -2489,63 +2489,16 @@ export interface components {
         DeliveryList: {
             deliveries: components["schemas"]["Delivery"][];
         };
-        /**
-         * @example {
-         *       "registrar": "api.namecheap.com",
-         *       "client_ip": "192.0.2.7",
-         *       "breaker": "closed",
-         *       "budget": [
-         *         {
-         *           "window": "minute",
-         *           "limit": 20,
-         *           "left": 17,
-         *           "next_free_at": "2027-01-15T09:31:00.000Z"
-         *         },
-         *         {
-         *           "window": "hour",
-         *           "limit": 700,
-         *           "left": 697,
-         *           "next_free_at": "2027-01-15T10:30:00.000Z"
-         *         },
-         *         {
-         *           "window": "day",
-         *           "limit": 8000,
-         *           "left": 7997,
-         *           "next_free_at": "2027-01-16T09:30:00.000Z"
-         *         }
-         *       ],
-         *       "calls": [
-         *         {
-         *           "from": "2027-01-15T08:30:00.000Z",
-         *           "calls": 41,
-         *           "reads": 12
-         *         }
-         *       ],
-         *       "calls_waiting": 0,
-         *       "domain_list": {
-         *         "domains": 50,
-         *         "read_at": "2027-01-15T09:28:11.000Z",
-         *         "is_reading": false,
-         *         "pages_read": 0,
-         *         "pages": null
-         *       },
-         *       "sweep": {
-         *         "interval_s": 21600,
-         *         "is_active": true,
-         *         "domains": 50,
-         *         "seen": 42,
-         *         "oldest_seen_at": "2027-01-15T03:12:45.000Z"
-         *       },
-         *       "last_success_at": "2027-01-15T09:30:02.000Z",
-         *       "last_failure": null
-         *     }
-         */
         RegistrarState: {
-            /** @description host of REGISTRAR_URL, or `sandbox` */
+            /**
+             * @description host of REGISTRAR_URL, or `sandbox`
+             * @example sandbox
+             */
             registrar: string;
             /**
              * Format: ipv4
              * @description REGISTRAR_CLIENT_IP: the address to whitelist at the registrar
+             * @example 192.0.2.7
              */
             client_ip: string;
             /**
@@ -2556,7 +2509,9 @@ export interface components {
             budget: {
                 /** @enum {string} */
                 window: "minute" | "hour" | "day";
+                /** @example 20 */
                 limit: number;
+                /** @example 17 */
                 left: number;
                 /** @description when the oldest counted call leaves the window */
                 next_free_at: string | null;
@@ -2583,7 +2538,10 @@ export interface components {
             };
             /** @description reading for changes that were made outside */
             sweep: {
-                /** @description DRIFT_INTERVAL_S; 0: off */
+                /**
+                 * @description DRIFT_INTERVAL_S; 0: off
+                 * @example 21600
+                 */
                 interval_s: number;
                 /** @description whether this replica sweeps */
                 is_active: boolean;
@@ -2595,6 +2553,7 @@ export interface components {
                 oldest_seen_at: string | null;
             };
             last_success_at: string | null;
+            /** @example null */
             last_failure: {
                 /** Format: date-time */
                 at: string;
@@ -8569,7 +8528,7 @@ export interface operations {
                      *         "total_items": 1,
                      *         "total_pages": 1
                      *       },
-                     *       "zones_searched": 12
+                     *       "zones_searched": 1
                      *     }
                      */
                     "application/json": {
@@ -11965,7 +11924,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "registrar": "api.namecheap.com",
+                     *       "registrar": "sandbox",
                      *       "client_ip": "192.0.2.7",
                      *       "breaker": "closed",
                      *       "budget": [
@@ -11973,44 +11932,32 @@ export interface operations {
                      *           "window": "minute",
                      *           "limit": 20,
                      *           "left": 17,
-                     *           "next_free_at": "2027-01-15T09:31:00.000Z"
-                     *         },
-                     *         {
-                     *           "window": "hour",
-                     *           "limit": 700,
-                     *           "left": 697,
-                     *           "next_free_at": "2027-01-15T10:30:00.000Z"
-                     *         },
-                     *         {
-                     *           "window": "day",
-                     *           "limit": 8000,
-                     *           "left": 7997,
-                     *           "next_free_at": "2027-01-16T09:30:00.000Z"
+                     *           "next_free_at": "2027-01-15T09:30:00.000Z"
                      *         }
                      *       ],
                      *       "calls": [
                      *         {
-                     *           "from": "2027-01-15T08:30:00.000Z",
-                     *           "calls": 41,
-                     *           "reads": 12
+                     *           "from": "2027-01-15T09:30:00.000Z",
+                     *           "calls": 1,
+                     *           "reads": 1
                      *         }
                      *       ],
-                     *       "calls_waiting": 0,
+                     *       "calls_waiting": 1,
                      *       "domain_list": {
-                     *         "domains": 50,
-                     *         "read_at": "2027-01-15T09:28:11.000Z",
-                     *         "is_reading": false,
-                     *         "pages_read": 0,
-                     *         "pages": null
+                     *         "domains": 1,
+                     *         "read_at": "2027-01-15T09:30:00.000Z",
+                     *         "is_reading": true,
+                     *         "pages_read": 1,
+                     *         "pages": 1
                      *       },
                      *       "sweep": {
                      *         "interval_s": 21600,
                      *         "is_active": true,
-                     *         "domains": 50,
-                     *         "seen": 42,
-                     *         "oldest_seen_at": "2027-01-15T03:12:45.000Z"
+                     *         "domains": 1,
+                     *         "seen": 1,
+                     *         "oldest_seen_at": "2027-01-15T09:30:00.000Z"
                      *       },
-                     *       "last_success_at": "2027-01-15T09:30:02.000Z",
+                     *       "last_success_at": "2027-01-15T09:30:00.000Z",
                      *       "last_failure": null
                      *     }
                      */

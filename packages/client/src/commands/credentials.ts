@@ -69,8 +69,8 @@ function findWorkload(service: Service): (() => Promise<string>) | undefined {
     request.searchParams.set('audience', audience)
     const response = await fetch(request, { headers: { authorization: `Bearer ${secret}` } })
     if (!response.ok) throw new Error(`GitHub offers this job no token: ${response.status}`)
-    const { token } = await exchange(service, readField(await response.json(), 'value'))
-    return token
+    const { value } = (await response.json()) as { value: string } // As GitHub documents.
+    return (await exchange(service, value)).token
   }
 }
 
@@ -99,17 +99,13 @@ async function exchange({ baseUrl }: Service, subjectToken: string) {
     return { token: body.access_token, expiresIn: body.expires_in }
   }
   if (response.status !== 400) throw await ProblemError.from(response)
-  const detail = readField(await response.json(), 'error_description')
+  const { error_description: detail } = (await response.json()) as Refusal
   throw new ProblemError({ status: 400, code: 'invalid_grant', detail })
 }
 
-/** Reads a string field of a JSON object. @throws {Error} if it is missing */
-function readField(body: unknown, name: string): string {
-  if (typeof body === 'object' && body !== null && name in body) {
-    const value: unknown = Object.entries(body).find(([key]) => key === name)?.[1]
-    if (typeof value === 'string') return value
-  }
-  throw new Error(`The response has no ${name}`)
+/** RFC 6749, 5.2. */
+interface Refusal {
+  error_description: string
 }
 
 type StoredTokens = Record<string, { token: string; expires_at: string }>

@@ -36,7 +36,6 @@ export type Visibility = (name: string) => boolean
 // A request waits this long for a reading that can be completed.
 const maxWaitMs = 10_000
 const retryMs = 30_000
-const dayMs = 86_400_000
 // A list that takes minutes to read is being read for at most a fifth of the time.
 const restFactor = 4
 
@@ -51,9 +50,6 @@ export class DomainList {
   #reading: Promise<void> | undefined
   #timer: Timer | undefined
   #hasFailed = false
-  /** The list, and the day, for which events were last recorded. */
-  #recorded: ListSnapshot | undefined
-  #recordedDay = 0
   #isClosed = false
 
   /** Starts with the stored list. */
@@ -219,13 +215,9 @@ export class DomainList {
   // Also while the registrar fails: domains expire as days pass.
   async #recordEvents() {
     const { store, clock, log } = this.#options
-    const now = clock.now()
-    const isDue = this.#recorded !== this.#snapshot || Math.floor(now / dayMs) !== this.#recordedDay
-    if (!this.#snapshot || !isDue || this.#isClosed) return
+    if (!this.#snapshot || this.#isClosed) return
     try {
-      await store.recordEvents(now)
-      this.#recorded = this.#snapshot
-      this.#recordedDay = Math.floor(now / dayMs)
+      await store.recordEvents(clock.now())
     } catch (error) {
       log.warn({ err: error }, 'events of domains not recorded')
     }

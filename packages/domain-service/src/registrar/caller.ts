@@ -39,8 +39,9 @@ export class RegistrarCaller {
   readonly #unknown: UnknownDomains
   readonly breaker: CircuitBreaker
   #transport: Promise<RegistrarTransport> | undefined
-  #lastSuccess: Date | undefined
-  #lastFailure: { at: Date; code: string } | undefined
+  /** The last outcomes of calls about the account. */
+  readonly outcomes: { lastSuccess?: Date; lastFailure?: { at: Date; code: string } | undefined } =
+    {}
 
   constructor(options: CallerOptions) {
     this.#options = options
@@ -85,8 +86,7 @@ export class RegistrarCaller {
       const { response, result } = await transport.call(command, onSend)
       const value = command.read(result, command.domain, response)
       this.breaker.succeeded()
-      this.#lastSuccess = new Date()
-      this.#lastFailure = undefined
+      Object.assign(this.outcomes, { lastSuccess: new Date(), lastFailure: undefined })
       observe?.({ outcome: 'ok' })
       return value
     } catch (error) {
@@ -96,11 +96,6 @@ export class RegistrarCaller {
       } else this.breaker.skipped()
       throw error
     }
-  }
-
-  /** The last outcomes of calls about the account. */
-  get outcomes() {
-    return { lastSuccess: this.#lastSuccess, lastFailure: this.#lastFailure }
   }
 
   /** Refuses calls that wait for a slot; resolves when calls under way are answered. */
@@ -133,7 +128,7 @@ export class RegistrarCaller {
     if (kind === 'unknown' && isAboutAccount) this.breaker.failed()
     else this.breaker.succeeded()
     if (kind !== 'refused' && isAboutAccount)
-      this.#lastFailure = { at: new Date(), code: failure.code }
+      this.outcomes.lastFailure = { at: new Date(), code: failure.code }
   }
 }
 

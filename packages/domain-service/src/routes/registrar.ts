@@ -7,18 +7,21 @@ import type { ZoneSweep } from '../zones/zone-watch.ts'
 
 const RegistrarState = z
   .object({
-    registrar: z.string().meta({ description: 'host of REGISTRAR_URL, or `sandbox`' }),
-    client_ip: z
-      .ipv4()
-      .meta({ description: 'REGISTRAR_CLIENT_IP: the address to whitelist at the registrar' }),
+    registrar: z
+      .string()
+      .meta({ description: 'host of REGISTRAR_URL, or `sandbox`', examples: ['sandbox'] }),
+    client_ip: z.ipv4().meta({
+      description: 'REGISTRAR_CLIENT_IP: the address to whitelist at the registrar',
+      examples: ['192.0.2.7'],
+    }),
     breaker: z
       .enum(['closed', 'open', 'half_open'])
       .meta({ description: 'open: calls pause for seconds after several failures in a row' }),
     budget: z.array(
       z.object({
         window: z.enum(['minute', 'hour', 'day']),
-        limit: z.int(),
-        left: z.int(),
+        limit: z.int().meta({ examples: [20] }),
+        left: z.int().meta({ examples: [17] }),
         next_free_at: z.iso
           .datetime()
           .nullable()
@@ -46,7 +49,7 @@ const RegistrarState = z
       .meta({ description: "the account's list of domains, as kept here" }),
     sweep: z
       .object({
-        interval_s: z.number().meta({ description: 'DRIFT_INTERVAL_S; 0: off' }),
+        interval_s: z.int().meta({ description: 'DRIFT_INTERVAL_S; 0: off', examples: [21_600] }),
         is_active: z.boolean().meta({ description: 'whether this replica sweeps' }),
         domains: z.int().meta({ description: "on the registrar's DNS" }),
         seen: z.int().meta({ description: 'of these, seen within the interval' }),
@@ -54,38 +57,12 @@ const RegistrarState = z
       })
       .meta({ description: 'reading for changes that were made outside' }),
     last_success_at: z.iso.datetime().nullable(),
-    last_failure: z.object({ at: z.iso.datetime(), code: z.string() }).nullable(),
+    last_failure: z
+      .object({ at: z.iso.datetime(), code: z.string() })
+      .nullable()
+      .meta({ examples: [null] }),
   })
-  .meta({
-    id: 'RegistrarState',
-    examples: [
-      {
-        registrar: 'api.namecheap.com',
-        client_ip: '192.0.2.7',
-        breaker: 'closed',
-        budget: [
-          { window: 'minute', limit: 20, left: 17, next_free_at: '2027-01-15T09:31:00.000Z' },
-          { window: 'hour', limit: 700, left: 697, next_free_at: '2027-01-15T10:30:00.000Z' },
-          { window: 'day', limit: 8000, left: 7997, next_free_at: '2027-01-16T09:30:00.000Z' },
-        ],
-        calls: [{ from: '2027-01-15T08:30:00.000Z', calls: 41, reads: 12 }],
-        calls_waiting: 0,
-        domain_list: {
-          domains: 50,
-          read_at: '2027-01-15T09:28:11.000Z',
-          is_reading: false,
-          pages_read: 0,
-          pages: null,
-        },
-        sweep: {
-          ...{ interval_s: 21_600, is_active: true, domains: 50, seen: 42 },
-          oldest_seen_at: '2027-01-15T03:12:45.000Z',
-        },
-        last_success_at: '2027-01-15T09:30:02.000Z',
-        last_failure: null,
-      },
-    ],
-  })
+  .meta({ id: 'RegistrarState' })
 
 interface Dependencies {
   registrar: RegistrarClient

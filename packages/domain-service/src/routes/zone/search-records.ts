@@ -38,21 +38,11 @@ const searchSchema = {
   ...answers(
     200,
     'One page of records',
-    z
-      .object({
-        records: z.array(FoundRecord),
-        pagination: Pagination,
-        zones_searched: z.int().meta({ description: 'zones with records' }),
-      })
-      .meta({
-        examples: [
-          {
-            records: [example],
-            pagination: paginate({ page: 1, page_size: 50 }, 1),
-            zones_searched: 12,
-          },
-        ],
-      }),
+    z.object({
+      records: z.array(FoundRecord),
+      pagination: Pagination,
+      zones_searched: z.int().meta({ description: 'zones with records' }),
+    }),
   ),
 }
 
