@@ -97,11 +97,9 @@ const checkDatabase = (ledger: Ledger, registrar: RegistrarClient) => ({
 
 // From the last calls: the registrar is not called.
 function checkRegistrar(registrar: RegistrarClient, name: string) {
-  const { breaker, lastFailure } = registrar.state()
-  if (breaker === 'closed' && !lastFailure) return { status: 'ok' as const, registrar: name }
-  const failure = lastFailure
-    ? { last_failure: lastFailure.code, failed_at: lastFailure.at.toISOString() }
-    : {}
+  const { breaker, last_failure: last } = registrar.state()
+  if (breaker === 'closed' && !last) return { status: 'ok' as const, registrar: name }
+  const failure = last ? { last_failure: last.code, failed_at: last.at } : {}
   return { status: 'degraded' as const, registrar: name, breaker, ...failure }
 }
 

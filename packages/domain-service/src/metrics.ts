@@ -77,7 +77,7 @@ function registerDomainListMetrics({ metrics, domains }: MetricSources) {
     Object.fromEntries([30, 14, 3].map((days) => [days, domains.countExpiring(days)]))
   registerGauges(metrics, {
     domain_list_domains: [count, () => domains.state().domains ?? 0],
-    domain_list_age_seconds: [age, () => domains.state().ageMs / 1000],
+    domain_list_age_seconds: [age, () => domains.ageMs / 1000],
     domain_list_expiring: [expiring, byDays, 'days'],
   })
 }

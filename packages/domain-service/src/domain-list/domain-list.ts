@@ -96,17 +96,22 @@ export class DomainList {
     return undefined
   }
 
-  /** The state of the list, without a call. */
+  /** The state of the list, as the API has it; makes no call. */
   state() {
-    const { pagesRead, pages } = this.#reader.progress
+    const { pagesRead, pages = null } = this.#reader.progress
+    const { domains, startedAt } = this.#snapshot ?? {}
     return {
-      domains: this.#snapshot?.domains.length,
-      readAt: this.#snapshot?.startedAt,
-      ageMs: this.#snapshot ? this.#options.clock.now() - this.#snapshot.startedAt : 0,
-      isReading: this.#reading !== undefined,
-      pagesRead,
+      domains: domains?.length ?? null,
+      read_at: startedAt === undefined ? null : new Date(startedAt).toISOString(),
+      is_reading: this.#reading !== undefined,
+      pages_read: pagesRead,
       pages,
     }
+  }
+
+  /** Milliseconds since the reading began; 0 before the first. */
+  get ageMs(): number {
+    return this.#snapshot ? this.#options.clock.now() - this.#snapshot.startedAt : 0
   }
 
   /** How many domains expire within `days` from now, or have expired; 0 before the first reading. */

@@ -31,6 +31,11 @@ export interface Command<Value> extends Call {
   onSend?: (() => void) | undefined
 }
 
+interface Outcomes {
+  last_success_at: string | null
+  last_failure: { at: string; code: string } | null
+}
+
 const maxTries = 3
 
 /** Makes calls: within the quota, past the circuit breaker, measured, and repeated where that is harmless. */
@@ -39,9 +44,8 @@ export class RegistrarCaller {
   readonly #unknown: UnknownDomains
   readonly breaker: CircuitBreaker
   #transport: Promise<RegistrarTransport> | undefined
-  /** The last outcomes of calls about the account. */
-  readonly outcomes: { lastSuccess?: Date; lastFailure?: { at: Date; code: string } | undefined } =
-    {}
+  /** The last outcomes of calls about the account, as the API has them. */
+  readonly outcomes: Outcomes = { last_success_at: null, last_failure: null }
 
   constructor(options: CallerOptions) {
     this.#options = options
@@ -86,7 +90,8 @@ export class RegistrarCaller {
       const { response, result } = await transport.call(command, onSend)
       const value = command.read(result, command.domain, response)
       this.breaker.succeeded()
-      Object.assign(this.outcomes, { lastSuccess: new Date(), lastFailure: undefined })
+      const last_success_at = new Date().toISOString()
+      Object.assign(this.outcomes, { last_success_at, last_failure: null } satisfies Outcomes)
       observe?.({ outcome: 'ok' })
       return value
     } catch (error) {
@@ -128,7 +133,7 @@ export class RegistrarCaller {
     if (kind === 'unknown' && isAboutAccount) this.breaker.failed()
     else this.breaker.succeeded()
     if (kind !== 'refused' && isAboutAccount)
-      this.outcomes.lastFailure = { at: new Date(), code: failure.code }
+      this.outcomes.last_failure = { at: new Date().toISOString(), code: failure.code }
   }
 }
 

@@ -127,14 +127,12 @@ export class RegistrarClient {
     })
   }
 
-  /** The state of the registrar, without a call. */
+  /** The state of the registrar, as the API has it; makes no call. */
   state() {
-    const { account, quota } = this.#options
     return {
-      clientIp: account.clientIp,
+      client_ip: this.#options.account.clientIp,
       breaker: this.#caller.breaker.state,
-      windows: quota.state(),
-      waiting: quota.waiting,
+      calls_waiting: this.quota.waiting,
       ...this.#caller.outcomes,
     }
   }

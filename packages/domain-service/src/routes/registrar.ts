@@ -88,37 +88,19 @@ export function registerRegistrarRoutes(
         ...answers(200, 'The state of the account behind this service', RegistrarState),
       },
     },
-    async () => {
-      const { clientIp, breaker, windows, waiting, lastSuccess, lastFailure } = registrar.state()
-      const list = domains.state()
-      return {
-        registrar: name,
-        client_ip: clientIp,
-        breaker,
-        budget: windows.map(({ window, limit, left, nextFreeAt }) => ({
-          window,
-          limit,
-          left,
-          next_free_at: nextFreeAt === undefined ? null : new Date(nextFreeAt).toISOString(),
-        })),
-        calls: registrar.quota
-          .hours()
-          .map((hour) => ({ ...hour, from: new Date(hour.from).toISOString() })),
-        calls_waiting: waiting,
-        domain_list: {
-          domains: list.domains ?? null,
-          read_at: list.readAt === undefined ? null : new Date(list.readAt).toISOString(),
-          is_reading: list.isReading,
-          pages_read: list.pagesRead,
-          pages: list.pages ?? null,
-        },
-        sweep: await sweep.state(),
-        last_success_at: lastSuccess?.toISOString() ?? null,
-        last_failure: lastFailure
-          ? { at: lastFailure.at.toISOString(), code: lastFailure.code }
-          : null,
-      }
-    },
+    async () => ({
+      registrar: name,
+      ...registrar.state(),
+      budget: registrar.quota.state().map(({ window, limit, left, nextFreeAt }) => ({
+        ...{ window, limit, left },
+        next_free_at: nextFreeAt === undefined ? null : new Date(nextFreeAt).toISOString(),
+      })),
+      calls: registrar.quota
+        .hours()
+        .map((hour) => ({ ...hour, from: new Date(hour.from).toISOString() })),
+      domain_list: domains.state(),
+      sweep: await sweep.state(),
+    }),
   )
 }
 
