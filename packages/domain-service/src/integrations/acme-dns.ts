@@ -22,7 +22,7 @@ export function registerAcmeDnsRoutes(scope: App, dependencies: Dependencies) {
   const { challenges, clock } = dependencies
   const options = { schema: { hide: true }, errorHandler: answerJsonError(wordOf) }
   const update = { ...options, config: { access: 'editor', enforcesRecordLimits: true } } as const
-  scope.post('/integrations/acme-dns/update', update, async (request, reply) => {
+  scope.post('/integrations/acme-dns/update', update, async (request) => {
     const context = contextOf(request, clock)
     const { subdomain, txt } = parseBody(Update, request.body)
     const host = registeredHost(context.caller)
@@ -30,16 +30,12 @@ export function registerAcmeDnsRoutes(scope: App, dependencies: Dependencies) {
     if (!/^[A-Za-z0-9_-]{43}$/.test(txt))
       throw new HttpError(400, 'bad_txt', 'txt must be 43 base64url characters')
     await challenges.present(host, txt, context, { protocol: 'acme-dns', keep: 2 })
-    return reply.type('application/json').send(JSON.stringify({ txt }))
+    return { txt }
   })
   const register = { ...options, config: { access: 'editor' } } as const
   scope.post('/integrations/acme-dns/register', register, async (request, reply) => {
     const registration = await registerName(request, dependencies)
-    return reply
-      .code(201)
-      .header('cache-control', 'no-store')
-      .type('application/json')
-      .send(JSON.stringify(registration))
+    return reply.code(201).header('cache-control', 'no-store').send(registration)
   })
 }
 

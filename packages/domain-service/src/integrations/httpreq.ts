@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { callerOf } from '@domains-and-files/auth'
 import { type App, type Clock, HttpError, validationFailed } from '@domains-and-files/http'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { AcmeChallenges } from './acme-challenges.ts'
 import { type DomainFinder, type HostName, locateHostName } from './host-name.ts'
@@ -19,18 +19,15 @@ interface Dependencies {
  * removes the TXT records of ACME DNS-01 challenges (RFC 8555, 8.4).
  */
 export function registerHttpreqRoutes(scope: App, { challenges, domains, clock }: Dependencies) {
-  const serve =
-    (action: 'present' | 'cleanUp') => async (request: FastifyRequest, reply: FastifyReply) => {
-      const context = contextOf(request, clock)
-      const { fqdn, value } = readChallenge(request.body)
-      const host = await locateChallenge(fqdn, request)
-      await challenges[action](host, value, context, { protocol: 'httpreq' }).catch(
-        moveFaults((_index, field) => (field === 'name' ? '/fqdn' : '/value')),
-      )
-      return reply
-        .type('application/json')
-        .send(JSON.stringify(echo(request.body, { fqdn, value })))
-    }
+  const serve = (action: 'present' | 'cleanUp') => async (request: FastifyRequest) => {
+    const context = contextOf(request, clock)
+    const { fqdn, value } = readChallenge(request.body)
+    const host = await locateChallenge(fqdn, request)
+    await challenges[action](host, value, context, { protocol: 'httpreq' }).catch(
+      moveFaults((_index, field) => (field === 'name' ? '/fqdn' : '/value')),
+    )
+    return echo(request.body, { fqdn, value })
+  }
 
   async function locateChallenge(fqdn: string, request: FastifyRequest): Promise<HostName> {
     const caller = callerOf(request)

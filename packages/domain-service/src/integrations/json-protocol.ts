@@ -69,8 +69,7 @@ export const answerJsonError =
     return reply
       .code(failure.status)
       .headers(failure.headers)
-      .type('application/json')
-      .send(JSON.stringify({ error: wordOf(failure), ...problemOf(failure, request.id) }))
+      .send({ error: wordOf(failure), ...problemOf(failure, request.id) })
   }
 
 /**
