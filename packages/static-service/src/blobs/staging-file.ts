@@ -52,6 +52,8 @@ interface StagingFileOptions {
 export class StagingFile {
   readonly #options: StagingFileOptions
   #chunks: Buffer[] = []
+  /** Memory of the last chunk, if it joins small ones. */
+  #joined: Buffer | undefined
   #batchBytes = 0
   #handle: FileHandle | undefined
   #isCreated: boolean
@@ -86,7 +88,7 @@ export class StagingFile {
 
   /** Takes over the chunk: its memory is freed once it is written, so the caller must not use it again. */
   async write(chunk: Buffer): Promise<void> {
-    this.#chunks.push(chunk)
+    this.#queue(chunk)
     this.#size += chunk.length
     this.#batchBytes += chunk.length
     this.#hold(chunk.length)
@@ -170,6 +172,19 @@ export class StagingFile {
     if (this.#isCreated) await rm(this.#options.file, { force: true })
   }
 
+  // Joins small chunks: a buffer of one byte takes some 250, which nothing counts.
+  #queue(chunk: Buffer) {
+    const last = this.#chunks.at(-1)
+    const length = (last?.length ?? 0) + chunk.length
+    if (!last || length > joinedBytes) return void this.#chunks.push(chunk)
+    if (this.#joined?.buffer !== last.buffer) {
+      this.#joined = Buffer.allocUnsafeSlow(joinedBytes)
+      last.copy(this.#joined)
+    }
+    chunk.copy(this.#joined, last.length)
+    this.#chunks[this.#chunks.length - 1] = this.#joined.subarray(0, length)
+  }
+
   // Chained to the previous batch: a flush may start one at any time.
   #startWriting(handle: FileHandle) {
     const batch = this.#chunks.splice(0)
@@ -219,6 +234,8 @@ export class StagingFile {
 
 // Two batches are in memory: one that is written, and one that arrives.
 const batchBytes = 1_048_576
+
+const joinedBytes = 4096
 
 const defaultStagingBytes = 33_554_432
 

@@ -21,3 +21,32 @@ test('the memory of a written chunk is free at once, unless other buffers share 
   expect(shared).toHaveLength(100_000)
   expect(bytes.equals(await readFile(staging.file))).toBe(true)
 })
+
+test('chunks of a byte are copied into one: a buffer of its own each would take hundreds of bytes', async () => {
+  const staging = new StagingFile({ file: 'none', memory: new StagingMemory() })
+  const bytes = randomBytes(10_000)
+  const chunks = [...bytes].map((byte) => Buffer.of(byte))
+  for (const chunk of chunks) await staging.write(chunk)
+
+  for (const chunk of chunks) chunk.fill(0) // Nothing refers to their memory any more.
+
+  expect(Buffer.from(staging.take() ?? []).equals(bytes)).toBe(true)
+})
+
+test.each([
+  ['in memory', [1, 4095, 1, 4096, 2000, 2000, 2000, 0, 5, 3000, 1]],
+  ['in a file', [1, 100_000, 1, 1, 4096, 1, 200_000, 7, 4000, 100, 0, 1, 1_100_000, 1, 1]],
+])('chunks of any size keep their order %s', async (_where, sizes) => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'staging-file-'))
+  const file = join(folder.path, 'staged')
+  const staging = new StagingFile({ file, memory: new StagingMemory() })
+  const chunks = sizes.map((size) => randomBytes(size))
+  const bytes = Buffer.concat(chunks)
+  for (const chunk of chunks) await staging.write(chunk)
+
+  const taken = staging.take()
+  if (!taken) await staging.settle()
+  await staging.close()
+
+  expect(bytes.equals(taken ?? (await readFile(file)))).toBe(true)
+})
