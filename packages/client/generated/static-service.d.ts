@@ -1198,17 +1198,13 @@ export interface components {
             /** @description whose S256 was the `challenge` */
             verifier: string;
         };
-        /**
-         * @example {
-         *       "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
-         *       "subject_token": "eyJhbGciOi…",
-         *       "subject_token_type": "urn:ietf:params:oauth:token-type:jwt"
-         *     }
-         */
         TokenExchangeInput: {
-            grant_type?: string;
-            subject_token?: string;
-            subject_token_type?: string;
+            /** @constant */
+            grant_type: "urn:ietf:params:oauth:grant-type:token-exchange";
+            /** @example eyJhbGciOi… */
+            subject_token: string;
+            /** @constant */
+            subject_token_type: "urn:ietf:params:oauth:token-type:jwt";
         } & {
             [key: string]: unknown;
         };
@@ -1580,33 +1576,24 @@ export interface components {
                 name: string;
             } | null;
         };
-        /**
-         * @example {
-         *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ0cnVzdDpzaXRlIn0.c2lnbmF0dXJl",
-         *       "token_type": "Bearer",
-         *       "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
-         *       "expires_in": 900
-         *     }
-         */
         ExchangedToken: {
+            /** @example eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOi….c2lnbmF0dXJl */
             access_token: string;
             /** @constant */
             token_type: "Bearer";
             /** @constant */
             issued_token_type: "urn:ietf:params:oauth:token-type:access_token";
-            /** @description seconds, at most 900 */
+            /**
+             * @description seconds, at most 900
+             * @example 900
+             */
             expires_in: number;
         };
-        /**
-         * @description RFC 6749, 5.2
-         * @example {
-         *       "error": "invalid_grant",
-         *       "error_description": "No trust admits this token"
-         *     }
-         */
+        /** @description RFC 6749, 5.2 */
         OAuthError: {
             /** @enum {string} */
-            error: "invalid_request" | "invalid_grant" | "unsupported_grant_type";
+            error: "invalid_grant" | "invalid_request" | "unsupported_grant_type";
+            /** @example No trust admits this token */
             error_description: string;
         };
         TrustList: {
@@ -3368,7 +3355,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ0cnVzdDpzaXRlIn0.c2lnbmF0dXJl",
+                     *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOi….c2lnbmF0dXJl",
                      *       "token_type": "Bearer",
                      *       "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
                      *       "expires_in": 900

@@ -123,7 +123,7 @@ export function toProblem(
     return new HttpError(500, 'internal_error', 'Internal error: report it with the request_id')
   }
   const { status, code, message: detail, cause } = problem
-  if (status >= 500) log.warn({ code, detail, cause }, 'request refused')
+  if (status >= 500) log.warn({ code, detail, err: cause }, 'request refused')
   return problem
 }
 

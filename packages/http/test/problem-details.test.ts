@@ -41,12 +41,13 @@ it.each([
   [new DatabaseFullError(new Error('full')), 507, 'insufficient_storage', undefined],
   [Object.assign(new Error('0x00'), { code: '22021' }), 400, 'validation_failed', undefined],
 ])(
-  'answers a failure of the database on any route: %s',
+  'answers a failure of the database on any route, and logs its cause: %s',
   async (error, status, code, retryAfter) => {
+    const lines: string[] = []
     const app = await createApp(
       {
         about: { title: 'Things', version: '1.2.3', description: 'a test' },
-        log: createLogger({ name: 'things', level: 'silent' }),
+        log: createLogger({ name: 'things', level: 'warn' }, { write: (line) => lines.push(line) }),
         trustProxy: false,
         corsOrigins: [],
         metrics: undefined,
@@ -63,6 +64,10 @@ it.each([
     expect(response.statusCode).toBe(status)
     expect(response.json()).toMatchObject({ status, code })
     expect(response.headers['retry-after']).toBe(retryAfter)
+    const refusals = lines.filter((line) => line.includes('"request refused"'))
+    expect(refusals.map((line) => JSON.parse(line))).toMatchObject(
+      status < 500 ? [] : [{ code, err: { message: expect.stringMatching(/./) } }],
+    )
     await app.close()
   },
 )

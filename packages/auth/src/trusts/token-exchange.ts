@@ -2,7 +2,9 @@ import {
   type App,
   AttemptLimit,
   eachAnswer,
+  type Fault,
   HttpError,
+  operation,
   receiveBody,
   tooManyFailures,
 } from '@domains-and-files/http'
@@ -11,51 +13,40 @@ import { z } from 'zod'
 import { digestOf } from '../api-tokens/token-format.ts'
 import { issuerAway, TokenRefusedError } from '../errors.ts'
 import type { Auth } from '../open-auth.ts'
-import type { Trust } from './trusts.ts'
-import type { IssuerKeys, WorkloadToken } from './workload-token.ts'
+import type { WorkloadTokens } from './workload-token.ts'
 
-const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange'
-const jwtType = 'urn:ietf:params:oauth:token-type:jwt'
 const formType = 'application/x-www-form-urlencoded'
 const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token' as const
 
-// The schema only documents. Faults need the OAuth error format (RFC 6749, 5.2), so the handler finds them.
-const exampleForm = {
-  grant_type: grantType,
-  subject_token: 'eyJhbGciOi…',
-  subject_token_type: jwtType,
-}
-const field = z.string().optional()
 const ExchangeForm = z
-  .looseObject({ grant_type: field, subject_token: field, subject_token_type: field })
-  .meta({ id: 'TokenExchange', examples: [exampleForm] })
+  .looseObject({
+    grant_type: z.literal('urn:ietf:params:oauth:grant-type:token-exchange'),
+    subject_token: z
+      .string()
+      .min(1)
+      .meta({ examples: ['eyJhbGciOi…'] }),
+    subject_token_type: z.literal('urn:ietf:params:oauth:token-type:jwt'),
+  })
+  .meta({ id: 'TokenExchange' })
 
-const exampleToken = {
-  access_token: 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ0cnVzdDpzaXRlIn0.c2lnbmF0dXJl',
-  ...{ token_type: 'Bearer', issued_token_type: accessTokenType, expires_in: 900 },
-}
 const Exchanged = z
   .object({
-    access_token: z.string(),
+    access_token: z.string().meta({ examples: ['eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOi….c2lnbmF0dXJl'] }),
     token_type: z.literal('Bearer'),
     issued_token_type: z.literal(accessTokenType),
-    expires_in: z.int().describe('seconds, at most 900'),
+    expires_in: z.int().meta({ description: 'seconds, at most 900', examples: [900] }),
   })
-  .meta({ id: 'ExchangedToken', examples: [exampleToken] })
+  .meta({ id: 'ExchangedToken' })
 
 const OAuthError = z
   .object({
-    error: z.enum(['invalid_request', 'invalid_grant', 'unsupported_grant_type']),
-    error_description: z.string(),
+    error: z.enum(['invalid_grant', 'invalid_request', 'unsupported_grant_type']),
+    error_description: z.string().meta({ examples: ['No trust admits this token'] }),
   })
-  .meta({
-    id: 'OAuthError',
-    description: 'RFC 6749, 5.2',
-    examples: [{ error: 'invalid_grant', error_description: 'No trust admits this token' }],
-  })
-type OAuthError = z.infer<typeof OAuthError>
+  .meta({ id: 'OAuthError', description: 'RFC 6749, 5.2' })
 
-const exchangeSchema = {
+const exchangeToken = operation({
+  access: 'public',
   operationId: 'exchangeToken',
   summary: 'Exchange the token of a workload',
   description:
@@ -67,37 +58,40 @@ const exchangeSchema = {
     200: { description: 'A token for 15 minutes at most', body: Exchanged },
     400: { description: 'Why not, in the form of OAuth; the log says more.', body: OAuthError },
   }),
-}
+})
 
 /** POST /api/auth/token: token exchange (RFC 8693). The only route with form bodies, and it accepts no other. */
-export async function registerTokenExchange(app: App, context: Auth) {
-  const limit = new AttemptLimit(maxRefused, context.now)
-  let loaded: Promise<IssuerKeys> | undefined
-  const loadKeys = () =>
-    (loaded ??= import('./workload-token.ts').then(({ IssuerKeys }) => new IssuerKeys()))
+export async function registerTokenExchange(app: App, { trusts, oneTime, sessions, now }: Auth) {
+  const limit = new AttemptLimit(maxRefused, now)
+  let loaded: Promise<WorkloadTokens> | undefined
+  const load = () =>
+    (loaded ??= import('./workload-token.ts').then(({ WorkloadTokens }) => new WorkloadTokens()))
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser(formType, readForm)
-    const route = { config: { access: 'public' } as const, schema: exchangeSchema }
-    scope.post('/api/auth/token', route, async (request, reply) => {
-      reply.headers({ 'cache-control': 'no-store', pragma: 'no-cache' })
-      limit.check(request.ip)
-      const fault = faultOf(request.body)
-      if (fault) return reply.code(400).send(fault)
-      try {
-        const { subject_token: token = '' } = request.body
-        const { trust, subject } = await admit(token, context, await loadKeys())
-        request.log.info({ trust: trust.name, subject }, 'token of a workload exchanged')
-        const issued = context.sessions.issueForWorkload(trust, subject)
-        return { ...issued, token_type: 'Bearer' as const, issued_token_type: accessTokenType }
-      } catch (error) {
-        if (error instanceof HttpError)
-          request.log.warn({ err: error.cause }, 'issuer of a trust cannot be reached')
-        if (!(error instanceof TokenRefusedError)) throw error
+    // In the form of OAuth (RFC 6749, 5.2).
+    scope.setErrorHandler((error, request, reply) => {
+      if (error instanceof TokenRefusedError) {
         limit.add(request.ip)
         request.log.info({ reason: error.message }, 'token of a workload refused')
         return reply.code(400).send(refused)
       }
+      if (error instanceof HttpError && error.errors)
+        return reply.code(400).send(faultOf(error.errors))
+      throw error
+    })
+    scope.post('/api/auth/token', exchangeToken, async (request, reply) => {
+      reply.header('pragma', 'no-cache')
+      limit.check(request.ip)
+      const workloads = await load()
+      const { subject_token: token } = request.body
+      const verified = await workloads.verify(token, await trusts.list(), now())
+      const { trust, subject, identity, endsAt } = verified
+      if (!(await oneTime.put(digestOf(`workload ${identity}`), '', endsAt)))
+        throw new TokenRefusedError(`it was exchanged before, by ${subject}`)
+      request.log.info({ trust: trust.name, subject }, 'token of a workload exchanged')
+      const issued = sessions.issueForWorkload(trust, subject)
+      return { ...issued, token_type: 'Bearer' as const, issued_token_type: accessTokenType }
     })
   })
 }
@@ -105,50 +99,20 @@ export async function registerTokenExchange(app: App, context: Auth) {
 // A parameter that is sent twice counts as missing (RFC 6749, 3.2).
 async function readForm(request: FastifyRequest) {
   const fields = new URLSearchParams((await receiveBody(request)).toString())
-  return Object.fromEntries(
-    [...fields].map(([key, value]) => [key, fields.getAll(key).length === 1 ? value : '']),
-  )
+  return Object.fromEntries([...fields].filter(([key]) => fields.getAll(key).length === 1))
 }
 
-function faultOf(form: z.infer<typeof ExchangeForm>): OAuthError | undefined {
-  if (form.grant_type && form.grant_type !== grantType)
-    return { error: 'unsupported_grant_type', error_description: `Send ${grantType}` }
-  const missing = (['grant_type', 'subject_token', 'subject_token_type'] as const).find(
-    (field) => !form[field],
+function faultOf(faults: Fault[]): z.infer<typeof OAuthError> {
+  const isOther = faults.some(
+    ({ path, message }) => path === '/grant_type' && message !== 'is missing',
   )
-  if (missing) return { error: 'invalid_request', error_description: `Send ${missing} once` }
-  if (form.subject_token_type === jwtType) return undefined
-  return { error: 'invalid_request', error_description: `subject_token_type must be ${jwtType}` }
+  return {
+    error: isOther ? 'unsupported_grant_type' : 'invalid_request',
+    error_description: faults.map(({ path, message }) => `${path.slice(1)} ${message}`).join('; '),
+  }
 }
 
-/** Marks a token as used, and returns the trust that admits it: of several, the one with the most claims. */
-async function admit(
-  token: string,
-  { trusts, oneTime, now }: Auth,
-  keys: IssuerKeys,
-): Promise<{ trust: Trust; subject: string }> {
-  const issuer = keys.issuerOf(token)
-  const ofIssuer = (await trusts.list()).filter((trust) => trust.issuer === issuer)
-  if (ofIssuer.length === 0) throw new TokenRefusedError(`no trust has the issuer ${issuer}`)
-  const audiences = ofIssuer.map(({ audience }) => audience)
-  const verified = await keys.verify(token, { issuer, audiences, now: now() })
-  const [trust] = ofIssuer
-    .filter((each) => admits(each, verified))
-    .sort((one, other) => Object.keys(other.claims).length - Object.keys(one.claims).length)
-  const { subject, identity, endsAt } = verified
-  if (!trust) throw new TokenRefusedError(`no trust has the audience and claims of ${subject}`)
-  if (!(await oneTime.put(digestOf(`workload ${identity}`), '', endsAt)))
-    throw new TokenRefusedError(`it was exchanged before, by ${subject}`)
-  return { trust, subject }
-}
-
-const admits = ({ audience, claims }: Trust, token: WorkloadToken) =>
-  token.audiences.includes(audience) &&
-  Object.entries(claims).every(
-    ([claim, wanted]) => Object.hasOwn(token.claims, claim) && token.claims[claim] === wanted,
-  )
-
-const refused: OAuthError = {
+const refused: z.infer<typeof OAuthError> = {
   error: 'invalid_grant',
   error_description: 'No trust admits this token, or it was used before: the log says why',
 }

@@ -1,72 +1,66 @@
-import { createRemoteJWKSet, decodeJwt, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import {
+  createRemoteJWKSet,
+  customFetch,
+  decodeJwt,
+  errors,
+  type FetchImplementation,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  jwtVerify,
+} from 'jose'
 import { z } from 'zod'
 import { issuerAway, TokenRefusedError } from '../errors.ts'
 import { isPrivateUrl } from '../issuer-url.ts'
+import type { Trust } from './trusts.ts'
 
-const cacheMs = 600_000
-const refetchMs = 60_000
-const timeoutMs = 5_000
 const leewayS = 60
 const maxSubjectLength = 500
 
-/** A verified token of a workload. */
-export interface WorkloadToken {
-  subject: string
-  audiences: string[]
-  claims: Record<string, unknown>
-  /** Equal for all spellings of one token. */
-  identity: string
-  /** End of validity, clock leeway included, in milliseconds since 1970. */
-  endsAt: number
-}
-
-/** Verifies tokens of issuers by their published keys (OpenID Connect Discovery 1.0; RFC 7517; RFC 8725). */
-export class IssuerKeys {
-  readonly #known = new Map<string, { until: number; keys: Promise<JWTVerifyGetKey> }>()
-
-  /** The issuer that a token claims to be from. Unverified. @throws {TokenRefusedError} if it is no JWT. */
-  issuerOf(token: string): string {
-    try {
-      return decodeJwt(token).iss ?? ''
-    } catch {
-      throw new TokenRefusedError('it is no JWT')
-    }
-  }
+/** Verifies tokens of workloads by the keys of their issuers (RFC 7517; RFC 8725). */
+export class WorkloadTokens {
+  readonly #keys = new Map<string, JWTVerifyGetKey>()
 
   /**
-   * @param audiences the token must have at least one of these
-   * @param now in milliseconds since 1970
-   * @throws {TokenRefusedError} for a token that is not valid now; {HttpError} 503 if its keys cannot be fetched.
+   * The trust that admits a token (of several, the one with the most claims), and the `subject` of the token.
+   * `identity` is equal for all spellings of one token; `endsAt` is the end of its validity, clock leeway included.
+   * Instants are milliseconds since 1970.
+   * @throws {TokenRefusedError} for a token that no trust admits now; {HttpError} 503 if its keys cannot be fetched.
    */
-  async verify(
-    token: string,
-    { issuer, audiences, now }: { issuer: string; audiences: string[]; now: number },
-  ): Promise<WorkloadToken> {
-    const keys = await this.#keysOf(issuer)
-    const { payload } = await jwtVerify(token, keys, {
-      ...{ issuer, audience: audiences, algorithms: ['RS256', 'ES256', 'EdDSA'] },
-      ...{ requiredClaims: ['exp'], clockTolerance: leewayS, currentDate: new Date(now) },
+  async verify(token: string, trusts: Trust[], now: number) {
+    const issuer = issuerOf(token)
+    const ofIssuer = trusts.filter((trust) => trust.issuer === issuer)
+    if (ofIssuer.length === 0) throw new TokenRefusedError(`no trust has the issuer ${issuer}`)
+    const { payload } = await jwtVerify(token, this.#keysOf(issuer), {
+      ...{ issuer, audience: ofIssuer.map(({ audience }) => audience) },
+      ...{ algorithms: ['RS256', 'ES256', 'EdDSA'], requiredClaims: ['exp'] },
+      ...{ clockTolerance: leewayS, currentDate: new Date(now) },
     }).catch((error: unknown) => {
-      throw explain(error)
+      throw explain(error, issuer)
     })
-    const { sub = '', iat = 0, exp = 0, jti, aud = [] } = payload
+    const { sub: subject = '', iat = 0, exp = 0, jti } = payload
     if (iat > now / 1000 + leewayS) throw new TokenRefusedError('it was issued in the future')
-    if (sub === '' || sub.length > maxSubjectLength || /[\p{Cc}\p{Cs}]/u.test(sub))
+    if (subject === '' || subject.length > maxSubjectLength || /[\p{Cc}\p{Cs}]/u.test(subject))
       throw new TokenRefusedError('it has no usable sub')
+    const [trust] = ofIssuer
+      .filter((each) => admits(each, payload))
+      .sort((one, other) => Object.keys(other.claims).length - Object.keys(one.claims).length)
+    if (!trust) throw new TokenRefusedError(`no trust has the audience and claims of ${subject}`)
     return {
-      ...{ subject: sub, audiences: [aud].flat(), claims: payload },
+      ...{ trust, subject },
       // Without the signature, which has several base64url spellings; the signed part has one.
       identity: jti ? `jti ${issuer} ${jti}` : `jws ${token.slice(0, token.lastIndexOf('.'))}`,
       endsAt: Math.min(Math.ceil((exp + leewayS) * 1000), Number.MAX_SAFE_INTEGER),
     }
   }
 
-  #keysOf(issuer: string): Promise<JWTVerifyGetKey> {
-    const known = this.#known.get(issuer)
-    if (known && known.until > performance.now()) return known.keys
-    const keys = discoverKeys(issuer)
-    this.#known.set(issuer, { until: performance.now() + cacheMs, keys })
-    keys.catch(() => this.#known.delete(issuer))
+  // Cached for ten minutes; fetched again at most once a minute, for an unknown key.
+  #keysOf(issuer: string): JWTVerifyGetKey {
+    const discovery = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+    const options = { timeoutDuration: 5_000, cooldownDuration: 60_000, cacheMaxAge: 600_000 }
+    const keys =
+      this.#keys.get(issuer) ??
+      createRemoteJWKSet(new URL(discovery), { ...options, [customFetch]: fetchKeys(issuer) })
+    this.#keys.set(issuer, keys)
     return keys
   }
 }
@@ -76,27 +70,37 @@ const Metadata = z.object({
   jwks_uri: z.string().refine((text) => URL.canParse(text) && isPrivateUrl(new URL(text))),
 })
 
-async function discoverKeys(issuer: string): Promise<JWTVerifyGetKey> {
-  try {
-    const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-    const response = await fetch(url, {
-      redirect: 'error',
-      signal: AbortSignal.timeout(timeoutMs),
-    })
+/** Fetches the metadata of an issuer (OpenID Connect Discovery 1.0, 4), and then the keys that it names. */
+const fetchKeys =
+  (issuer: string): FetchImplementation =>
+  async (url, options) => {
+    const response = await fetch(url, options)
     const metadata = Metadata.parse(await response.json())
     if (metadata.issuer !== issuer) throw new Error(`${url} is of the issuer ${metadata.issuer}`)
-    return createRemoteJWKSet(new URL(metadata.jwks_uri), {
-      ...{ timeoutDuration: timeoutMs, cooldownDuration: refetchMs, cacheMaxAge: cacheMs },
-    })
-  } catch (cause) {
-    throw issuerAway(new Error(`The issuer ${issuer} cannot be discovered`, { cause }))
+    return fetch(metadata.jwks_uri, options)
+  }
+
+/** The issuer that a token claims to be from. Unverified. */
+function issuerOf(token: string): string {
+  try {
+    return decodeJwt(token).iss ?? ''
+  } catch {
+    throw new TokenRefusedError('it is no JWT')
   }
 }
 
+const admits = ({ audience, claims }: Trust, payload: JWTPayload) =>
+  [payload.aud].flat().includes(audience) &&
+  Object.entries(claims).every(
+    ([claim, wanted]) => Object.hasOwn(payload, claim) && payload[claim] === wanted,
+  )
+
 // jose gives faults of the token specific codes. Otherwise the keys could not be fetched, or are invalid.
-function explain(error: unknown): Error {
+function explain(cause: unknown, issuer: string): Error {
   const isOfToken =
-    error instanceof errors.JOSEError &&
-    !['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC'].includes(error.code)
-  return isOfToken ? new TokenRefusedError(error.message) : issuerAway(error)
+    cause instanceof errors.JOSEError &&
+    !['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC'].includes(cause.code)
+  return isOfToken
+    ? new TokenRefusedError(cause.message)
+    : issuerAway(new Error(`The keys of ${issuer} cannot be fetched`, { cause }))
 }

@@ -352,7 +352,7 @@ test('while an issuer is away, or its discovery is wrong, its tokens can be exch
   const { status, headers, code } = await exchange(service, token)
 
   expect([status, headers.get('retry-after'), code]).toEqual([503, '10', 'unavailable'])
-  const line = service.lines().findLast(({ msg }) => msg === 'issuer of a trust cannot be reached')
+  const line = service.lines().findLast(({ msg }) => msg === 'request refused')
   expect(JSON.stringify(line)).toContain(away.url)
 })
 
@@ -388,16 +388,17 @@ test('an unknown key is looked for again after a minute; keys that an issuer has
   vi.useFakeTimers({ toFake: ['Date'] })
   try {
     expect((await exchangeAfter(0)).status).toBe(200)
-    const fetches = own.fetches.length
+    const countFetches = () => own.fetches.filter((path) => path === '/jwks').length
+    const fetches = countFetches()
     await own.add('late', 'RS256')
     expect(await exchangeAfter(59_000, 'late')).toMatchObject(refused)
-    expect(own.fetches.length).toBe(fetches)
+    expect(countFetches()).toBe(fetches)
     expect((await exchangeAfter(61_000, 'late')).status).toBe(200)
     own.published.splice(0)
     expect((await exchangeAfter(590_000)).status).toBe(200)
-    expect(own.fetches.length).toBe(fetches + 1)
+    expect(countFetches()).toBe(fetches + 1)
     expect(await exchangeAfter(670_000)).toMatchObject(refused)
-    expect(own.fetches.length).toBeGreaterThan(fetches + 1)
+    expect(countFetches()).toBeGreaterThan(fetches + 1)
   } finally {
     vi.useRealTimers()
   }
