@@ -11,7 +11,6 @@ import { codeInvalid, loginFailed, notBegun, providerAway } from '../errors.ts'
 import { isLoopback } from '../issuer-url.ts'
 import { describeLogin, LoggedIn } from '../login/login.ts'
 import type { Auth } from '../open-auth.ts'
-import type { OidcConfig } from '../settings.ts'
 import type { SingleSignOn } from './single-sign-on.ts'
 
 /** Maximum logins begun, callbacks and wrong codes per minute and client network: a callback costs a provider request. */
@@ -78,7 +77,7 @@ const finishSchema = {
   ...redirects('To `return_to`, with a `code`; for browsers also after a failure'),
 }
 
-const exampleRedemption = {
+const example = {
   code: 'b3RrgVnRBQ0iJbk8mNjwYxcJ5uC4fhq0a9ZqJ2pXzWY',
   verifier: 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk',
 }
@@ -87,7 +86,7 @@ const Redemption = z
     code: z.string().min(1).max(100),
     verifier: z.string().min(43).max(128).describe('whose S256 was the `challenge`'),
   })
-  .meta({ id: 'SingleSignOnCode', examples: [exampleRedemption] })
+  .meta({ id: 'SingleSignOnCode', examples: [example] })
 
 const redeemSchema = {
   operationId: 'redeemSingleSignOnCode',
@@ -104,18 +103,15 @@ export function registerOidcRoutes(app: App, context: Auth) {
   const { oidc, isPasswordLoginOn, now } = context
   const config = { access: 'public' } as const
   const limit = new AttemptLimit(maxAttempts, now)
-  // Loaded at the first login: the library takes 20 MB.
-  const load = async (settings: OidcConfig) => {
-    const { SingleSignOn } = await import('./single-sign-on.ts')
-    return new SingleSignOn(context, settings, app.log)
-  }
   let loaded: Promise<SingleSignOn> | undefined
   const open = async ({ ip }: FastifyRequest) => {
     if (!oidc) throw notConfigured()
-    loaded ??= load(oidc)
-    const signOn = await loaded
     limit.check(ip)
-    return signOn
+    // Loaded at the first login: the library takes 20 MB.
+    loaded ??= import('./single-sign-on.ts').then(
+      ({ SingleSignOn }) => new SingleSignOn(context, oidc, app.log),
+    )
+    return loaded
   }
   app.get('/api/auth/methods', { config, schema: getMethodsSchema }, async () => ({
     password: isPasswordLoginOn,
@@ -123,18 +119,16 @@ export function registerOidcRoutes(app: App, context: Auth) {
   }))
   const beginning = { config, schema: beginSchema(oidc?.returnOrigins ?? []) }
   app.get('/api/auth/oidc/login', beginning, async (request, reply) => {
-    const { return_to, challenge } = request.query
     const signOn = await open(request)
     limit.add(request.ip)
-    const returnTo = new URL(return_to).href
-    return send(reply, await signOn.begin(returnTo, challenge, isBrowser(request)))
+    return send(reply, await signOn.begin({ ...request.query, isBrowser: isBrowser(request) }))
   })
   app.get('/api/auth/oidc/callback', { config, schema: finishSchema }, async (request, reply) => {
-    const { search } = new URL(request.url, 'http://localhost')
     const signOn = await open(request)
     limit.add(request.ip)
-    const { cookie: cookies } = request.headers
-    return send(reply, await signOn.finish(search, cookies, isBrowser(request)))
+    const { search } = new URL(request.url, 'http://localhost')
+    const { cookie = '' } = request.headers
+    return send(reply, await signOn.finish(search, cookie, isBrowser(request)))
   })
   app.post('/api/auth/oidc/token', { config, schema: redeemSchema }, async (request, reply) => {
     const signOn = await open(request)
@@ -149,7 +143,7 @@ export function registerOidcRoutes(app: App, context: Auth) {
   })
 }
 
-const isBrowser = ({ headers }: FastifyRequest) => headers.accept?.includes('text/html')
+const isBrowser = ({ headers }: FastifyRequest) => headers.accept?.includes('text/html') ?? false
 
 const send = (reply: FastifyReply, { location, cookie }: { location: string; cookie: string }) =>
   reply.header('set-cookie', cookie).headers(noStore).redirect(location, 302)

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { HttpError } from '@domains-and-files/http'
 import type { FastifyBaseLogger } from 'fastify'
 import * as client from 'openid-client'
@@ -13,6 +13,14 @@ import { changeUser, isActive, oidcPrefix, type User, Username, type Users } fro
 import { rightsOfGroups } from './group-rights.ts'
 
 type Dependencies = Pick<Auth, 'users' | 'lastLogins' | 'sessions' | 'oneTime' | 'audience' | 'now'>
+
+/** The client that a login returns to, and its PKCE challenge (S256): its verifier redeems the one-time code. */
+interface Client {
+  return_to: string
+  challenge: string
+  /** Shows no error by itself: it brings the client a code that is redeemed for the error. */
+  isBrowser: boolean
+}
 
 /** State of a login in progress. Kept in a signed cookie, so that any replica can serve the callback. */
 const Begun = z.object({
@@ -30,15 +38,7 @@ interface Redeemable {
   refusal?: { status: number; code: string; detail: string }
 }
 
-/** A person as the provider describes it. */
-interface Identity {
-  issuer: string
-  /** Permanent id at the issuer. */
-  subject: string
-  /** Undefined: the provider sent none, or an unverified email address. */
-  name: string | undefined
-  groups: string[]
-}
+type Identity = Awaited<ReturnType<typeof identityOf>>
 
 const cookieSeconds = 600
 const codeSeconds = 60
@@ -51,65 +51,52 @@ export class SingleSignOn {
   readonly #auth: Dependencies
   readonly #config: OidcConfig
   readonly #log: FastifyBaseLogger
-  readonly #redirectUri: string
   #discovered: Promise<client.Configuration> | undefined
 
   constructor(auth: Dependencies, config: OidcConfig, log: FastifyBaseLogger) {
     this.#auth = auth
     this.#config = config
     this.#log = log
-    this.#redirectUri = `${config.baseUrl}/api/auth/oidc/callback`
   }
 
-  /**
-   * Begins a login. `challenge` is the PKCE challenge (S256) of the client that will redeem the one-time code. A browser
-   * brings an error to the client, see `finish`.
-   * @returns the redirect URL of the provider, and the cookie for the callback.
-   * @throws {HttpError} 503 while the provider is away.
-   */
-  async begin(return_to: string, challenge: string, isBrowser = false) {
-    const [state, nonce, verifier] = [randomText(), randomText(), randomText()]
+  /** Begins a login: the URL of the provider, and the cookie for the callback. @throws {HttpError} 503 while it is away. */
+  async begin(to: Client) {
+    const [state, nonce] = [client.randomState(), client.randomNonce()]
+    const verifier = client.randomPKCECodeVerifier()
     const parameters = {
       ...{ redirect_uri: this.#redirectUri, response_type: 'code', scope: this.#config.scopes },
       ...{ state, nonce, code_challenge: challengeOf(verifier), code_challenge_method: 'S256' },
     }
-    const location = await this.#ask(async (provider) =>
-      client.buildAuthorizationUrl(provider, parameters),
-    ).catch(async (error) =>
-      withCode(return_to, await this.#createRefusal(error, challenge, isBrowser)),
-    )
+    const location = await this.#ask(
+      async (provider) => client.buildAuthorizationUrl(provider, parameters).href,
+    ).catch((error) => this.#refuse(error, to))
+    const { return_to, challenge } = to
     const begun = { nonce, verifier, return_to, challenge }
     const options = { audience: this.#audienceOf(state), ttl: cookieSeconds }
     const value = this.#auth.sessions.sign(begun, options)
-    return { location: location.href, cookie: this.#cookie(state, value, cookieSeconds) }
+    return { location, cookie: this.#cookie(state, value, cookieSeconds) }
   }
 
   /**
    * Finishes a login: exchanges the code in the query of the callback, and verifies the ID token: signature, issuer,
-   * audience, times and nonce. A browser shows no error of its own: it brings the client a code that is redeemed for the error.
-   * @returns the redirect URL of the client with a one-time code, and a cookie that deletes that of this login.
+   * audience, times and nonce.
+   * @returns the URL of the client with a one-time code, and a cookie that deletes that of this login.
    * @throws {HttpError} 400, 401, 403 `not_allowed`, or 503 while the provider is away.
    */
-  async finish(query: string, cookies = '', isBrowser = false) {
+  async finish(query: string, cookies: string, isBrowser: boolean) {
     const state = new URLSearchParams(query).get('state') ?? ''
-    const begun = this.#readCookie(state, cookies)
-    const code = await this.#exchange(query, state, begun).catch((error) =>
-      this.#createRefusal(error, begun.challenge, isBrowser),
-    )
-    const location = withCode(begun.return_to, code)
-    return { location: location.href, cookie: this.#cookie(state, '', 0) }
-  }
-
-  async #exchange(query: string, state: string, begun: z.infer<typeof Begun>): Promise<string> {
-    const { nonce, verifier, challenge } = begun
+    const { nonce, verifier, ...begun } = this.#readCookie(state, cookies)
+    const to = { ...begun, isBrowser }
     const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier }
     const url = new URL(this.#redirectUri + query)
-    const identity = await this.#ask(async (provider) => {
+    const location = await this.#ask(async (provider) => {
       const options = { ...checks, idTokenExpected: true }
       const tokens = await client.authorizationCodeGrant(provider, url, options)
-      return this.#identityOf(provider, tokens)
+      return identityOf(provider, tokens, this.#config)
     })
-    return this.#createLogin(identity, challenge)
+      .then((identity) => this.#logIn(identity, to))
+      .catch((error) => this.#refuse(error, to))
+    return { location, cookie: this.#cookie(state, '', 0) }
   }
 
   /**
@@ -120,21 +107,18 @@ export class SingleSignOn {
   async redeem(code: string, verifier: string): Promise<User | undefined> {
     const { users, oneTime, lastLogins } = this.#auth
     const value = await oneTime.take(digestOf(`code ${code}`))
-    const { challenge, login, refusal }: Redeemable & { challenge?: string } = JSON.parse(
-      value ?? '{}',
-    )
+    const stored: Redeemable & { challenge?: string } = JSON.parse(value ?? '{}')
+    const { challenge, login, refusal } = stored
     if (challengeOf(verifier) !== challenge) return undefined
     if (refusal) throw new HttpError(refusal.status, refusal.code, refusal.detail)
-    if (!login) return undefined
-    const { username, id, rights } = login
-    const user = await users.find(username)
-    if (!user || user.id !== id) return undefined
-    const loggedIn = { ...user, ...rights }
+    const user = login && (await users.find(login.username))
+    if (!user || user.id !== login.id) return undefined
+    const loggedIn = { ...user, ...login.rights }
     await lastLogins.recordRights(loggedIn)
     return loggedIn
   }
 
-  async #createLogin(identity: Identity, challenge: string): Promise<string> {
+  async #logIn(identity: Identity, to: Client): Promise<string> {
     const { audience, users } = this.#auth
     const { limits: kind } = serviceOf(audience)
     const rights = rightsOfGroups(identity.groups, { roles: this.#config.roles, kind })
@@ -143,21 +127,24 @@ export class SingleSignOn {
       throw notAllowed('You are in no group that may use this service: ask the operator')
     }
     const { username, id = '' } = await bindUser(users, identity, rights.role)
-    return this.#createCode(challenge, { login: { username, id, rights } })
+    return this.#withCode(to, { login: { username, id, rights } })
   }
 
-  async #createRefusal(error: unknown, challenge: string, isBrowser: boolean): Promise<string> {
-    if (!isBrowser || !(error instanceof HttpError)) throw error
+  async #refuse(error: unknown, to: Client): Promise<string> {
+    if (!to.isBrowser || !(error instanceof HttpError)) throw error
     const { status, code, message: detail } = error
-    return this.#createCode(challenge, { refusal: { status, code, detail } })
+    return this.#withCode(to, { refusal: { status, code, detail } })
   }
 
-  async #createCode(challenge: string, redeemable: Redeemable): Promise<string> {
+  /** The URL of the client, with a one-time code. */
+  async #withCode({ return_to, challenge }: Client, redeemable: Redeemable): Promise<string> {
     const { oneTime, now } = this.#auth
-    const code = randomText()
+    const code = client.randomState()
     const value = JSON.stringify({ challenge, ...redeemable })
     await oneTime.put(digestOf(`code ${code}`), value, now() + codeSeconds * 1000)
-    return code
+    const location = new URL(return_to)
+    location.searchParams.set('code', code)
+    return location.href
   }
 
   #readCookie(state: string, cookies: string): z.infer<typeof Begun> {
@@ -168,6 +155,10 @@ export class SingleSignOn {
     const { data: begun } = Begun.safeParse(claims)
     if (begun && begun.exp * 1000 > this.#auth.now()) return begun
     throw notBegun() // A missing and a forged cookie get the same error.
+  }
+
+  get #redirectUri(): string {
+    return `${this.#config.baseUrl}/api/auth/oidc/callback`
   }
 
   #audienceOf(state: string): string {
@@ -194,29 +185,29 @@ export class SingleSignOn {
       throw isOutage(error) ? providerAway() : loginFailed()
     }
   }
+}
 
-  // Name and groups from the ID token, else from userinfo.
-  async #identityOf(
-    provider: client.Configuration,
-    tokens: Awaited<ReturnType<typeof client.authorizationCodeGrant>>,
-  ): Promise<Identity> {
-    const { usernameClaim, groupsClaim } = this.#config
-    const claims = tokens.claims()
-    if (!claims) throw new Error('The provider sent no ID token')
-    const isComplete = usernameClaim in claims && groupsClaim in claims
-    const more =
-      isComplete || !provider.serverMetadata().userinfo_endpoint
-        ? {}
-        : await client.fetchUserInfo(provider, tokens.access_token, claims.sub)
-    const all: client.IDToken = { ...more, ...claims }
-    const { [usernameClaim]: name, [groupsClaim]: groups } = all
-    // Security: where the provider does not verify addresses, anyone could enter somebody else's.
-    const isUnverified = usernameClaim === 'email' && all.email_verified === false
-    return {
-      ...{ issuer: claims.iss, subject: claims.sub },
-      name: typeof name === 'string' && !isUnverified ? name : undefined,
-      groups: [groups].flat().filter((group) => typeof group === 'string'),
-    }
+/** A person as the provider describes it: name and groups from the ID token, else from userinfo. */
+async function identityOf(
+  provider: client.Configuration,
+  tokens: Awaited<ReturnType<typeof client.authorizationCodeGrant>>,
+  { usernameClaim, groupsClaim }: OidcConfig,
+) {
+  const claims = tokens.claims()
+  if (!claims) throw new Error('The provider sent no ID token')
+  const isComplete = usernameClaim in claims && groupsClaim in claims
+  const more =
+    isComplete || !provider.serverMetadata().userinfo_endpoint
+      ? {}
+      : await client.fetchUserInfo(provider, tokens.access_token, claims.sub)
+  const all: client.IDToken = { ...more, ...claims }
+  const { iss: issuer, sub: subject, [usernameClaim]: name, [groupsClaim]: groups } = all
+  // Security: where the provider does not verify addresses, anyone could enter somebody else's.
+  const isUnverified = usernameClaim === 'email' && all.email_verified === false
+  return {
+    ...{ issuer, subject }, // Permanent, unlike the name.
+    name: typeof name === 'string' && !isUnverified ? name : '',
+    groups: [groups].flat().filter((group) => typeof group === 'string'),
   }
 }
 
@@ -225,7 +216,7 @@ export class SingleSignOn {
  * @throws {HttpError} 403 `not_allowed` if the username is invalid, bound to another identity, or barred.
  */
 async function bindUser(users: Users, identity: Identity, role: Role): Promise<User> {
-  const { issuer, subject, name = '' } = identity
+  const { issuer, subject, name } = identity
   const named = Username.safeParse(oidcPrefix + name)
   if (name === '' || !named.success)
     throw notAllowed('The provider sent no name that can be a username: ask the operator')
@@ -277,15 +268,7 @@ const isOutage = (error: unknown): boolean =>
 
 const outages = /^OAUTH_(?:TIMEOUT|RESPONSE_IS_NOT_(?:CONFORM|JSON))$/
 
-function withCode(returnTo: string, code: string): URL {
-  const location = new URL(returnTo)
-  location.searchParams.set('code', code)
-  return location
-}
-
-const randomText = () => randomBytes(32).toString('base64url')
-
 const challengeOf = (verifier: string) => createHash('sha256').update(verifier).digest('base64url')
 
 // One cookie for each login: two can run in one browser at the same time.
-const cookieName = (state: string) => `sso_${state.replace(/[^\w-]/g, '').slice(0, 43)}`
+const cookieName = (state: string) => `sso_${state}`

@@ -6,6 +6,7 @@ import {
   oidcConfig,
   returnTo,
   startProvider,
+  startSignOn,
 } from '../support/openid.ts'
 import { forms, start } from '../support/start.ts'
 
@@ -16,30 +17,16 @@ const accounts = {
 }
 
 describe.each(forms)('single sign-on with users in %s', (_name, open) => {
-  let provider: Awaited<ReturnType<typeof startProvider>>
-  let service: Awaited<ReturnType<typeof open>>
+  let at: Awaited<ReturnType<typeof startSignOn>>
   beforeAll(async () => {
-    provider = await startProvider(accounts)
-    service = await open({ oidc: oidcConfig(provider.url), audience: 'domain-service' })
+    at = await startSignOn(open, accounts)
   })
-  afterAll(async () => {
-    await service[Symbol.asyncDispose]()
-    await provider[Symbol.asyncDispose]()
-  })
-  beforeEach(() => service.users.update(() => service.people))
-
-  const redeem = (code: string, verifier: string, at = service.other) =>
-    at.send('POST', '/api/auth/oidc/token', { code, verifier })
-  const signOn = async (sub: string) => {
-    const { code, verifier } = await logIn(service, sub, service.other)
-    return redeem(code, verifier)
-  }
-  const me = async (token: string) =>
-    (await service.send('GET', '/api/auth/me', undefined, token)).body
+  afterAll(() => at[Symbol.asyncDispose]())
+  beforeEach(() => at.service.users.update(() => at.service.people))
 
   test('a login at the provider gives a token with the rights of the groups, at any replica', async () => {
-    const { location = '', code, verifier } = await logIn(service, 'a1', service.other)
-    const { status, headers, body } = await redeem(code, verifier)
+    const { location = '', code, verifier } = await logIn(at.service, 'a1', at.service.other)
+    const { status, headers, body } = await at.redeem(code, verifier)
 
     const back = new URL(location)
     back.searchParams.delete('code')
@@ -53,68 +40,73 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
       source: 'oidc',
     }
     expect(body).toMatchObject({ user, token_type: 'Bearer', expires_in: 3600 })
-    expect(await me(body.access_token)).toMatchObject({ user })
+    expect(await at.me(body.access_token)).toMatchObject({ user })
   })
 
   test('a browser brings its client a code for the error of a failed login', async () => {
-    const { status, location, code, verifier } = await logIn(service, 'd1', service, 'text/html')
+    const { status, location, code, verifier } = await logIn(
+      at.service,
+      'd1',
+      at.service,
+      'text/html',
+    )
 
     expect([status, location?.startsWith(returnTo)]).toEqual([302, true])
-    expect(await redeem(code, verifier)).toMatchObject({ status: 403, code: 'not_allowed' })
-    expect(await redeem(code, verifier)).toMatchObject({ status: 401 })
+    expect(await at.redeem(code, verifier)).toMatchObject({ status: 403, code: 'not_allowed' })
+    expect(await at.redeem(code, verifier)).toMatchObject({ status: 401 })
   })
 
   test('a code counts once, for 60 seconds, and only with its verifier', async () => {
-    const used = await logIn(service, 'b1')
-    const stolen = await logIn(service, 'b1')
-    const [inTime, late] = [await logIn(service, 'b1'), await logIn(service, 'b1')]
+    const used = await logIn(at.service, 'b1')
+    const stolen = await logIn(at.service, 'b1')
+    const [inTime, late] = [await logIn(at.service, 'b1'), await logIn(at.service, 'b1')]
 
-    expect((await redeem(used.code, used.verifier)).status).toBe(200)
-    expect((await redeem(used.code, used.verifier, service)).code).toBe('invalid_credentials')
-    expect((await redeem(stolen.code, used.verifier)).code).toBe('invalid_credentials')
-    expect((await redeem(stolen.code, stolen.verifier)).code).toBe('invalid_credentials')
-    service.clock.ms += 59_999
-    service.other.clock.ms = service.clock.ms
-    expect((await redeem(inTime.code, inTime.verifier)).status).toBe(200)
-    service.clock.ms += 1
-    service.other.clock.ms = service.clock.ms
-    expect((await redeem(late.code, late.verifier)).code).toBe('invalid_credentials')
+    expect((await at.redeem(used.code, used.verifier)).status).toBe(200)
+    expect((await at.redeem(used.code, used.verifier, at.service)).code).toBe('invalid_credentials')
+    expect((await at.redeem(stolen.code, used.verifier)).code).toBe('invalid_credentials')
+    expect((await at.redeem(stolen.code, stolen.verifier)).code).toBe('invalid_credentials')
+    at.service.clock.ms += 59_999
+    at.service.other.clock.ms = at.service.clock.ms
+    expect((await at.redeem(inTime.code, inTime.verifier)).status).toBe(200)
+    at.service.clock.ms += 1
+    at.service.other.clock.ms = at.service.clock.ms
+    expect((await at.redeem(late.code, late.verifier)).code).toBe('invalid_credentials')
   })
 
   test('a callback needs the cookie of its login, for ten minutes', async () => {
-    const done = await logIn(service, 'b1')
-    const { browse } = await begin(service)
+    const done = await logIn(at.service, 'b1')
+    const { browse } = await begin(at.service)
 
     const ofOther = await browse(done.callback)
     expect(ofOther.response.status).toBe(400)
     expect(await ofOther.response.json()).toMatchObject({ code: 'login_not_begun' })
     const again = await done.browse(done.callback)
     expect(again.response.status).toBe(400)
-    const late = await begin(service)
-    service.clock.ms += 600_000
+    const late = await begin(at.service)
+    at.service.clock.ms += 600_000
     const state = new URL(late.provider).searchParams.get('state')
     const { response } = await late.browse(
-      `${service.url}/api/auth/oidc/callback?code=x&state=${state}`,
+      `${at.service.url}/api/auth/oidc/callback?code=x&state=${state}`,
     )
     expect(response.status).toBe(400)
   })
 
   test('the cookie of one login does not serve another one', async () => {
-    const [own, planted] = [await begin(service), await begin(service)]
+    const [own, planted] = [await begin(at.service), await begin(at.service)]
     const [, value = ''] = planted.response.headers.get('set-cookie')?.split(/[=;]/) ?? []
     const state = new URL(own.provider).searchParams.get('state')
-    const renamed = await fetch(`${service.url}/api/auth/oidc/callback?code=x&state=${state}`, {
+    const renamed = await fetch(`${at.service.url}/api/auth/oidc/callback?code=x&state=${state}`, {
       headers: { cookie: `sso_${state}=${value}` },
     })
     expect(await renamed.json()).toMatchObject({ code: 'login_not_begun' })
   })
 
   test('logging out ends a session', async () => {
-    const { body } = await signOn('b1')
+    const { body } = await at.signOn('b1')
 
-    await service.send('POST', '/api/auth/logout', undefined, body.access_token)
+    await at.service.send('POST', '/api/auth/logout', undefined, body.access_token)
 
-    expect((await service.other.call('/view', { token: body.access_token })).status).toBe(401)
+    expect((await at.service.other.call('/view', { token: body.access_token })).status).toBe(401)
   })
 
   test.each([
@@ -130,7 +122,7 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
   ])('a login does not return to %s', async (_name, to) => {
     const query = new URLSearchParams({ return_to: to, challenge: challengeOf('x') })
 
-    expect(await service.call(`/api/auth/oidc/login?${query}`)).toMatchObject({
+    expect(await at.service.call(`/api/auth/oidc/login?${query}`)).toMatchObject({
       ...{ status: 400, code: 'validation_failed' },
       body: { errors: [{ path: '/query/return_to' }] },
     })
@@ -141,7 +133,7 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
     async (sent) => {
       const query = new URLSearchParams({ return_to: 'https://console.test/', ...sent })
 
-      expect(await service.call(`/api/auth/oidc/login?${query}`)).toMatchObject({
+      expect(await at.service.call(`/api/auth/oidc/login?${query}`)).toMatchObject({
         ...{ status: 400, code: 'validation_failed' },
         body: { errors: [{ path: '/query/challenge' }] },
       })
@@ -152,12 +144,12 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
     'a login returns to %s',
     async (to) => {
       const query = new URLSearchParams({ return_to: to, challenge: challengeOf('x') })
-      const response = await fetch(`${service.url}/api/auth/oidc/login?${query}`, {
+      const response = await fetch(`${at.service.url}/api/auth/oidc/login?${query}`, {
         redirect: 'manual',
       })
 
       expect(response.status).toBe(302)
-      expect(response.headers.get('location')).toContain(provider.url)
+      expect(response.headers.get('location')).toContain(at.provider.url)
       expect(response.headers.get('set-cookie')).toMatch(
         /^sso_[\w-]{43}=[^;]+; Path=\/base\/api\/auth\/oidc; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/,
       )
@@ -165,9 +157,9 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
   )
 
   test('neither codes nor cookies are in the log', async () => {
-    const { code, callback } = await logIn(service, 'b1')
+    const { code, callback } = await logIn(at.service, 'b1')
 
-    const log = JSON.stringify(service.lines())
+    const log = JSON.stringify(at.service.lines())
 
     expect(log).toContain('/api/auth/oidc/callback')
     for (const secret of [code, new URL(callback).searchParams.get('code') ?? ''])

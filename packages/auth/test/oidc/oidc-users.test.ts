@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { logIn, oidcConfig, startProvider } from '../support/openid.ts'
+import { logIn, startSignOn } from '../support/openid.ts'
 import { forms } from '../support/start.ts'
 
 const accounts = {
@@ -14,30 +14,18 @@ const accounts = {
 }
 
 describe.each(forms)('users of single sign-on, stored in %s', (_name, open) => {
-  let provider: Awaited<ReturnType<typeof startProvider>>
-  let service: Awaited<ReturnType<typeof open>>
+  let at: Awaited<ReturnType<typeof startSignOn>>
   beforeAll(async () => {
-    provider = await startProvider(accounts)
-    service = await open({ oidc: oidcConfig(provider.url), audience: 'domain-service' })
+    at = await startSignOn(open, accounts)
   })
-  afterAll(async () => {
-    await service[Symbol.asyncDispose]()
-    await provider[Symbol.asyncDispose]()
-  })
-  beforeEach(() => service.users.update(() => service.people))
-
-  const signOn = async (sub: string) => {
-    const { code, verifier } = await logIn(service, sub, service.other)
-    return service.other.send('POST', '/api/auth/oidc/token', { code, verifier })
-  }
-  const me = async (token: string) =>
-    (await service.send('GET', '/api/auth/me', undefined, token)).body
+  afterAll(() => at[Symbol.asyncDispose]())
+  beforeEach(() => at.service.users.update(() => at.service.people))
 
   test('the users list has those who logged in, and local users are not taken over', async () => {
-    await signOn('v1')
-    const token = await service.tokenOf('adam')
+    await at.signOn('v1')
+    const token = await at.service.tokenOf('adam')
 
-    const { body } = await service.send('GET', '/api/users', undefined, token)
+    const { body } = await at.service.send('GET', '/api/users', undefined, token)
 
     expect(body.users).toEqual(
       expect.arrayContaining([
@@ -55,9 +43,9 @@ describe.each(forms)('users of single sign-on, stored in %s', (_name, open) => {
   })
 
   test('a name is bound to the account that has it first', async () => {
-    await signOn('a1')
+    await at.signOn('a1')
 
-    const { status, body } = await logIn(service, 'a2')
+    const { status, body } = await logIn(at.service, 'a2')
 
     expect(status).toBe(403)
     expect(JSON.parse(body).code).toBe('not_allowed')
@@ -68,73 +56,73 @@ describe.each(forms)('users of single sign-on, stored in %s', (_name, open) => {
     ['in a group that is limited to what the other service has', 'd1'],
     ['without a name that can be a username', 'w1'],
   ])('who is %s is not allowed', async (_reason, sub) => {
-    const { status, body } = await logIn(service, sub)
+    const { status, body } = await logIn(at.service, sub)
 
     expect(status).toBe(403)
     expect(JSON.parse(body).code).toBe('not_allowed')
   })
 
   test('a removed user is logged out, barred until it is allowed, and gets nothing back', async () => {
-    const { body: bob } = await signOn('b1')
-    const api = await service.send(
+    const { body: bob } = await at.signOn('b1')
+    const api = await at.service.send(
       'POST',
       '/api/tokens',
       { name: 'of bob', role: 'admin' },
       bob.access_token,
     )
-    const admin = await service.tokenOf('adam')
+    const admin = await at.service.tokenOf('adam')
     const status = async (token: string) =>
-      (await service.other.send('GET', '/api/auth/me', undefined, token)).status
+      (await at.service.other.send('GET', '/api/auth/me', undefined, token)).status
     expect([await status(bob.access_token), await status(api.body.token)]).toEqual([200, 200])
 
-    const byItself = await service.send(
+    const byItself = await at.service.send(
       'DELETE',
       '/api/users/oidc:bob',
       undefined,
       bob.access_token,
     )
     expect(byItself).toMatchObject({ status: 409, code: 'last_admin' })
-    const removed = await service.send('DELETE', '/api/users/oidc:bob', undefined, admin)
+    const removed = await at.service.send('DELETE', '/api/users/oidc:bob', undefined, admin)
 
     expect(removed.status).toBe(204)
-    const { users } = (await service.send('GET', '/api/users', undefined, admin)).body
+    const { users } = (await at.service.send('GET', '/api/users', undefined, admin)).body
     expect(users.map(({ username }: { username: string }) => username)).not.toContain('oidc:bob')
     expect([await status(bob.access_token), await status(api.body.token)]).toEqual([401, 401])
-    expect((await logIn(service, 'b1')).status).toBe(403)
-    await service.users.update((users) =>
+    expect((await logIn(at.service, 'b1')).status).toBe(403)
+    await at.service.users.update((users) =>
       users.map((user) =>
         user.oidc ? { ...user, oidc: { ...user.oidc, is_barred: false } } : user,
       ),
     )
-    expect((await signOn('b1')).status).toBe(200)
+    expect((await at.signOn('b1')).status).toBe(200)
     expect([await status(bob.access_token), await status(api.body.token)]).toEqual([401, 401])
   })
 
   test('rights are those of the login until its token ends, and those of the last one for API tokens', async () => {
     const account = accounts.b1
-    const { body: before } = await signOn('b1')
-    const api = await service.send(
+    const { body: before } = await at.signOn('b1')
+    const api = await at.service.send(
       'POST',
       '/api/tokens',
       { name: 'rights', role: 'admin' },
       before.access_token,
     )
     account.groups = ['staff']
-    const { body: after } = await signOn('b1').finally(() => {
+    const { body: after } = await at.signOn('b1').finally(() => {
       account.groups = ['ops']
     })
 
-    expect((await me(before.access_token)).user.role).toBe('admin')
-    expect((await me(after.access_token)).user.role).toBe('viewer')
-    expect((await me(api.body.token)).user.role).toBe('viewer')
+    expect((await at.me(before.access_token)).user.role).toBe('admin')
+    expect((await at.me(after.access_token)).user.role).toBe('viewer')
+    expect((await at.me(api.body.token)).user.role).toBe('viewer')
   })
 
   test('the API changes no rights that the provider gives, and adds no user with such a name', async () => {
-    await signOn('b1')
-    const admin = await service.tokenOf('adam')
+    await at.signOn('b1')
+    const admin = await at.service.tokenOf('adam')
 
-    const changed = await service.send('PATCH', '/api/users/oidc:bob', { role: 'viewer' }, admin)
-    const added = await service.send(
+    const changed = await at.service.send('PATCH', '/api/users/oidc:bob', { role: 'viewer' }, admin)
+    const added = await at.service.send(
       'POST',
       '/api/users',
       { username: 'oidc:eve', role: 'admin' },
@@ -146,9 +134,9 @@ describe.each(forms)('users of single sign-on, stored in %s', (_name, open) => {
   })
 
   test('an admin of a group with limits manages no users, who could count in the other service', async () => {
-    const { body } = await signOn('l1')
+    const { body } = await at.signOn('l1')
     const send = (method: string, path: string, json?: object) =>
-      service.send(method, path, json, body.access_token)
+      at.service.send(method, path, json, body.access_token)
     const user = { username: 'helper', role: 'admin', domains: ['example.com'] }
 
     expect(body.user).toMatchObject({ role: 'admin', domains: ['example.com'] })

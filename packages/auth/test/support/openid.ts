@@ -4,6 +4,7 @@ import { createServer, type RequestListener } from 'node:http'
 import { exportJWK, generateKeyPair } from 'jose'
 import Provider from 'oidc-provider'
 import type { OidcConfig } from '../../src/settings.ts'
+import type { forms } from './start.ts'
 
 /** Where the services of these tests believe to be; the tests send what goes there to their real address. */
 const baseUrl = 'https://service.test/base'
@@ -133,4 +134,26 @@ export async function logIn(service: Place, sub: string, callbackAt = service, a
     callback,
     browse,
   }
+}
+
+/** A real provider with these accounts, and a service whose users log in there. */
+export async function startSignOn(
+  open: (typeof forms)[number][1],
+  accounts: Parameters<typeof startProvider>[0],
+) {
+  const provider = await startProvider(accounts)
+  const service = await open({ oidc: oidcConfig(provider.url), audience: 'domain-service' })
+  const redeem = (code: string, verifier: string, at: typeof service.other = service.other) =>
+    at.send('POST', '/api/auth/oidc/token', { code, verifier })
+  const signOn = async (sub: string) => {
+    const { code, verifier } = await logIn(service, sub, service.other)
+    return redeem(code, verifier)
+  }
+  const me = async (token: string) =>
+    (await service.send('GET', '/api/auth/me', undefined, token)).body
+  const dispose = async () => {
+    await service[Symbol.asyncDispose]()
+    await provider[Symbol.asyncDispose]()
+  }
+  return { provider, service, redeem, signOn, me, [Symbol.asyncDispose]: dispose }
 }
