@@ -5,7 +5,6 @@ import fastifyPlugin from 'fastify-plugin'
 import { enforceAccess } from './access-control.ts'
 import { registerTokenRoutes } from './api-tokens/token-routes.ts'
 import { registerAccountRoutes } from './login/account-routes.ts'
-import { registerLoginRoutes } from './login/login.ts'
 import { registerOidcRoutes } from './oidc/oidc-routes.ts'
 import type { Auth } from './open-auth.ts'
 import { registerTokenExchange } from './trusts/token-exchange.ts'
@@ -29,7 +28,6 @@ export const auth = fastifyPlugin(
         reply.header('cache-control', 'no-store')
         done()
       })
-      registerLoginRoutes(scope, opened)
       registerAccountRoutes(scope, opened)
       registerOidcRoutes(scope, opened)
       await registerTokenExchange(scope, opened)

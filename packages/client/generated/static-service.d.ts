@@ -1427,7 +1427,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "change_not_found" | "checksum_mismatch" | "concatenation_not_supported" | "contents_missing" | "delivery_not_found" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "events_expired" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "history_gone" | "insufficient_storage" | "internal_error" | "invalid_archive" | "invalid_credentials" | "invalid_path" | "last_admin" | "link_not_found" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "offset_conflict" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "revert_conflict" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_links" | "too_many_listeners" | "too_many_requests" | "too_many_rules" | "too_many_tokens" | "too_many_uploads" | "too_many_webhooks" | "tree_too_large" | "trust_exists" | "trust_not_found" | "tus_version_not_supported" | "unauthorized" | "unavailable" | "unsupported_media_type" | "upload_ended" | "upload_length_exceeded" | "upload_locked" | "upload_not_found" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password" | "webhook_not_found" | "webhook_url_refused";
+            code: "bad_request" | "body_too_large" | "change_not_found" | "checksum_mismatch" | "concatenation_not_supported" | "contents_missing" | "delivery_not_found" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "events_expired" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "history_gone" | "insufficient_storage" | "internal_error" | "invalid_archive" | "invalid_credentials" | "invalid_path" | "last_admin" | "link_not_found" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "offset_conflict" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "revert_conflict" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_links" | "too_many_listeners" | "too_many_requests" | "too_many_tokens" | "too_many_uploads" | "too_many_webhooks" | "tree_too_large" | "trust_exists" | "trust_not_found" | "tus_version_not_supported" | "unauthorized" | "unavailable" | "unsupported_media_type" | "upload_ended" | "upload_length_exceeded" | "upload_locked" | "upload_not_found" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password" | "webhook_not_found" | "webhook_url_refused";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -9292,15 +9292,6 @@ export interface operations {
                      * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `too_many_rules` */
-            409: {
-                headers: {
                     [name: string]: unknown;
                 };
                 content: {

@@ -126,7 +126,7 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   await registerUploadRoutes(app, uploads)
   await registerResumableRoutes(app, { ...uploads, uploads: parts.uploads })
   const records = createRecordCache(catalog, recordBytes)
-  rules.onChange(() => records.invalidate('all'))
+  rules.onChange = () => records.invalidate('all')
   registerBrowseRoutes(app, { catalog, describe })
   registerFileRoutes(app, { catalog, describe, records })
   registerBulkRoutes(app, { catalog, store })

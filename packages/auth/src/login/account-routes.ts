@@ -12,10 +12,65 @@ import {
   tooBusy,
   tooManyLogins,
 } from '../errors.ts'
+import { RecordLimit, Writes } from '../limits.ts'
 import type { Auth } from '../open-auth.ts'
-import { changeUser, type User, Username, withPassword } from '../users/user.ts'
-import { verifyLogin } from './login.ts'
-import { hashPassword, maxPasswordLength, requireStrongPassword, weakPassword } from './password.ts'
+import { limitsOf, Role } from '../rights.ts'
+import { changeUser, Source, sourceOf, type User, Username, withPassword } from '../users/user.ts'
+import {
+  hashPassword,
+  isQueueFull,
+  maxPasswordLength,
+  requireStrongPassword,
+  weakPassword,
+} from './password.ts'
+
+const Login = z
+  .strictObject({
+    username: z.string().normalize('NFC').min(1).max(64),
+    password: z.string().min(1).max(maxPasswordLength),
+  })
+  .meta({ id: 'Login', examples: [{ username: 'admin', password: 'the password of admin' }] })
+
+const account = { username: 'admin', role: 'admin' as const }
+
+const Account = z
+  .object({
+    username: z.string(),
+    role: Role,
+    domains: z.array(z.string()).optional().describe('only these; absent: all'),
+    folders: z.array(z.string()).optional().describe('only these; absent: all'),
+    writes: Writes.optional(),
+    source: Source.exclude(['local'])
+      .optional()
+      .describe('where the caller logs in; absent: here, with a password'),
+  })
+  .meta({ id: 'Account', examples: [account] })
+
+const exampleLogin = {
+  user: account,
+  access_token: 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl',
+  ...{ token_type: 'Bearer', expires_in: 3600 },
+}
+
+export const LoggedIn = z
+  .object({
+    user: Account,
+    access_token: z.string().describe('for the header Authorization: Bearer …'),
+    token_type: z.literal('Bearer'),
+    expires_in: z.int().describe('seconds'),
+  })
+  .meta({ id: 'LoggedIn', examples: [exampleLogin] })
+
+const Me = z
+  .object({
+    user: Account,
+    expires_at: z.iso.datetime().nullable().describe('null: never'),
+    token: z
+      .object({ id: z.string(), name: z.string(), records: z.array(RecordLimit).optional() })
+      .optional()
+      .describe('the API token, if one was sent'),
+  })
+  .meta({ id: 'Me', examples: [{ user: account, expires_at: '2027-01-15T10:30:00.000Z' }] })
 
 const NewPassword = z
   .strictObject({
@@ -32,13 +87,29 @@ const NewPassword = z
       .max(maxPasswordLength)
       .describe('at least 10 characters, not your username, not among the most common passwords'),
   })
-  .superRefine(({ current, username, invite }, context) => {
-    const isInvited = username !== undefined && invite !== undefined
-    if (current === undefined ? isInvited : !username && !invite) return
-    const message = 'must be given, or else `username` and `invite`'
-    context.addIssue({ code: 'custom', path: ['current'], message })
-  })
+  .refine(
+    ({ current, username, invite }) =>
+      current === undefined ? username && invite : !username && !invite,
+    { path: ['current'], error: 'must be given, or else `username` and `invite`' },
+  )
   .meta({ id: 'NewPassword', examples: [{ current: 'the old password', new: 'the new password' }] })
+
+const logInSchema = {
+  operationId: 'logIn',
+  summary: 'Log in',
+  description:
+    'Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
+  body: Login,
+  errors: [credentialsInvalid(), passwordLoginOff(), tooManyLogins(900), tooBusy()],
+  ...answers(200, 'Your account, and a token', LoggedIn),
+}
+
+const getMeSchema = {
+  operationId: 'getMe',
+  summary: 'Who am I?',
+  description: 'The caller behind the token of this request: user, role and limits.',
+  ...answers(200, 'The account of the token, and its expiry', Me),
+}
 
 const setPasswordSchema = {
   operationId: 'setPassword',
@@ -68,11 +139,27 @@ const logOutSchema = {
   ...answers(204, 'The token has ended'),
 }
 
+/** Logs users in and out, and sets their passwords. */
 export function registerAccountRoutes(app: App, context: Auth) {
-  const { users, sessions } = context
-  // Public: an invited person has no token yet.
-  const setting = { config: { access: 'public' } as const, schema: setPasswordSchema }
-  app.post('/api/auth/password', setting, async (request, reply) => {
+  const { users, sessions, lastLogins } = context
+  // An invited person, who sets a password, has no token yet.
+  const config = { access: 'public' } as const
+  app.post('/api/auth/login', { config, schema: logInSchema }, async (request) => {
+    const user = await verifyLogin(context, { ...request.body, address: request.ip })
+    lastLogins.record(user.username)
+    return answerLogin(request, user, context)
+  })
+  const own = { access: 'viewer', enforcesRecordLimits: true } as const
+  app.get('/api/auth/me', { config: own, schema: getMeSchema }, async (request) => {
+    const caller = callerOf(request)
+    const { token, records, expiresAt } = caller
+    return {
+      user: describe(caller),
+      expires_at: expiresAt?.toISOString() ?? null,
+      ...(token && { token: { ...token, records } }),
+    }
+  })
+  app.post('/api/auth/password', { config, schema: setPasswordSchema }, async (request, reply) => {
     const { current, username = '', invite = '', new: password } = request.body
     if (current === undefined)
       await acceptInvite(context, { username, invite, password, address: request.ip })
@@ -80,14 +167,48 @@ export function registerAccountRoutes(app: App, context: Auth) {
     return reply.code(204).send(undefined)
   })
   const ending = { access: 'viewer', needsLogin: true } as const
-  const out = { config: ending, schema: logOutSchema }
-  app.post('/api/auth/logout', out, async (request, reply) => {
+  app.post('/api/auth/logout', { config: ending, schema: logOutSchema }, async (request, reply) => {
     const caller = callerOf(request)
     if (request.query.everywhere)
       await changeUser(users, caller.username, (user) => user && { ...user, logins: randomUUID() })
     await sessions.end(caller)
     return reply.code(204).send(undefined)
   })
+}
+
+/** The response to a login, with a new session token. */
+export function answerLogin(
+  request: FastifyRequest,
+  user: User,
+  { sessions, tokenTtl }: Auth,
+): z.infer<typeof LoggedIn> {
+  request.log.info({ username: user.username }, 'logged in')
+  const access_token = sessions.issue(user)
+  return { user: describe(user), access_token, token_type: 'Bearer', expires_in: tokenTtl }
+}
+
+function describe({ username, role, ...limits }: Omit<z.infer<typeof Account>, 'source'>) {
+  const source = sourceOf(username)
+  return { username, role, ...limitsOf(limits), ...(source !== 'local' && { source }) }
+}
+
+/**
+ * Verifies a username and password. A wrong one counts against the limits of failed logins.
+ * @throws {HttpError} 401, 403 where passwords are switched off, 429, or 503 while too many hashes wait.
+ */
+async function verifyLogin(
+  { users, limit, hashes, verify, isPasswordLoginOn }: Auth,
+  { username, password, address }: Record<'username' | 'password' | 'address', string>,
+): Promise<User> {
+  if (!isPasswordLoginOn) throw passwordLoginOff()
+  const { user, hash } = await users.findLogin(username)
+  const attempt = { username, isUser: user !== undefined, address }
+  await limit.check(attempt)
+  if (isQueueFull(hashes)) throw tooBusy()
+  // Earlier attempts may reach the limit while this one is queued, so `limit.run` checks again.
+  const isRight = await hashes(() => limit.run(attempt, () => verify(hash, password)))
+  if (!user || !isRight) throw credentialsInvalid()
+  return user
 }
 
 async function changePassword(

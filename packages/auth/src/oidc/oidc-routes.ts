@@ -9,7 +9,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { codeInvalid, loginFailed, notBegun, providerAway } from '../errors.ts'
 import { isLoopback } from '../issuer-url.ts'
-import { describeLogin, LoggedIn } from '../login/login.ts'
+import { answerLogin, LoggedIn } from '../login/account-routes.ts'
 import type { Auth } from '../open-auth.ts'
 import type { SingleSignOn } from './single-sign-on.ts'
 
@@ -137,9 +137,8 @@ export function registerOidcRoutes(app: App, context: Auth) {
       limit.add(request.ip)
       throw codeInvalid()
     }
-    request.log.info({ username: user.username }, 'logged in')
     reply.headers(noStore)
-    return describeLogin(user, context)
+    return answerLogin(request, user, context)
   })
 }
 

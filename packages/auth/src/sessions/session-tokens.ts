@@ -65,25 +65,22 @@ export class SessionTokens {
   issue(user: User): string {
     const [pwd] = this.#fingerprintsOf(user)
     const claims = { sub: user.username, role: user.role, ...(user.oidc && limitsOf(user)), pwd }
-    return this.#issue(claims, this.#options.ttl)
+    return this.sign(claims, this.#options)
   }
 
   /** A new token for a workload. Removing the trust ends it. */
   issueForWorkload({ id, name, role }: Trust, workload: string) {
-    const expires_in = Math.min(maxWorkloadS, this.#options.ttl)
+    const { audience, ttl } = this.#options
+    const expires_in = Math.min(maxWorkloadS, ttl)
     const claims = { sub: trustPrefix + name, role, trust: id, workload }
-    return { access_token: this.#issue(claims, expires_in), expires_in }
-  }
-
-  #issue(claims: object, ttl: number): string {
-    const jti = randomBytes(12).toString('base64url')
-    return this.sign({ ...claims, jti }, { audience: this.#options.audience, ttl })
+    return { access_token: this.sign(claims, { audience, ttl: expires_in }), expires_in }
   }
 
   /** Signs claims for `ttl` seconds. */
   sign(claims: object, { audience, ttl }: { audience: string; ttl: number }): string {
+    const jti = randomBytes(12).toString('base64url')
     const iat = Math.floor(this.#options.now() / 1000)
-    return this.#signer.sign({ ...claims, iat, exp: iat + ttl }, { aud: audience })
+    return this.#signer.sign({ ...claims, jti, iat, exp: iat + ttl }, { aud: audience })
   }
 
   /** The claims that `sign` signed for this audience, not checked for their expiry; else undefined. */

@@ -3,7 +3,7 @@ import { type App, answers, operation } from '@domains-and-files/http'
 import { z } from 'zod'
 import { invalidPath, reservedPath } from '../errors.ts'
 import { readPath } from '../files/file-path.ts'
-import { type AccessRules, ruleNotFound, tooManyRules } from '../sharing/access-rules.ts'
+import { type AccessRules, ruleNotFound } from '../sharing/access-rules.ts'
 import { requireWrittenDirectory } from './callers.ts'
 import { Username } from './openapi-examples.ts'
 
@@ -53,7 +53,7 @@ const setRule = operation({
   tags,
   params: AtPrefix,
   body: NewRule,
-  errors: [...faults, tooManyRules()],
+  errors: faults,
   ...answers(200, 'The rule', RuleRecord),
 })
 

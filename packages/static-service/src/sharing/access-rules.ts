@@ -1,13 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { HttpError } from '@domains-and-files/http'
-import {
-  int8,
-  name,
-  type Sql,
-  type SqlTransaction,
-  sql,
-  strict,
-} from '@domains-and-files/persistence'
+import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 
 /** Who may read the files below a folder. Instants are ISO 8601. */
 export interface AccessRule {
@@ -20,30 +13,15 @@ export interface AccessRule {
 
 const table = name('access_rules')
 const versionTable = name('access_version')
-const maxRules = 1000
+const rulesWithVersion = sql`select version, prefix, is_public, by_user "by", at
+  from ${versionTable} left join ${table} on 1 = 1`
 
-export const accessRuleTables = [
-  sql`create table ${table} (
-    prefix text not null primary key,
-    is_public ${int8} not null,
-    by_user text not null,
-    at text not null
-  ) ${strict};
-  -- One row: replicas compare it with the rules that they have.
-  create table ${versionTable} (version ${int8} not null) ${strict};
-  insert into ${versionTable} values (0)`,
-]
-
-interface Row {
+/** Without a prefix: there are no rules. */
+interface Row extends Pick<AccessRule, 'by' | 'at'> {
   version: number
   prefix: string | null
   is_public: number
-  by_user: string
-  at: string
 }
-
-const rulesWithVersion = sql`select version, prefix, is_public, by_user, at
-  from ${versionTable} left join ${table} on 1 = 1`
 
 interface Options {
   isPublicByDefault: boolean
@@ -57,18 +35,19 @@ interface Options {
  */
 export class AccessRules {
   readonly isExclusive: boolean
-  readonly #database: Sql
   readonly #isPublicByDefault: boolean
-  readonly #listeners: (() => void)[] = []
+  readonly #database: Sql
   #rules = new Map<string, AccessRule>()
   #refreshing: Promise<void> | undefined
   /** Grows with each change of the rules. Set here only. */
   version = -1
+  /** Called after each change of the rules in effect. */
+  onChange = () => {}
 
   private constructor(database: Sql, { isPublicByDefault, isExclusive }: Options) {
-    this.#database = database
-    this.#isPublicByDefault = isPublicByDefault
     this.isExclusive = isExclusive
+    this.#isPublicByDefault = isPublicByDefault
+    this.#database = database
   }
 
   static async open(database: Sql, options: Options): Promise<AccessRules> {
@@ -111,20 +90,15 @@ export class AccessRules {
     return [...this.#rules.values()].sort((one, other) => (one.prefix < other.prefix ? -1 : 1))
   }
 
-  /** @throws {HttpError} `too_many_rules`. */
   async set({ prefix, public: isPublic, by, at }: AccessRule): Promise<void> {
-    await this.#change(async (transaction) => {
-      const others = await transaction.get<{ count: number }>(
-        sql`select count(*) as count from ${table} where prefix <> ${prefix}`,
-      )
-      if ((others?.count ?? 0) >= maxRules) throw tooManyRules()
-      await transaction.run(
+    await this.#change((transaction) =>
+      transaction.run(
         sql`insert into ${table} (prefix, is_public, by_user, at)
           values (${prefix}, ${Number(isPublic)}, ${by}, ${at})
           on conflict (prefix) do update
             set is_public = excluded.is_public, by_user = excluded.by_user, at = excluded.at`,
-      )
-    })
+      ),
+    )
   }
 
   /** @throws {HttpError} `rule_not_found`. */
@@ -136,7 +110,7 @@ export class AccessRules {
   }
 
   // Reads the rules in the transaction: a read after the commit could fail, and leave old rules in effect.
-  async #change(work: (transaction: SqlTransaction) => Promise<void>) {
+  async #change(work: (transaction: SqlTransaction) => Promise<unknown>) {
     const rows = await this.#database.transaction(async (transaction) => {
       // First statement: its row lock serializes concurrent changes.
       await transaction.run(sql`update ${versionTable} set version = version + 1`)
@@ -144,11 +118,6 @@ export class AccessRules {
       return transaction.all<Row>(rulesWithVersion)
     })
     this.#adopt(rows)
-  }
-
-  /** Calls `listener` after each change of the rules in effect. */
-  onChange(listener: () => void): void {
-    this.#listeners.push(listener)
   }
 
   async #load(): Promise<void> {
@@ -160,17 +129,14 @@ export class AccessRules {
     const version = rows[0]?.version ?? 0
     if (version <= this.version) return
     this.#rules = new Map(
-      rows.flatMap(({ prefix, is_public, by_user: by, at }) =>
+      rows.flatMap(({ prefix, is_public, by, at }) =>
         prefix === null ? [] : [[prefix, { prefix, public: is_public === 1, by, at }]],
       ),
     )
     this.version = version
-    for (const listener of this.#listeners) listener()
+    this.onChange()
   }
 }
 
 export const ruleNotFound = (prefix: string) =>
   new HttpError(404, 'rule_not_found', `No rule for ${prefix}`)
-
-export const tooManyRules = () =>
-  new HttpError(409, 'too_many_rules', `There are ${maxRules} rules: delete some first`)

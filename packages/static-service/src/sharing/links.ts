@@ -1,14 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { HttpError } from '@domains-and-files/http'
-import {
-  int8,
-  list,
-  name,
-  type Sql,
-  type SqlTransaction,
-  sql,
-  strict,
-} from '@domains-and-files/persistence'
+import { list, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 
 /** A link to a file, or to the files below a folder. Instants are milliseconds since 1970. */
 export interface Link {
@@ -30,29 +22,6 @@ const table = name('links')
 const downloads = name('link_downloads')
 const columns = sql`id, path, name, maker, by_user "by", created_at "createdAt", expires_at "expiresAt",
   downloads_left "downloadsLeft"`
-
-export const linkTables = [
-  sql`create table ${table} (
-    id text not null primary key,
-    digest text not null unique, -- SHA-256 of the token
-    path text not null,
-    name text,
-    maker text not null,
-    by_user text not null,
-    created_at ${int8} not null,
-    expires_at ${int8} not null,
-    downloads_left ${int8}
-  ) ${strict};
-  -- Downloads of limited links that are under way: later ranges of the file belong to them.
-  create table ${downloads} (
-    link text not null,
-    path text not null,
-    until ${int8} not null,
-    primary key (link, path)
-  ) ${strict}`,
-  // When the last download began; null once its event is recorded.
-  sql`alter table ${table} add column used_up_at ${int8}`,
-]
 
 const maxLinks = 1000
 const underWayMs = 3_600_000
@@ -114,14 +83,11 @@ export class Links {
 
   /** Revokes a link, if `isAllowed`. @throws {HttpError} `link_not_found`. */
   async remove(id: string, isAllowed: (link: Link) => boolean): Promise<void> {
-    await this.#database.transaction(async (transaction) => {
-      const link = await transaction.get<Link>(
-        sql`select ${columns} from ${table} where id = ${id}`,
-      )
-      if (!link || !isAllowed(link)) throw linkNotFound()
-      await transaction.run(sql`delete from ${table} where id = ${id}`)
-      await transaction.run(sql`delete from ${downloads} where link = ${id}`)
-    })
+    const link = await this.#database.get<Link>(
+      sql`select ${columns} from ${table} where id = ${id}`,
+    )
+    if (!link || !isAllowed(link)) throw linkNotFound()
+    await this.#database.run(sql`delete from ${table} where id = ${id}`)
   }
 
   /** Whether a download of this file has begun in the last hour. */

@@ -28,7 +28,7 @@ test('of two loads at once the newer rules count, though the older ones arrive l
   const other = await AccessRules.open(database, options)
   const rules = await AccessRules.open(database, options)
   const versions: number[] = []
-  rules.onChange(() => versions.push(rules.version))
+  rules.onChange = () => versions.push(rules.version)
   const [wasRead, mayArrive] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const read = database.all.bind(database)
   vi.spyOn(database, 'all').mockImplementationOnce(async (statement) => {
