@@ -35,7 +35,11 @@ export async function runAccounts(baseUrl: string, adminToken: string, watch: Wa
   await api.GET('/api/trusts', { ...admin, params: { query: {} } })
   await api.DELETE('/api/trusts/{id}', { ...admin, params: { path: { id: need(trust.data).id } } })
   await api.POST('/api/auth/token', {
-    body: { grant_type: 'password' },
+    body: {
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      subject_token: 'none',
+      subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+    },
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     bodySerializer: (body) =>
       new URLSearchParams(Object.entries(body).map(([key, value]) => [key, String(value)])),

@@ -13,8 +13,8 @@ import { issuerAway, TokenRefusedError } from '../errors.ts'
 import { isPrivateUrl } from '../issuer-url.ts'
 import type { Trust } from './trusts.ts'
 
+const cacheMs = 600_000
 const leewayS = 60
-const maxSubjectLength = 500
 
 /** Verifies tokens of workloads by the keys of their issuers (RFC 7517; RFC 8725). */
 export class WorkloadTokens {
@@ -37,9 +37,9 @@ export class WorkloadTokens {
     }).catch((error: unknown) => {
       throw explain(error, issuer)
     })
-    const { sub: subject = '', iat = 0, exp = 0, jti } = payload
+    const { sub: subject, iat = 0, exp = 0, jti } = payload
     if (iat > now / 1000 + leewayS) throw new TokenRefusedError('it was issued in the future')
-    if (subject === '' || subject.length > maxSubjectLength || /[\p{Cc}\p{Cs}]/u.test(subject))
+    if (typeof subject !== 'string' || !/^[^\p{Cc}\p{Cs}]{1,500}$/u.test(subject))
       throw new TokenRefusedError('it has no usable sub')
     const [trust] = ofIssuer
       .filter((each) => admits(each, payload))
@@ -53,14 +53,19 @@ export class WorkloadTokens {
     }
   }
 
-  // Cached for ten minutes; fetched again at most once a minute, for an unknown key.
+  // Fetched again at most once a minute, for an unknown key.
   #keysOf(issuer: string): JWTVerifyGetKey {
+    const known = this.#keys.get(issuer)
+    if (known) return known
     const discovery = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-    const options = { timeoutDuration: 5_000, cooldownDuration: 60_000, cacheMaxAge: 600_000 }
-    const keys =
-      this.#keys.get(issuer) ??
-      createRemoteJWKSet(new URL(discovery), { ...options, [customFetch]: fetchKeys(issuer) })
+    const options = { timeoutDuration: 5_000, cooldownDuration: 60_000, cacheMaxAge: cacheMs }
+    const keys = createRemoteJWKSet(new URL(discovery), {
+      ...options,
+      [customFetch]: fetchKeys(issuer),
+    })
     this.#keys.set(issuer, keys)
+    // The library uses the time of day: if that is set back, withdrawn keys must not count longer.
+    setTimeout(() => this.#keys.delete(issuer), cacheMs).unref()
     return keys
   }
 }
@@ -74,10 +79,11 @@ const Metadata = z.object({
 const fetchKeys =
   (issuer: string): FetchImplementation =>
   async (url, options) => {
-    const response = await fetch(url, options)
+    const request = { ...options, redirect: 'error' as const }
+    const response = await fetch(url, request)
     const metadata = Metadata.parse(await response.json())
     if (metadata.issuer !== issuer) throw new Error(`${url} is of the issuer ${metadata.issuer}`)
-    return fetch(metadata.jwks_uri, options)
+    return fetch(metadata.jwks_uri, request)
   }
 
 /** The issuer that a token claims to be from. Unverified. */

@@ -12,6 +12,8 @@ export async function startIssuer() {
   const keys = new Map<string, { privateKey: CryptoKey; alg: string }>()
   const published: JWK[] = []
   const fetches: string[] = []
+  /** Paths that are redirected. */
+  const moved = new Set<string>()
   const add = async (kid: string, alg: string) => {
     const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true })
     keys.set(kid, { privateKey, alg })
@@ -21,7 +23,9 @@ export async function startIssuer() {
   const server = await listen((request, response) => {
     fetches.push(request.url ?? '')
     const body = request.url === '/jwks' ? { keys: published } : metadata
-    response.setHeader('content-type', 'application/json').end(JSON.stringify(body))
+    const status = moved.has(request.url ?? '') ? 302 : 200
+    response.writeHead(status, { 'content-type': 'application/json', location: '/jwks' })
+    response.end(JSON.stringify(body))
   })
   const metadata = { issuer: server.url, jwks_uri: `${server.url}/jwks` }
   /** A token that is right but for `change`, with the key of this name. */
@@ -42,5 +46,5 @@ export async function startIssuer() {
       .setProtectedHeader({ alg: signing.alg ?? alg ?? 'RS256', kid })
       .sign(key)
   }
-  return { ...server, sign, add, published, fetches, metadata }
+  return { ...server, sign, add, published, fetches, moved, metadata }
 }

@@ -233,6 +233,7 @@ describe('a service that trusts', () => {
     ['is not valid yet', () => issuer.sign({ nbf: now() + 120 })],
     ['was issued in the future', () => issuer.sign({ iat: now() + 120 })],
     ['has no subject', () => issuer.sign({ sub: undefined })],
+    ['has a number as its subject', () => issuer.sign({ sub: 5 })],
     ['has a subject that no database can store', () => issuer.sign({ sub: 'a\0' })],
     ['is none', () => 'nonsense'],
     ['is a token of the service', () => service.tokenOf('adam')],
@@ -346,6 +347,12 @@ test('while an issuer is away, or its discovery is wrong, its tokens can be exch
   for (const wrong of [{ issuer: issuer.url }, { jwks_uri: unprotected }]) {
     Object.assign(away.metadata, right, wrong)
     expect((await exchange(service, token)).status).toBe(503)
+  }
+  Object.assign(away.metadata, right)
+  for (const path of ['/.well-known/openid-configuration', '/jwks']) {
+    away.moved.add(path)
+    expect((await exchange(service, token)).status).toBe(503)
+    away.moved.clear()
   }
   await away[Symbol.asyncDispose]()
 
