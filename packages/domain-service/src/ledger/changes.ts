@@ -202,6 +202,12 @@ export async function endChanges(
   await appendChangeEvents(transaction, ids, before)
 }
 
+/** Cancels asynchronous and proposed changes, and releases their idempotency keys. @returns how many. */
+export const cancelAll = (transaction: SqlTransaction, which: Statement, reason?: string) =>
+  transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null,
+      idempotency_key = null, reason = coalesce(${reason}, reason)
+    where ${which} and status in ('queued', 'proposed') and is_async = 1`)
+
 // The zones become those that were read; what the change itself did is stored beside them.
 async function replaceZones(
   transaction: SqlTransaction,

@@ -61,7 +61,6 @@ const zones = name('given_zones')
 const keptMs = 600_000
 /** lego waits up to an hour before it removes its challenge, which it finds by its own spelling of the name. */
 const spelledMs = 2 * 3_600_000
-const pruneIntervalMs = 60_000
 const maxOfToken = 200
 // Values of `is_submitted`; 0 for a read.
 const [running, stopped, unanswered, done] = [1, 2, 3, 4]
@@ -70,7 +69,6 @@ const kinds = ['read', 'unfinished', 'unfinished', 'unanswered', 'done'] as cons
 /** Zones that API tokens read or submitted: kept ten minutes, their spellings of names two hours; shared by replicas. */
 export class GivenZones {
   readonly #sql: Sql
-  #prunedAt = 0
 
   constructor(database: Sql) {
     this.#sql = database
@@ -78,7 +76,9 @@ export class GivenZones {
 
   /** Remembers a zone that a client was given. */
   async add(to: GivenTo, { zone, base }: Pick<GivenZone, 'zone' | 'base'>): Promise<void> {
-    await this.#prune()
+    await this.#sql.run(
+      sql`delete from ${zones} where at <= ${now} - ${keptMs} and not (${isSpelled})`,
+    )
     const isOwn = isOf(to)
     const text = JSON.stringify(zone)
     await this.#sql.transaction(async (transaction) => {
@@ -163,12 +163,6 @@ export class GivenZones {
       if (used)
         await transaction.run(sql`update ${zones} set copies = copies + 1 where id = ${used.id}`)
     })
-  }
-
-  async #prune(): Promise<void> {
-    if (performance.now() - this.#prunedAt < pruneIntervalMs) return
-    this.#prunedAt = performance.now()
-    await this.#sql.run(sql`delete from ${zones} where not (${isSince(keptMs)} or ${isSpelled})`)
   }
 }
 

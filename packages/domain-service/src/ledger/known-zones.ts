@@ -206,7 +206,7 @@ async function isCurrent(transaction: SqlTransaction, found: Delta, row: KnownRo
   return possible.every(
     (zone) =>
       subtract(added, zone.rows, domain).length === added.length &&
-      subtract(removed, subtract(removed, zone.rows, domain), domain).length === removed.length &&
+      subtract(removed, zone.rows, domain).length === 0 &&
       (emailType === undefined || emailType !== zone.emailType),
   )
 }

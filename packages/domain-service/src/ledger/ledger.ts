@@ -18,7 +18,7 @@ import {
   type StartedSend,
 } from './change.ts'
 import { ChangeHistory } from './change-history.ts'
-import { endChanges, insertChange } from './changes.ts'
+import { cancelAll, endChanges, insertChange } from './changes.ts'
 import { findKnown, KnownZones, recordOwnSend } from './known-zones.ts'
 import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
@@ -231,8 +231,3 @@ export class Ledger extends ChangeHistory {
     })
   }
 }
-
-const cancelAll = (transaction: SqlTransaction, which: Statement) =>
-  transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null,
-      idempotency_key = null
-    where ${which} and status in ('queued', 'proposed') and is_async = 1`)

@@ -1,7 +1,7 @@
 import { name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 import type { ChangeEffect, ChangeRequest } from './change.ts'
-import { findByKey, storeEffects } from './changes.ts'
-import { notify, readChange, type StoredChange } from './stored-change.ts'
+import { cancelAll, findByKey, storeEffects } from './changes.ts'
+import { notify, readChange } from './stored-change.ts'
 
 const changes = name('changes')
 
@@ -30,31 +30,24 @@ export class Proposals {
     return row && (JSON.parse(row.request) as ChangeRequest)
   }
 
-  /** Replaces the effect of a proposed change. @returns as `approve`. */
-  update(id: number, effect: ChangeEffect) {
-    return this.#update(id, sql`status = 'proposed'`, effect)
-  }
-
-  /** Queues a proposed change. @returns undefined where it is not proposed any more: of several, one wins. */
-  approve(
-    id: number,
-    { by, request, effect }: { by: string; request: ChangeRequest; effect: ChangeEffect },
-  ) {
+  /**
+   * Replaces the effect of a proposed change, and with an `approval` queues it.
+   * @returns undefined where it is not proposed any more: of several, one wins.
+   */
+  update(id: number, effect: ChangeEffect, approval?: { by: string; request: ChangeRequest }) {
+    if (!approval) return this.#update(id, sql`status = status`, effect)
+    const { by, request } = approval
     const decision = sql`status = 'queued', approved_by = ${by}, request = ${JSON.stringify(request)}`
     return this.#update(id, decision, effect)
   }
 
-  /** As `approve`. */
+  /** As `update`. */
   reject(id: number, reason: string | undefined) {
     const decision = sql`status = 'rejected', reason = ${reason}, ended_at = ${now}, request = null`
     return this.#update(id, decision)
   }
 
-  async #update(
-    id: number,
-    set: Statement,
-    effect?: ChangeEffect,
-  ): Promise<StoredChange | undefined> {
+  async #update(id: number, set: Statement, effect?: ChangeEffect) {
     await this.expire()
     return this.#sql.transaction(async (transaction) => {
       const updated = await transaction.run(
@@ -70,8 +63,7 @@ export class Proposals {
 
   /** Cancels proposals that were not approved within 14 days. */
   async expire(): Promise<void> {
-    await this.#sql.run(sql`update ${changes} set status = 'cancelled', reason = 'expired',
-        ended_at = ${now}, request = null, idempotency_key = null
-      where status in ('queued', 'proposed') and is_async = 1 and status = 'proposed' and created_at <= ${now} - ${waitMs}`)
+    const isExpired = sql`status = 'proposed' and created_at <= ${now} - ${waitMs}`
+    await cancelAll(this.#sql, isExpired, 'expired')
   }
 }

@@ -1,7 +1,7 @@
 import type { Domain } from '../dns/domain-name.ts'
 import { type Delta, isSameDelta, recordsOf, type Zone } from '../dns/zone.ts'
 import { changeClosed, changeNotFound, changeOutdated } from '../errors.ts'
-import type { ChangeRequest, ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
+import type { ChangeRequest, Ledger } from '../ledger/ledger.ts'
 import { evaluateProposal, evaluateWrite } from './batch/evaluate-write.ts'
 
 interface Options {
@@ -10,12 +10,6 @@ interface Options {
   readCurrent: (domain: Domain) => Promise<Zone>
   /** Called when a change was queued. */
   onQueued: () => void
-}
-
-/** A change with the zones that it was evaluated on. */
-interface KnownChange {
-  change: StoredChange
-  zones: ChangeZones | undefined
 }
 
 /** Writes that another person has to approve before they are sent. */
@@ -27,7 +21,7 @@ export class Approvals {
   }
 
   /** Evaluates a change and stores it as a proposal; sends nothing. */
-  async propose(domain: Domain, request: ChangeRequest): Promise<KnownChange> {
+  async propose(domain: Domain, request: ChangeRequest) {
     const { ledger, readCurrent } = this.#options
     const known = await ledger.proposals.find(request)
     if (known !== undefined) return this.#find(known)
@@ -44,7 +38,7 @@ export class Approvals {
    * @throws 409 `change_outdated` with both diffs, and the change shows the new one; 409 `change_closed` where it is not
    * proposed any more.
    */
-  async approve(domain: Domain, id: number, by: string): Promise<KnownChange> {
+  async approve(domain: Domain, id: number, by: string) {
     const { ledger, readCurrent, onQueued } = this.#options
     const request = await ledger.proposals.read(id)
     const zones = await ledger.zonesOf(id)
@@ -52,23 +46,20 @@ export class Approvals {
     const { effect, reason } = evaluateProposal(request, await readCurrent(domain))
     const { added, removed, emailType } = effect
     const approved = { added, removed, emailType }
-    if (reason !== undefined || !isSameDelta(approved, zones, domain.name)) {
-      if (!(await ledger.proposals.update(id, effect))) return this.#refuseClosed(id)
-      const diffs = {
-        proposed: describeDelta(zones, zones.after),
-        changes: describeDelta(approved, effect.after),
-      }
-      throw changeOutdated(reason, diffs)
-    }
-    const approval = { by, request: { ...request, approved }, effect }
-    const change = await ledger.proposals.approve(id, approval)
+    const isSame = reason === undefined && isSameDelta(approved, zones, domain.name)
+    const approval = isSame ? { by, request: { ...request, approved } } : undefined
+    const change = await ledger.proposals.update(id, effect, approval)
     if (!change) return this.#refuseClosed(id)
+    if (!approval) {
+      const [proposed, changes] = [zones, effect].map(describeEffect)
+      throw changeOutdated(reason, { proposed, changes })
+    }
     onQueued()
     return { change, zones: effect }
   }
 
   /** @throws 409 `change_closed` where it is not proposed any more. */
-  async reject(id: number, reason: string | undefined): Promise<KnownChange> {
+  async reject(id: number, reason: string | undefined) {
     const { ledger } = this.#options
     const zones = await ledger.zonesOf(id)
     const change = await ledger.proposals.reject(id, reason)
@@ -79,7 +70,7 @@ export class Approvals {
     throw changeClosed(id, (await this.#find(id)).change.status)
   }
 
-  async #find(id: number): Promise<KnownChange> {
+  async #find(id: number) {
     const { ledger } = this.#options
     const change = await ledger.find(id)
     if (!change) throw changeNotFound(id)
@@ -87,8 +78,8 @@ export class Approvals {
   }
 }
 
-const describeDelta = (delta: Delta, { domain, rows }: Zone) => ({
-  ...recordsOf(delta, domain),
-  kept: rows.length - delta.added.length,
-  ...(delta.emailType === undefined ? {} : { email_type: delta.emailType }),
+const describeEffect = ({ after, emailType, ...delta }: Delta & { after: Zone }) => ({
+  ...recordsOf(delta, after.domain),
+  kept: after.rows.length - delta.added.length,
+  ...(emailType === undefined ? {} : { email_type: emailType }),
 })

@@ -19,7 +19,7 @@ import type {
   Element as RegistrarElement,
 } from '../../registrar/responses.ts'
 import { isTransient } from '../../zones/zone-writer.ts'
-import { getHosts, type HostContext, setHosts, zoneOf } from './hosts.ts'
+import { type HostContext, readHosts, writeHosts, zoneOf } from './hosts.ts'
 
 /** A caller, and what the commands need. */
 export interface DoorContext extends HostContext {
@@ -30,27 +30,26 @@ export interface DoorContext extends HostContext {
 }
 
 interface Command {
+  /** As the registrar spells it. */
+  name: string
   /** @throws {ErrorResponse | HttpError} */
   run: (params: Params, context: DoorContext) => Promise<Element[]>
   /** The refusal for a domain that is not in the account, or hidden from the caller. */
   unknown?: (domain: string) => Error
 }
 
-/** The commands by their names in lower case, each with its `name` as the registrar spells it. */
+/** The commands by their names in lower case. */
 export function commandsOf(registrar: RegistrarClient) {
-  const commands: Record<string, Command> = {
-    'domains.getList': { run: listDomains },
-    'domains.getInfo': { run: getInfo, unknown: results.unknownInfo },
-    'domains.getTldList': { run: tldReader(registrar) },
-    'domains.dns.getList': { run: getNameservers, unknown: results.unknownZone.getList },
-    'domains.dns.getHosts': { run: getHosts, unknown: results.unknownZone.getHosts },
-    'domains.dns.setHosts': { run: setHosts, unknown: results.unknownZone.setHosts },
-  }
-  const named = Object.entries(commands).map(([key, command]) => {
-    const name = `namecheap.${key}`
-    return [name.toLowerCase(), { ...command, name }] as const
-  })
-  return new Map(named)
+  const { getList, getHosts, setHosts } = results.unknownZone
+  const commands: Command[] = [
+    { name: 'namecheap.domains.getList', run: listDomains },
+    { name: 'namecheap.domains.getInfo', run: getInfo, unknown: results.unknownInfo },
+    { name: 'namecheap.domains.getTldList', run: tldReader(registrar) },
+    { name: 'namecheap.domains.dns.getList', run: getNameservers, unknown: getList },
+    { name: 'namecheap.domains.dns.getHosts', run: readHosts, unknown: getHosts },
+    { name: 'namecheap.domains.dns.setHosts', run: writeHosts, unknown: setHosts },
+  ]
+  return new Map(commands.map((command) => [command.name.toLowerCase(), command]))
 }
 
 const cached = { fresh: false, mayBeStale: isTransient }
@@ -60,8 +59,8 @@ async function listDomains(params: Params, { caller, domains }: DoorContext) {
   const isVisible = caller.domains ? (name: string) => allowsDomain(caller, name) : undefined
   const found = await domains.select(query, { isVisible, wantsFresh: false })
   const { page, pageSize: size } = query
-  const describe = (entry: DomainEntry) => describeEntry(entry, caller)
-  return results.listResult(found.domains.map(describe), { total: found.total, page, size })
+  const listed = found.domains.map((entry) => describeEntry(entry, caller))
+  return results.listResult(listed, { total: found.total, page, size })
 }
 
 const describeEntry = (entry: DomainEntry, { username }: Caller) => ({

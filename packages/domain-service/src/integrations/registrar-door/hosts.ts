@@ -8,7 +8,6 @@ import {
 } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
 import {
-  type Element,
   errors,
   type Params,
   readSubmitted,
@@ -20,7 +19,13 @@ import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { defaultMxPref, defaultTtl, keyOf, type Row, toRecord, toRow } from '../../dns/record.ts'
 import type { Zone } from '../../dns/zone.ts'
 import { domainNotFound } from '../../errors.ts'
-import type { GivenZone, GivenZones, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
+import type {
+  Comparison,
+  GivenZone,
+  GivenZones,
+  KnownRecord,
+  KnownZone,
+} from '../../ledger/given-zones.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import type { RetryingWriter, WriteContext } from '../retrying-writer.ts'
 import { chooseGiven, differenceOf } from './merge.ts'
@@ -34,15 +39,12 @@ export interface HostContext extends WriteContext {
   givenZones: GivenZones
 }
 
-/** namecheap.domains.dns.getHosts: the records that the token may write; stores them as given, for `setHosts`. */
-export async function getHosts(
-  params: Params,
-  { caller, zones, givenZones }: HostContext,
-): Promise<Element[]> {
+/** namecheap.domains.dns.getHosts: the records that the token may write; stores them as given, for `writeHosts`. */
+export async function readHosts(params: Params, { caller, zones, givenZones }: HostContext) {
   const domain = zoneOf(params, caller)
   const to = { token: caller.id, domain: domain.name }
   const isChanging = await zones.hasPending(domain)
-  // An outdated zone will do: `setHosts` carries out only what the client changes in it.
+  // An outdated zone will do: `writeHosts` carries out only what the client changes in it.
   const base = await zones.readOrKnown(domain)
   const submitted = await givenZones.submitted(to)
   const zone = isChanging ? submitted.reduce(withUnfinished, base) : base
@@ -50,7 +52,7 @@ export async function getHosts(
   if (hasRole(caller, 'editor'))
     await givenZones.add(to, { zone: knownOf(zone, caller), base: unlessSame })
   const spellings = spellingsOf(submitted, domain)
-  const hosts = ownRows(zone, caller).map((row) => describeRow(row, domain, spellings))
+  const hosts = ownRows(zone, caller).map((row) => describeRow(row, domain.name, spellings))
   const { emailType, usesRegistrarDns } = zone
   const attributes = { Domain: domain.name, EmailType: emailType, IsUsingOurDNS: usesRegistrarDns }
   return results.hostsResult(attributes, hosts)
@@ -89,18 +91,12 @@ const knownOf = (zone: Zone, caller: Caller): KnownZone => ({
 // lego writes the name `_acme-challenge.`, and finds its records to remove by that spelling.
 const spellingsOf = (submitted: GivenZone[], { name }: Domain) =>
   new Map(
-    submitted.flatMap(({ zone }) =>
-      zone.records
-        .filter(({ spelling }) => spelling !== undefined)
-        .map((record) => [keyOf(toRow(record, name).row, name), record.spelling]),
-    ),
+    submitted
+      .flatMap(({ zone }) => zone.records.filter(({ spelling }) => spelling !== undefined))
+      .map((record) => [keyOf(toRow(record, name).row, name), record.spelling]),
   )
 
-const describeRow = (
-  row: Row,
-  { name: domain }: Domain,
-  spellings: Map<string, string | undefined>,
-) => ({
+const describeRow = (row: Row, domain: string, spellings: ReturnType<typeof spellingsOf>) => ({
   // The registrar's own numbers are not kept; clients do not send them back.
   HostId: Number.parseInt(toRecord(row, domain).id.slice(0, 7), 16) + 1,
   Name: spellings.get(keyOf(row, domain)) ?? (row.name || '@'),
@@ -118,7 +114,7 @@ const describeRow = (
 const maxWaitMs = 600_000
 
 /** namecheap.domains.dns.setHosts: carries out what the list changes in the zone that the client knows, as one change. */
-export async function setHosts(params: Params, context: HostContext): Promise<Element[]> {
+export async function writeHosts(params: Params, context: HostContext) {
   const { caller, writer, givenZones, isAwaited } = context
   const domain = zoneOf(params, caller)
   if (!hasRole(caller, 'editor')) throw errors.domainNotEditable()
@@ -129,7 +125,7 @@ export async function setHosts(params: Params, context: HostContext): Promise<El
     records: rows.map((row) => readRecord(row, domain)),
   }
   requireRrsetWrites(caller, submitted.records)
-  const { id, used, base, mayRepeat } = await compareWithKnown(domain, submitted, context)
+  const { id, used, base, mayRepeat } = await compareWithGiven(domain, submitted, context)
   try {
     const { edit, indexes } = differenceOf(base, submitted, domain.name)
     const isChange = edit.present.length + edit.absent.length > 0 || edit.emailType !== undefined
@@ -148,11 +144,11 @@ export async function setHosts(params: Params, context: HostContext): Promise<El
   return results.setHostsResult(domain.name)
 }
 
-async function compareWithKnown(
+async function compareWithGiven(
   domain: Domain,
   submitted: KnownZone,
   { caller, givenZones, zones }: HostContext,
-): Promise<{ id: number; base: KnownZone; used?: GivenZone; mayRepeat?: boolean }> {
+): Promise<Partial<Comparison> & { id: number; base: KnownZone }> {
   const to = { token: caller.id, domain: domain.name }
   const choose = (given: GivenZone[]) => chooseGiven(given, submitted, domain.name)
   const compared = await givenZones.replace(to, submitted, choose)
@@ -196,17 +192,14 @@ function throwNamed(error: unknown, numbers: number[]): never {
   const [fault] = error instanceof HttpError ? (error.errors ?? []) : []
   if (!fault) throw error
   const [, index, field = ''] = /^\/present\/(\d+)\/(\w+)$/.exec(fault.path) ?? []
-  const parameter = index ? `${parameters.get(field)}${numbers[Number(index)]}` : 'EmailType'
+  const parameter = index ? `${parameters[field]}${numbers[Number(index)]}` : 'EmailType'
   throw errors.parameterInvalid(parameter, fault.message)
 }
 
-const parameters = new Map([
-  ['name', 'HostName'],
-  ['type', 'RecordType'],
-  ['address', 'Address'],
-  ['ttl', 'TTL'],
-  ['mx_pref', 'MXPref'],
-])
+const parameters: Record<string, string> = {
+  ...{ name: 'HostName', type: 'RecordType', address: 'Address' },
+  ...{ ttl: 'TTL', mx_pref: 'MXPref' },
+}
 
 /**
  * The domain of SLD and TLD, split as at the registrar: the SLD is a single label.
