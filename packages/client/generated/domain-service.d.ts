@@ -1280,17 +1280,11 @@ export interface components {
         RejectionInput: {
             reason?: string;
         } | null;
-        /**
-         * @example {
-         *       "url": "https://hooks.example.com/changes",
-         *       "name": "chat",
-         *       "types": [
-         *         "zone.changed"
-         *       ]
-         *     }
-         */
         NewWebhookInput: {
-            /** @description https, without a password in it */
+            /**
+             * @description https, without a password in it
+             * @example https://hooks.example.com/changes
+             */
             url: string;
             name?: string;
             /** @description default: all */
@@ -1304,7 +1298,10 @@ export interface components {
          *     }
          */
         WebhookChangesInput: {
-            /** @description https, without a password in it */
+            /**
+             * @description https, without a password in it
+             * @example https://hooks.example.com/changes
+             */
             url?: string;
             name?: string;
             /** @description default: all */
@@ -2358,7 +2355,10 @@ export interface components {
             next: string;
         };
         Event: {
-            /** @description sorts by time; the same in every delivery */
+            /**
+             * @description sorts by time; the same in every delivery
+             * @example 01KEZ5H3C0000ABCDEFGHJKMNP
+             */
             id: string;
             type: string;
             /** Format: date-time */
@@ -2371,108 +2371,95 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /**
-         * @example {
-         *       "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
-         *       "url": "https://hooks.example.com/changes",
-         *       "name": "chat",
-         *       "types": [
-         *         "zone.changed"
-         *       ],
-         *       "domains": null,
-         *       "paused": false,
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "created_by": "admin",
-         *       "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-         *     }
-         */
         CreatedWebhook: {
+            /** @example 6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21 */
             id: string;
+            /** @example https://hooks.example.com/changes */
             url: string;
             name: string | null;
-            /** @description null: all */
+            /**
+             * @description null: all
+             * @example null
+             */
             types: string[] | null;
-            /** @description null: all */
+            /**
+             * @description null: all
+             * @example null
+             */
             domains: string[] | null;
             /** @description events are kept for it, 30 days at most */
             paused: boolean;
             /** Format: date-time */
             created_at: string;
+            /** @example admin */
             created_by: string;
-            /** @description signs the deliveries; shown only now */
+            /**
+             * @description signs the deliveries; shown only now
+             * @example whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
+             */
             secret: string;
         };
         WebhookList: {
             webhooks: components["schemas"]["Webhook"][];
             pagination: components["schemas"]["Pagination"];
         };
-        /**
-         * @example {
-         *       "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
-         *       "url": "https://hooks.example.com/changes",
-         *       "name": "chat",
-         *       "types": [
-         *         "zone.changed"
-         *       ],
-         *       "domains": null,
-         *       "paused": false,
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "created_by": "admin"
-         *     }
-         */
         Webhook: {
+            /** @example 6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21 */
             id: string;
+            /** @example https://hooks.example.com/changes */
             url: string;
             name: string | null;
-            /** @description null: all */
+            /**
+             * @description null: all
+             * @example null
+             */
             types: string[] | null;
-            /** @description null: all */
+            /**
+             * @description null: all
+             * @example null
+             */
             domains: string[] | null;
             /** @description events are kept for it, 30 days at most */
             paused: boolean;
             /** Format: date-time */
             created_at: string;
+            /** @example admin */
             created_by: string;
         };
-        /**
-         * @example {
-         *       "id": "01KEZ5H3C0000ABCDEFGHJKMNP",
-         *       "type": "webhook.test",
-         *       "status": "delivered",
-         *       "tries": 1,
-         *       "at": "2027-01-15T09:30:01.000Z",
-         *       "next_at": null,
-         *       "ms": 84,
-         *       "response_status": 204,
-         *       "answer": ""
-         *     }
-         */
         Delivery: {
-            /** @description of the event */
+            /**
+             * @description of the event
+             * @example 01KEZ5H3C0000ABCDEFGHJKMNP
+             */
             id: string;
+            /** @example webhook.test */
             type: string;
             /** @enum {string} */
-            status: "pending" | "delivered" | "failed";
+            status: "delivered" | "pending" | "failed";
             tries: number;
             /**
              * Format: date-time
              * @description of the last try
              */
             at: string;
-            /** @description of the next try; null: none */
+            /**
+             * @description null: no more
+             * @example null
+             */
             next_at: string | null;
-            /** @description duration of the last try */
+            /**
+             * @description duration of the last try
+             * @example 84
+             */
             ms: number;
-            /** @description null: no response */
+            /**
+             * @description null: none
+             * @example 200
+             */
             response_status: number | null;
             /** @description the first KiB of the response, or why there is none */
             answer: string | null;
         };
-        /**
-         * @example {
-         *       "deliveries": []
-         *     }
-         */
         DeliveryList: {
             deliveries: components["schemas"]["Delivery"][];
         };
@@ -11056,12 +11043,10 @@ export interface operations {
                      *         {
                      *           "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
                      *           "url": "https://hooks.example.com/changes",
-                     *           "name": "chat",
-                     *           "types": [
-                     *             "zone.changed"
-                     *           ],
+                     *           "name": "text",
+                     *           "types": null,
                      *           "domains": null,
-                     *           "paused": false,
+                     *           "paused": true,
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "created_by": "admin"
                      *         }
@@ -11136,11 +11121,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "url": "https://hooks.example.com/changes",
-                 *       "name": "chat",
-                 *       "types": [
-                 *         "zone.changed"
-                 *       ]
+                 *       "url": "https://hooks.example.com/changes"
                  *     }
                  */
                 "application/json": components["schemas"]["NewWebhookInput"];
@@ -11162,12 +11143,10 @@ export interface operations {
                      * @example {
                      *       "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
                      *       "url": "https://hooks.example.com/changes",
-                     *       "name": "chat",
-                     *       "types": [
-                     *         "zone.changed"
-                     *       ],
+                     *       "name": "text",
+                     *       "types": null,
                      *       "domains": null,
-                     *       "paused": false,
+                     *       "paused": true,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "created_by": "admin",
                      *       "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -11278,12 +11257,10 @@ export interface operations {
                      * @example {
                      *       "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
                      *       "url": "https://hooks.example.com/changes",
-                     *       "name": "chat",
-                     *       "types": [
-                     *         "zone.changed"
-                     *       ],
+                     *       "name": "text",
+                     *       "types": null,
                      *       "domains": null,
-                     *       "paused": false,
+                     *       "paused": true,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "created_by": "admin"
                      *     }
@@ -11483,12 +11460,10 @@ export interface operations {
                      * @example {
                      *       "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
                      *       "url": "https://hooks.example.com/changes",
-                     *       "name": "chat",
-                     *       "types": [
-                     *         "zone.changed"
-                     *       ],
+                     *       "name": "text",
+                     *       "types": null,
                      *       "domains": null,
-                     *       "paused": false,
+                     *       "paused": true,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "created_by": "admin"
                      *     }
@@ -11609,11 +11584,11 @@ export interface operations {
                      *       "type": "webhook.test",
                      *       "status": "delivered",
                      *       "tries": 1,
-                     *       "at": "2027-01-15T09:30:01.000Z",
+                     *       "at": "2027-01-15T09:30:00.000Z",
                      *       "next_at": null,
                      *       "ms": 84,
-                     *       "response_status": 204,
-                     *       "answer": ""
+                     *       "response_status": 200,
+                     *       "answer": "text"
                      *     }
                      */
                     "application/json": components["schemas"]["Delivery"];
@@ -11710,7 +11685,19 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "deliveries": []
+                     *       "deliveries": [
+                     *         {
+                     *           "id": "01KEZ5H3C0000ABCDEFGHJKMNP",
+                     *           "type": "webhook.test",
+                     *           "status": "delivered",
+                     *           "tries": 1,
+                     *           "at": "2027-01-15T09:30:00.000Z",
+                     *           "next_at": null,
+                     *           "ms": 84,
+                     *           "response_status": 200,
+                     *           "answer": "text"
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["DeliveryList"];
@@ -11813,11 +11800,11 @@ export interface operations {
                      *       "type": "webhook.test",
                      *       "status": "delivered",
                      *       "tries": 1,
-                     *       "at": "2027-01-15T09:30:01.000Z",
+                     *       "at": "2027-01-15T09:30:00.000Z",
                      *       "next_at": null,
                      *       "ms": 84,
-                     *       "response_status": 204,
-                     *       "answer": ""
+                     *       "response_status": 200,
+                     *       "answer": "text"
                      *     }
                      */
                     "application/json": components["schemas"]["Delivery"];

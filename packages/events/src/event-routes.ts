@@ -10,7 +10,7 @@ import {
   pageQuery,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { Event, type EventSource, toEvent } from './event-source.ts'
+import { Event, type EventSource, exampleId, toEvent } from './event-source.ts'
 import { type EventLog, eventIdPattern, eventsExpired } from './outbox.ts'
 
 const maxListeners = 100
@@ -152,8 +152,6 @@ With \`Accept: text/event-stream\` the response stays open and sends each event 
   errors: [eventsExpired(), tooManyListeners()],
   ...answers(200, 'Events, oldest first', pageSchema(example)),
 })
-
-const exampleId = '01KEZ5H3C0000ABCDEFGHJKMNP'
 
 const pageSchema = ({ type, data }: EventSource['example']) => {
   const { at, by, request_id } = data

@@ -16,9 +16,12 @@ export interface EventSource {
   example: { type: string; data: Pick<Event, 'at' | 'by' | 'request_id'> }
 }
 
+export const exampleId = '01KEZ5H3C0000ABCDEFGHJKMNP'
+export const EventId = z.string().meta({ examples: [exampleId] })
+
 export const Event = z
   .object({
-    id: z.string().meta({ description: 'sorts by time; the same in every delivery' }),
+    id: EventId.meta({ description: 'sorts by time; the same in every delivery' }),
     type: z.string(),
     at: z.iso.datetime(),
     by: z.string().nullable().meta({ description: 'a username; null: nobody here' }),
@@ -31,13 +34,9 @@ export const Event = z
 export type Event = z.infer<typeof Event>
 
 /** An event as the API shows it to a reader. Undefined: hidden from this reader. */
-export function toEvent(
-  event: StoredEvent,
-  { describe }: Pick<EventSource, 'describe'>,
-  reader: Reader,
-): Event | undefined {
+export function toEvent(event: StoredEvent, { describe }: EventSource, reader: Reader) {
   const data = describe(event, reader)
-  const { id, type, by, requestId } = event
+  const { id, type, by, requestId: request_id } = event
   const at = new Date(timeOfId(id)).toISOString()
-  return data && { id, type, at, by, request_id: requestId, data: { ...data } }
+  return data && { id, type, at, by, request_id, data: { ...data } }
 }

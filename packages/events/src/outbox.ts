@@ -11,7 +11,7 @@ const pruneIntervalMs = 60_000
 const maxPruned = 2_000
 /** Rows of one insert. */
 const maxInserted = 1_000
-/** Rows of one read, and maximum rows scanned for a page: if most are hidden, the page ends before it is full. */
+/** Rows of a further read, and maximum rows scanned for a page: if most are hidden, the page ends before it is full. */
 const batchRows = 500
 const maxScanned = 20_000
 
@@ -55,9 +55,9 @@ export async function appendEvents(transaction: SqlTransaction, added: NewEvent[
     await transaction.run(sql`insert into ${events} (id, type, by, request_id, data)
       values ${join(rows.slice(at, at + maxInserted))}`)
   if (row.now - row.pruned_at < pruneIntervalMs) return
-  await transaction.run(sql`update ${sequence} set pruned_at = ${row.now}, expired = coalesce((select max(id) from
-    (select id from ${events} where id < ${startOfTime(row.now - keptMs)} order by id limit ${maxPruned}) oldest), expired)`)
-  await transaction.run(sql`delete from ${events} where id <= (select expired from ${sequence})`)
+  await transaction.run(sql`update ${sequence} set pruned_at = ${row.now}`)
+  await transaction.run(sql`delete from ${events} where id in (select id from ${events}
+    where id < ${startOfTime(row.now - keptMs)} order by id limit ${maxPruned})`)
 }
 
 interface PageQuery<Shown> {
@@ -103,21 +103,22 @@ export class EventLog {
    */
   async page<Shown>({ after = '', types, limit, show }: PageQuery<Shown>) {
     // Before the events are read: all up to `end` are committed.
-    const { end, expired, nowMs } = await this.#state()
-    const oldest = later(expired, startOfTime(nowMs - keptMs))
+    const { end, nowMs } = await this.#state()
+    const oldest = startOfTime(nowMs - keptMs)
     if (after !== '' && after < end && after < oldest) throw eventsExpired()
     const found: Shown[] = []
     let next = later(after, oldest)
-    for (let scanned = 0; scanned < maxScanned; scanned += batchRows) {
+    for (let scanned = 0, count = limit + 1; scanned < maxScanned; count = batchRows) {
       const rows = await this.#sql.all<EventRow>(sql`select ${columns} from ${events}
-        where id > ${next} and ${types ? ofTypes(types) : sql`1 = 1`} order by id limit ${batchRows}`)
+        where id > ${next} and ${types ? ofTypes(types) : sql`1 = 1`} order by id limit ${count}`)
+      scanned += count
       for (const row of rows) {
         if (found.length === limit) return { events: found, next, isEnd: false }
         const shown = show(toEvent(row))
         if (shown !== undefined) found.push(shown)
         next = row.id
       }
-      if (rows.length === batchRows) continue
+      if (rows.length === count) continue
       // On an idle log `next` advances with time, so that the position of a follower does not expire.
       next = later(later(next, end), startOfTime(nowMs - keptMs / 2))
       return { events: found, next, isEnd: true }
@@ -126,10 +127,10 @@ export class EventLog {
   }
 
   async #state() {
-    const row = await this.#sql.get<{ end: string | null; expired: string | null; now: number }>(
-      sql`select (select max(id) from ${events}) as "end", max(expired) as expired, ${now} as now from ${sequence}`,
+    const row = await this.#sql.get<{ end: string; nowMs: number }>(
+      sql`select coalesce(max(id), '') as "end", ${now} as "nowMs" from ${events}`,
     )
-    return { end: row?.end ?? '', expired: row?.expired ?? '', nowMs: row?.now ?? 0 }
+    return row ?? { end: '', nowMs: 0 }
   }
 }
 
@@ -138,21 +139,11 @@ const later = (one: string, other: string) => (other > one ? other : one)
 export const eventsExpired = () =>
   new HttpError(410, 'events_expired', 'Over 30 days ago: read from the oldest, without "after"')
 
-interface EventRow {
-  id: string
-  type: string
-  by: string | null
-  request_id: string | null
-  data: string
-}
+type EventRow = StoredEvent & { data: string }
 
-const columns = sql`id, type, by, request_id, data`
+const columns = sql`id, type, by, request_id as "requestId", data`
 
-const toEvent = ({ request_id: requestId, data, ...row }: EventRow): StoredEvent => ({
-  ...row,
-  requestId,
-  data: JSON.parse(data),
-})
+const toEvent = (row: EventRow): StoredEvent => ({ ...row, data: JSON.parse(row.data) })
 
 // Event ids are ULIDs: ten characters of time, then sixteen random ones. Here the first two of the sixteen are a counter:
 // twelve characters encode the number from `appendEvents`, so ids sort in the order of these numbers.
@@ -165,12 +156,13 @@ export const idsPerMs = 1024
 export const eventIdPattern = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 
 /** The id of the event with this number. `random` distinguishes events of other services with the same number. */
-export function eventId(number: number, random = randomTail()): string {
-  let text = ''
-  for (let rest = number; text.length < 12; rest = Math.floor(rest / 32))
-    text = alphabet.charAt(rest % 32) + text
-  return text + random
-}
+export const eventId = (number: number, random = randomDigits() + randomDigits()): string =>
+  encode(number, 12) + random
+
+const encode = (number: number, length: number) =>
+  [...number.toString(32).padStart(length, '0')]
+    .map((digit) => alphabet.charAt(Number.parseInt(digit, 32)))
+    .join('')
 
 /** Lower bound of the ids from this time on, in milliseconds since 1970. */
 export const startOfTime = (milliseconds: number) =>
@@ -181,8 +173,4 @@ export const timeOfId = (id: string) =>
   [...id.slice(0, 10)].reduce((value, digit) => value * 32 + alphabet.indexOf(digit), 0)
 
 // Uniqueness only, not a secret: cryptographic randomness would cost as much as the insert.
-const randomTail = () => {
-  let tail = ''
-  while (tail.length < 14) tail += alphabet.charAt(Math.random() * 32)
-  return tail
-}
+const randomDigits = () => encode(Math.floor(Math.random() * 32 ** 7), 7)

@@ -24,7 +24,7 @@ const isRare: Statement = sql([
 export const ofTypes = (types: readonly string[]): Statement =>
   sql`type in (${list(types)}) and ${types.some((type) => frequentTypes.includes(type)) ? sql`1 = 1` : isRare}`
 
-/** The outbox, in the database of the changes that events report. */
+/** The outbox, in the database of the changes that events report. `expired` is not read any more. */
 export const eventMigrations = {
   events: [
     sql`create table ${name('events')} (

@@ -49,11 +49,11 @@ it('the receiver of the documentation posts what it has verified to a chat, and 
     ...{ by: 'admin', request_id: null, data: { domain: 'example.com' } },
   }
 
-  const sent = await sendDelivery({ url, secret, event }, options)
+  const sent = await sendDelivery({ url, secret }, event, options)
   const wrong = `whsec_${'A'.repeat(43)}=`
-  const forged = await sendDelivery({ url, secret: wrong, event }, options)
+  const forged = await sendDelivery({ url, secret: wrong }, event, options)
   status = 503
-  const failed = await sendDelivery({ url, secret, event }, options)
+  const failed = await sendDelivery({ url, secret }, event, options)
 
   expect([sent, forged, failed].map((attempt) => attempt.status)).toEqual([200, 400, 503])
   const text = 'zone.changed: {"domain":"example.com"}'

@@ -1,15 +1,11 @@
+import { setTimeout } from 'node:timers/promises'
 import { limitsOf } from '@domains-and-files/auth'
 import { type Clock, HttpError, type Logger } from '@domains-and-files/http'
 import { type Event, type EventSource, toEvent } from '../event-source.ts'
 import { type EventLog, eventId, idsPerMs, type StoredEvent, timeOfId } from '../outbox.ts'
 import { type Attempt, sendDelivery } from './send-delivery.ts'
-import {
-  type Delivery,
-  retryDelaysMs,
-  testType,
-  type Webhook,
-  type WebhookStore,
-} from './webhook-store.ts'
+import { testType } from './webhook-schemas.ts'
+import { type Delivery, retryDelaysMs, type Webhook, type WebhookStore } from './webhook-store.ts'
 
 const pageSize = 50
 
@@ -33,26 +29,20 @@ export class WebhookDispatcher {
   readonly #parts: Dependencies
   readonly #closing = new AbortController()
   readonly #running = new Set<Promise<void>>()
-  #looking: Promise<void> | undefined
-  #timer: NodeJS.Timeout | undefined
+  #polling: Promise<void> | undefined
 
   constructor(parts: Dependencies) {
     this.#parts = parts
   }
 
   start() {
-    this.#timer = setInterval(() => {
-      this.#looking ??= this.#look().finally(() => {
-        this.#looking = undefined
-      })
-    }, this.#parts.pollMs ?? 500).unref()
+    this.#polling = this.#poll()
   }
 
   /** Aborts running deliveries; after a restart, or in another process, they are sent again. */
   async close() {
-    clearInterval(this.#timer)
     this.#closing.abort()
-    await this.#looking
+    await this.#polling
     await Promise.all(this.#running)
   }
 
@@ -63,25 +53,24 @@ export class WebhookDispatcher {
     return this.#parts.store.recordTest(webhook.id, { event: event.id, attempt })
   }
 
-  get #isClosing() {
-    return this.#closing.signal.aborted
+  async #poll() {
+    const { pollMs = 500 } = this.#parts
+    const { signal } = this.#closing
+    while (!signal.aborted) {
+      await this.#startDeliveries().catch(() => undefined) // The probe of the database logs its errors.
+      await setTimeout(pollMs, undefined, { signal, ref: false }).catch(() => undefined)
+    }
   }
 
-  async #look() {
+  async #startDeliveries() {
     const { store, log, logger } = this.#parts
-    try {
-      for (const end = await log.end(); !this.#isClosing; ) {
-        const webhook = await store.claim(end)
-        if (!webhook) return
-        const run = this.#deliver(webhook)
-          .catch((err: unknown) =>
-            logger.warn({ err, webhook: webhook.id }, 'webhook not delivered'),
-          )
-          .finally(() => this.#running.delete(run))
-        this.#running.add(run)
-      }
-    } catch {
-      // The database is unavailable, which its probe logs.
+    for (const end = await log.end(); !this.#closing.signal.aborted; ) {
+      const webhook = await store.claim(end)
+      if (!webhook) return
+      const run = this.#deliver(webhook)
+        .catch((err) => logger.warn({ err, webhook: webhook.id }, 'webhook not delivered'))
+        .finally(() => this.#running.delete(run))
+      this.#running.add(run)
     }
   }
 
@@ -93,13 +82,13 @@ export class WebhookDispatcher {
     const { store } = this.#parts
     let { position } = webhook
     let page = { events: [] as Event[], next: position, isEnd: false }
-    for (let isClaimed = true; isClaimed && !this.#isClosing; ) {
+    for (let isClaimed = true; isClaimed && !this.#closing.signal.aborted; ) {
       const due = await store.dueDelivery(webhook)
       const event = due ? await this.#find(webhook, due) : page.events.shift()
       const job = due ?? (event && { event: event.id, type: event.type, tries: 0 })
       if (job) {
         const attempt = event ? await this.#send(webhook, event) : gone
-        if (this.#isClosing && attempt.status === null) break
+        if (this.#closing.signal.aborted && attempt.status === null) break
         const tries = event ? job.tries : retryDelaysMs.length
         isClaimed = await store.record(webhook, { ...job, tries, attempt })
       } else {
@@ -111,15 +100,14 @@ export class WebhookDispatcher {
     await store.release(webhook, position)
   }
 
-  #send({ url, secret }: Webhook, event: Event): Promise<Attempt> {
-    const { clock, networks } = this.#parts
-    return sendDelivery({ url, secret, event }, { clock, networks, closing: this.#closing.signal })
+  #send(webhook: Webhook, event: Event): Promise<Attempt> {
+    return sendDelivery(webhook, event, { ...this.#parts, closing: this.#closing.signal })
   }
 
   #read(webhook: Webhook, after: string) {
     const show = (event: StoredEvent) => this.#show(webhook, event)
     const query = { types: webhook.types, limit: pageSize, show }
-    return this.#parts.log.page({ ...query, after }).catch((error: unknown) => {
+    return this.#parts.log.page({ ...query, after }).catch((error) => {
       if (!(error instanceof HttpError)) throw error
       return this.#parts.log.page(query) // It was paused for more than 30 days.
     })
@@ -132,8 +120,7 @@ export class WebhookDispatcher {
   }
 
   #show({ domains, folders }: Webhook, event: StoredEvent): Event | undefined {
-    const reader = { role: 'admin' as const, ...limitsOf({ domains, folders }) }
-    return toEvent(event, this.#parts.source, reader)
+    return toEvent(event, this.#parts.source, { role: 'admin', ...limitsOf({ domains, folders }) })
   }
 }
 

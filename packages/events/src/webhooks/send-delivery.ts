@@ -18,12 +18,6 @@ export interface Attempt {
   answer: string
 }
 
-interface Sending {
-  url: string
-  secret: string
-  event: Event
-}
-
 interface SendOptions {
   clock: Clock
   /** Private networks that webhooks may reach. */
@@ -37,35 +31,38 @@ interface SendOptions {
  * follows no redirect. Never throws.
  */
 export async function sendDelivery(
-  sending: Sending,
+  webhook: { url: string; secret: string },
+  event: Event,
   { clock, networks, closing }: SendOptions,
 ): Promise<Attempt> {
   const startedAt = clock.now()
   const late = new AbortController()
   const timer = clock.setTimer(() => late.abort(), timeoutMs)
   const signal = AbortSignal.any([late.signal, closing])
-  const failed = (why: unknown) => ({ status: null, answer: messageOf(why) })
+  const failed = (error: Error) => ({ status: null, answer: error.message })
   // `dns.lookup` takes no signal, so race it.
-  const aborted = once(signal, 'abort').then(() => failed('no response within 10 s'))
-  const end = await Promise.race([aborted, post(sending, { networks, signal }).catch(failed)])
+  const aborted = once(signal, 'abort').then(() => failed(new Error('no response within 10 s')))
+  const end = await Promise.race([
+    aborted,
+    post(webhook, event, { networks, signal }).catch(failed),
+  ])
   timer.cancel()
   return { ...end, ms: clock.now() - startedAt }
 }
 
-const messageOf = (why: unknown) => (why instanceof Error ? why.message : String(why))
-
 async function post(
-  { url: text, secret, event }: Sending,
+  webhook: { url: string; secret: string },
+  event: Event,
   { networks, signal }: { networks: readonly string[]; signal: AbortSignal },
 ) {
-  const url = new URL(text)
+  const url = new URL(webhook.url)
   const addresses = await resolveHost(url.hostname, networks)
   // Not imported: an ES import of `node:http` loads the WebSocket client at every start.
   const { request } = process.getBuiltinModule(
     url.protocol === 'https:' ? 'node:https' : 'node:http',
   )
   const body = bodyOf(event)
-  const headers = headersOf(event.id, body, secret)
+  const headers = headersOf(event.id, body, webhook.secret)
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     request(url, {
       ...{ method: 'POST', headers, signal, agent: false, autoSelectFamily: true },
@@ -75,16 +72,15 @@ async function post(
       .on('error', reject)
       .end(body)
   })
-  return { status: response.statusCode ?? 0, answer: await readStart(response) }
-}
-
-async function readStart(response: IncomingMessage): Promise<string> {
   let start = Buffer.alloc(0)
   for await (const chunk of response) {
     start = Buffer.concat([start, chunk])
     if (start.length >= maxAnswerBytes) break // Leaving the loop closes the connection.
   }
-  return start.subarray(0, maxAnswerBytes).toString()
+  return {
+    status: response.statusCode ?? 0,
+    answer: start.subarray(0, maxAnswerBytes).toString(),
+  }
 }
 
 /** The JSON of an event. Over `maxBodyBytes` it is sent without `data`, which GET /api/events has. */

@@ -12,7 +12,12 @@ import {
 } from '@domains-and-files/persistence'
 import type { z } from 'zod'
 import type { Attempt } from './send-delivery.ts'
-import type { DeliveryRecord, WebhookChanges, WebhookDefinition } from './webhook-schemas.ts'
+import {
+  type DeliveryRecord,
+  testType,
+  type WebhookChanges,
+  type WebhookDefinition,
+} from './webhook-schemas.ts'
 
 const webhooks = name('webhooks')
 const deliveries = name('webhook_deliveries')
@@ -21,32 +26,35 @@ const isDue = sql`status = 'pending' and next_at <= ${now}`
 
 export const maxWebhooks = 50
 const keptDeliveries = 100
-/** Milliseconds until a claim expires: longer than a try takes. */
-const claimMs = 30_000
+/** Milliseconds until a claim expires, also after an error: longer than a try takes. */
+const claimMs = 15_000
 
-const minuteMs = 60_000
-const hourMs = 60 * minuteMs
+const hours = [1, 3, 6, 12, 24].map((each) => each * 3_600_000)
 /** Milliseconds between tries. A try after the last pause is final: if it fails, so does the delivery. */
-export const retryDelaysMs = [
-  ...[5_000, 30_000, 2 * minuteMs, 15 * minuteMs],
-  ...[1, 3, 6, 12, 24].map((hours) => hours * hourMs),
-]
-
-/** Event type of POST …/test. */
-export const testType = 'webhook.test'
+export const retryDelaysMs = [5_000, 30_000, 120_000, 900_000, ...hours]
 
 /** Times are milliseconds since 1970. */
-export interface Webhook extends WebhookDefinition {
+interface WebhookRow {
   id: string
+  definition: string
   secret: string
   created_at: number
   created_by: string
-  paused: boolean
+  is_paused: number
   /** Events up to here have been delivered, or are in its deliveries. */
   position: string
   /** Of the process that alone delivers to it. */
   claim: string | null
 }
+
+// Cast: only `create` and `update` write definitions.
+const toWebhook = ({ definition, is_paused, ...row }: WebhookRow) => ({
+  ...(JSON.parse(definition) as WebhookDefinition),
+  ...row,
+  paused: is_paused === 1,
+})
+
+export type Webhook = ReturnType<typeof toWebhook>
 
 /** Times are milliseconds since 1970. */
 export type Delivery = Omit<z.infer<typeof DeliveryRecord>, 'id' | 'at' | 'next_at'> & {
@@ -56,14 +64,7 @@ export type Delivery = Omit<z.infer<typeof DeliveryRecord>, 'id' | 'at' | 'next_
 }
 
 /** A completed try, after `tries` earlier ones. */
-interface EndedTry extends Pick<Delivery, 'event' | 'type' | 'tries'> {
-  attempt: Attempt
-}
-
-type WebhookRow = Omit<Webhook, keyof WebhookDefinition | 'paused'> & {
-  definition: string
-  is_paused: number
-}
+type EndedTry = Pick<Delivery, 'event' | 'type' | 'tries'> & { attempt: Attempt }
 
 /** Stores webhooks, their queues and their last deliveries. */
 export class WebhookStore {
@@ -73,20 +74,10 @@ export class WebhookStore {
     this.#sql = database
   }
 
+  /** Oldest first. */
   async list(): Promise<Webhook[]> {
-    const rows = await this.#sql.all<WebhookRow>(
-      sql`select ${columns} from ${webhooks} order by created_at, id`,
-    )
-    return rows.map(toWebhook)
-  }
-
-  /** @throws 404 `webhook_not_found` */
-  async get(id: string): Promise<Webhook> {
-    const row = await this.#sql.get<WebhookRow>(
-      sql`select ${columns} from ${webhooks} where id = ${id}`,
-    )
-    if (!row) throw webhookNotFound(id)
-    return toWebhook(row)
+    const all = sql`select ${columns} from ${webhooks} order by created_at, id`
+    return (await this.#sql.all<WebhookRow>(all)).map(toWebhook)
   }
 
   /** Creates a webhook, which gets the events after `position`. @throws 409 `too_many_webhooks` */
@@ -102,10 +93,8 @@ export class WebhookStore {
         insert into ${webhooks} (id, definition, secret, created_at, created_by, position)
         values (${randomUUID()}, ${JSON.stringify(definition)}, ${secret}, ${now}, ${createdBy}, ${position})
         returning ${columns}`)
-      const found = await transaction.get<{ count: number }>(
-        sql`select count(*) count from ${webhooks}`,
-      )
-      if (!row || Number(found?.count) > maxWebhooks) throw tooManyWebhooks()
+      const all = await transaction.all(sql`select id from ${webhooks}`)
+      if (!row || all.length > maxWebhooks) throw tooManyWebhooks()
       return toWebhook(row)
     })
   }
@@ -150,7 +139,7 @@ export class WebhookStore {
   }
 
   /**
-   * Claims for 30 s a webhook with undelivered events up to `end`, or with a due retry, that no process has claimed and
+   * Claims for 15 s a webhook with undelivered events up to `end`, or with a due retry, that no process has claimed and
    * that is not paused. Undefined if there is none.
    */
   async claim(end: string): Promise<Webhook | undefined> {
@@ -222,13 +211,6 @@ async function store(
     (select event from ${deliveries} where webhook = ${id} and status <> 'pending' order by at desc, event desc limit 1000 offset ${keptDeliveries})`)
   return delivery
 }
-
-// Cast: only `create` and `update` write definitions.
-const toWebhook = ({ definition, is_paused, ...row }: WebhookRow): Webhook => ({
-  ...(JSON.parse(definition) as WebhookDefinition),
-  ...row,
-  paused: is_paused === 1,
-})
 
 export const webhookNotFound = (id: string) =>
   new HttpError(404, 'webhook_not_found', `There is no webhook ${id}`)
