@@ -2376,6 +2376,7 @@ export interface components {
             id: string;
             /** @example https://hooks.example.com/changes */
             url: string;
+            /** @example chat */
             name: string | null;
             /**
              * @description null: all
@@ -2387,7 +2388,10 @@ export interface components {
              * @example null
              */
             domains: string[] | null;
-            /** @description events are kept for it, 30 days at most */
+            /**
+             * @description events wait, 30 days at most
+             * @example false
+             */
             paused: boolean;
             /** Format: date-time */
             created_at: string;
@@ -2408,6 +2412,7 @@ export interface components {
             id: string;
             /** @example https://hooks.example.com/changes */
             url: string;
+            /** @example chat */
             name: string | null;
             /**
              * @description null: all
@@ -2419,7 +2424,10 @@ export interface components {
              * @example null
              */
             domains: string[] | null;
-            /** @description events are kept for it, 30 days at most */
+            /**
+             * @description events wait, 30 days at most
+             * @example false
+             */
             paused: boolean;
             /** Format: date-time */
             created_at: string;
@@ -2443,7 +2451,7 @@ export interface components {
              */
             at: string;
             /**
-             * @description null: no more
+             * @description of the next; null: none
              * @example null
              */
             next_at: string | null;
@@ -2453,7 +2461,7 @@ export interface components {
              */
             ms: number;
             /**
-             * @description null: none
+             * @description null: no response
              * @example 200
              */
             response_status: number | null;
@@ -11043,10 +11051,10 @@ export interface operations {
                      *         {
                      *           "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
                      *           "url": "https://hooks.example.com/changes",
-                     *           "name": "text",
+                     *           "name": "chat",
                      *           "types": null,
                      *           "domains": null,
-                     *           "paused": true,
+                     *           "paused": false,
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "created_by": "admin"
                      *         }
@@ -11143,10 +11151,10 @@ export interface operations {
                      * @example {
                      *       "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
                      *       "url": "https://hooks.example.com/changes",
-                     *       "name": "text",
+                     *       "name": "chat",
                      *       "types": null,
                      *       "domains": null,
-                     *       "paused": true,
+                     *       "paused": false,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "created_by": "admin",
                      *       "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -11257,10 +11265,10 @@ export interface operations {
                      * @example {
                      *       "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
                      *       "url": "https://hooks.example.com/changes",
-                     *       "name": "text",
+                     *       "name": "chat",
                      *       "types": null,
                      *       "domains": null,
-                     *       "paused": true,
+                     *       "paused": false,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "created_by": "admin"
                      *     }
@@ -11460,10 +11468,10 @@ export interface operations {
                      * @example {
                      *       "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
                      *       "url": "https://hooks.example.com/changes",
-                     *       "name": "text",
+                     *       "name": "chat",
                      *       "types": null,
                      *       "domains": null,
-                     *       "paused": true,
+                     *       "paused": false,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "created_by": "admin"
                      *     }

@@ -1905,6 +1905,7 @@ export interface components {
             id: string;
             /** @example https://hooks.example.com/changes */
             url: string;
+            /** @example chat */
             name: string | null;
             /**
              * @description null: all
@@ -1916,7 +1917,10 @@ export interface components {
              * @example null
              */
             folders: string[] | null;
-            /** @description events are kept for it, 30 days at most */
+            /**
+             * @description events wait, 30 days at most
+             * @example false
+             */
             paused: boolean;
             /** Format: date-time */
             created_at: string;
@@ -1937,6 +1941,7 @@ export interface components {
             id: string;
             /** @example https://hooks.example.com/changes */
             url: string;
+            /** @example chat */
             name: string | null;
             /**
              * @description null: all
@@ -1948,7 +1953,10 @@ export interface components {
              * @example null
              */
             folders: string[] | null;
-            /** @description events are kept for it, 30 days at most */
+            /**
+             * @description events wait, 30 days at most
+             * @example false
+             */
             paused: boolean;
             /** Format: date-time */
             created_at: string;
@@ -1972,7 +1980,7 @@ export interface components {
              */
             at: string;
             /**
-             * @description null: no more
+             * @description of the next; null: none
              * @example null
              */
             next_at: string | null;
@@ -1982,7 +1990,7 @@ export interface components {
              */
             ms: number;
             /**
-             * @description null: none
+             * @description null: no response
              * @example 200
              */
             response_status: number | null;
@@ -4684,10 +4692,10 @@ export interface operations {
                      *         {
                      *           "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
                      *           "url": "https://hooks.example.com/changes",
-                     *           "name": "text",
+                     *           "name": "chat",
                      *           "types": null,
                      *           "folders": null,
-                     *           "paused": true,
+                     *           "paused": false,
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "created_by": "admin"
                      *         }
@@ -4784,10 +4792,10 @@ export interface operations {
                      * @example {
                      *       "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
                      *       "url": "https://hooks.example.com/changes",
-                     *       "name": "text",
+                     *       "name": "chat",
                      *       "types": null,
                      *       "folders": null,
-                     *       "paused": true,
+                     *       "paused": false,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "created_by": "admin",
                      *       "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -4898,10 +4906,10 @@ export interface operations {
                      * @example {
                      *       "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
                      *       "url": "https://hooks.example.com/changes",
-                     *       "name": "text",
+                     *       "name": "chat",
                      *       "types": null,
                      *       "folders": null,
-                     *       "paused": true,
+                     *       "paused": false,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "created_by": "admin"
                      *     }
@@ -5101,10 +5109,10 @@ export interface operations {
                      * @example {
                      *       "id": "6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21",
                      *       "url": "https://hooks.example.com/changes",
-                     *       "name": "text",
+                     *       "name": "chat",
                      *       "types": null,
                      *       "folders": null,
-                     *       "paused": true,
+                     *       "paused": false,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "created_by": "admin"
                      *     }

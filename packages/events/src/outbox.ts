@@ -128,7 +128,7 @@ export class EventLog {
 
   async #state() {
     const row = await this.#sql.get<{ end: string; nowMs: number }>(
-      sql`select coalesce(max(id), '') as "end", ${now} as "nowMs" from ${events}`,
+      sql`select coalesce((select max(id) from ${events}), '') as "end", ${now} as "nowMs"`,
     )
     return row ?? { end: '', nowMs: 0 }
   }
@@ -156,13 +156,12 @@ export const idsPerMs = 1024
 export const eventIdPattern = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 
 /** The id of the event with this number. `random` distinguishes events of other services with the same number. */
-export const eventId = (number: number, random = randomDigits() + randomDigits()): string =>
-  encode(number, 12) + random
-
-const encode = (number: number, length: number) =>
-  [...number.toString(32).padStart(length, '0')]
-    .map((digit) => alphabet.charAt(Number.parseInt(digit, 32)))
-    .join('')
+export function eventId(number: number, random = randomTail()): string {
+  let text = ''
+  for (let rest = number; text.length < 12; rest = Math.floor(rest / 32))
+    text = alphabet.charAt(rest % 32) + text
+  return text + random
+}
 
 /** Lower bound of the ids from this time on, in milliseconds since 1970. */
 export const startOfTime = (milliseconds: number) =>
@@ -173,4 +172,8 @@ export const timeOfId = (id: string) =>
   [...id.slice(0, 10)].reduce((value, digit) => value * 32 + alphabet.indexOf(digit), 0)
 
 // Uniqueness only, not a secret: cryptographic randomness would cost as much as the insert.
-const randomDigits = () => encode(Math.floor(Math.random() * 32 ** 7), 7)
+const randomTail = () => {
+  let tail = ''
+  while (tail.length < 14) tail += alphabet.charAt(Math.random() * 32)
+  return tail
+}

@@ -90,6 +90,17 @@ describe.each(forms)('the outbox in $form', ({ open }) => {
     await expect(readAll(log, next)).rejects.toMatchObject(expired)
   })
 
+  it('finds what a reader may see among many hidden events, page by page', async () => {
+    await using db = await open()
+    const log = new EventLog(db.sql)
+    await append(db.sql, ...Array.from({ length: 1_300 }, (_, number) => number))
+    const show = ({ data }: StoredEvent) => (Number(data) % 400 === 399 ? data : undefined)
+    const first = await log.page({ limit: 2, show })
+    const last = await log.page({ after: first.next, limit: 2, show })
+    expect([first.events, first.isEnd]).toEqual([[399, 799], false])
+    expect([last.events, last.isEnd]).toEqual([[1199], true])
+  })
+
   it('refuses a position that is older than 30 days, although no event after it was deleted', async () => {
     await using db = await open()
     const log = new EventLog(db.sql)

@@ -17,12 +17,12 @@ export const DeliveryRecord = z
     next_at: z.iso
       .datetime()
       .nullable()
-      .meta({ description: 'null: no more', examples: [null] }),
+      .meta({ description: 'of the next; null: none', examples: [null] }),
     ms: z.int().meta({ description: 'duration of the last try', examples: [84] }),
     response_status: z
       .int()
       .nullable()
-      .meta({ description: 'null: none', examples: [200] }),
+      .meta({ description: 'null: no response', examples: [200] }),
     answer: z
       .string()
       .nullable()
@@ -53,10 +53,10 @@ export function schemasOf({ types, scope }: EventSource) {
   const Shown = z.object({
     id: z.string().meta({ examples: [exampleId] }),
     url,
-    name: z.string().nullable(),
+    name: z.nullable(z.string()).meta({ examples: ['chat'] }),
     types: orAll,
     ...({ [scope]: orAll } as Record<never, typeof orAll>),
-    paused: z.boolean().meta({ description: 'events are kept for it, 30 days at most' }),
+    paused: z.boolean().meta({ description: 'events wait, 30 days at most', examples: [false] }),
     created_at: z.iso.datetime(),
     created_by: z.string().meta({ examples: ['admin'] }),
   })
