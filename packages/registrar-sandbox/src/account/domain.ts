@@ -7,7 +7,7 @@ const freeServers = [1, 2, 3, 4, 5].map((number) => `freedns${number}.registrar-
 
 const Day = z.iso.date()
 
-/** One row of a zone. `raw` sets any attributes of the answer to any text. */
+/** One row of a zone. */
 export const Host = z.strictObject({
   hostId: z.int().positive(),
   name: z.string(),
@@ -19,7 +19,6 @@ export const Host = z.strictObject({
   friendlyName: z.string().default(''),
   isActive: z.boolean().default(true),
   isDdns: z.boolean().default(false),
-  raw: z.record(z.string(), z.string()).optional(),
 })
 
 /** A domain of the account. `dns` says whose name servers it uses. */

@@ -120,5 +120,4 @@ const describeHost = (host: Host) => ({
   FriendlyName: host.friendlyName,
   IsActive: host.isActive,
   IsDDNSEnabled: host.isDdns,
-  ...host.raw,
 })

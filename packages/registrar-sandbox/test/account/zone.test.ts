@@ -138,20 +138,6 @@ test('the dynamic DNS flag and SRV rows do not survive a setHosts', async () => 
   expect(after.map(({ name, isDdns }) => [name, isDdns])).toEqual([['dome', false]])
 })
 
-test('the panel can put any text into an attribute of a row', async () => {
-  const raw = { TTL: '1e3', IsActive: '', Extra: 'yes' }
-  await using registrar = await own({
-    hosts: [{ name: '@', type: 'A', address: '192.0.2.1', raw }],
-  })
-
-  const answer = await registrar.call('domains.dns.getHosts', {
-    SLD: 'zone-under-test',
-    TLD: 'com',
-  })
-
-  expect(answer.first('host')).toMatchObject({ '@TTL': '1e3', '@IsActive': '', '@Extra': 'yes' })
-})
-
 test('a new MX preference is accepted, or ignored with keepsMxPref', async () => {
   const hosts = [{ name: '@', type: 'MX', address: 'm.b.com.', mxPref: 10 }]
   const domains: DomainSketch[] = [{ name, emailType: 'MX', hosts }]

@@ -102,13 +102,10 @@ function readIds(zone: Zone, batch: BatchEdit): Map<Row, string> {
     const errors = unknown.map(({ path }) => ({ path, message: 'is not the id of a record' }))
     throw recordNotFound(first.id, isSingle ? undefined : errors)
   }
-  const removed = new Set(remove)
-  const faults = update.flatMap(({ id }, index) => {
-    const path = `${pointerTo(batch, 'update', index)}/id`
-    if (removed.has(id)) return { path, message: 'is in remove, too' }
-    const first = update.findIndex((each) => each.id === id)
-    const message = `is the same record as ${pointerTo(batch, 'update', first)}`
-    return first < index ? { path, message } : []
+  const faults = named.slice(remove.length).flatMap(({ id, path }) => {
+    const first = named.find((each) => each.id === id)
+    const message = `is the same record as ${first?.path.replace('/id', '')}`
+    return first?.path === path ? [] : { path, message }
   })
   if (faults.length > 0) throw validationFailed(faults)
   return ids
