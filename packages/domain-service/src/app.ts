@@ -1,13 +1,10 @@
 import { type Auth, auth } from '@domains-and-files/auth'
 import { serveEvents } from '@domains-and-files/events'
-import { type App, type Clock, createApp, type Logger, type Metrics } from '@domains-and-files/http'
+import { type App, createApp } from '@domains-and-files/http'
 import type { Sql } from '@domains-and-files/persistence'
 import packageJson from '../package.json' with { type: 'json' }
-import type { Config } from './config.ts'
 import type { DomainList } from './domain-list/domain-list.ts'
 import { registerIntegrations } from './integrations/integrations.ts'
-import type { ChallengeStore } from './ledger/challenge-store.ts'
-import type { GivenZones } from './ledger/given-zones.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import type { RegistrarClient } from './registrar/client.ts'
@@ -20,23 +17,17 @@ import { registerRrsetRoutes } from './routes/zone/rrsets.ts'
 import { registerRecordSearch } from './routes/zone/search-records.ts'
 import { registerZoneFileRoutes, registerZoneRoutes } from './routes/zone/zone.ts'
 import { limitToDomains } from './routes/zone/zone-request.ts'
+import type { Stores, Surroundings } from './storage.ts'
 import type { ZoneSweep } from './zones/zone-watch.ts'
 import type { ZoneWriter } from './zones/zone-writer.ts'
 
-export interface Dependencies {
-  config: Config
+export interface Dependencies extends Surroundings, Stores {
   auth: Auth
   registrar: RegistrarClient
   domains: DomainList
-  ledger: Ledger
-  challenges: ChallengeStore
-  givenZones: GivenZones
   outbox: Sql
-  clock: Clock
   zones: ZoneWriter
   sweep: ZoneSweep
-  metrics: Metrics | undefined
-  log: Logger
 }
 
 /** The domain service's app with all routes, not listening yet. */

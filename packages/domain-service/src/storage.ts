@@ -12,14 +12,18 @@ import { Ledger } from './ledger/ledger.ts'
 import { databaseName, migrations } from './ledger/schema.ts'
 import { WriteQueue, type WriteQueueOptions } from './zones/write-queue.ts'
 
-/** Where the service keeps its state, alone or together with other replicas. */
-export interface Storage {
-  database: Sql
-  /** The same database where replicas share it. */
-  postgres?: Postgres
+/** Stores that routes use. */
+export interface Stores {
   ledger: Ledger
   challenges: ChallengeStore
   givenZones: GivenZones
+}
+
+/** Where the service keeps its state, alone or together with other replicas. */
+export interface Storage extends Stores {
+  database: Sql
+  /** The same database where replicas share it. */
+  postgres?: Postgres
   quota: CallQuota
   domainList: { store: DomainListStore; turns?: ListTurns }
   openQueue(options: WriteQueueOptions): WriteQueue

@@ -1,12 +1,10 @@
 import type { ApiTokens } from '@domains-and-files/auth'
-import type { App, Clock, Logger } from '@domains-and-files/http'
+import type { App } from '@domains-and-files/http'
 import type { DomainList } from '../domain-list/domain-list.ts'
-import type { ChallengeStore } from '../ledger/challenge-store.ts'
-import type { GivenZones } from '../ledger/given-zones.ts'
-import type { Ledger } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import type { ResponseCache } from '../registrar/response-cache.ts'
 import type { DomainInfo, Nameservers } from '../registrar/responses.ts'
+import type { Stores, Surroundings } from '../storage.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { AcmeChallenges } from './acme-challenges.ts'
 import { registerAcmeDnsRoutes } from './acme-dns.ts'
@@ -17,22 +15,13 @@ import { takeAnyJson } from './json-protocol.ts'
 import { registerRegistrarDoor } from './registrar-door/door.ts'
 import { RetryingWriter } from './retrying-writer.ts'
 
-interface Dependencies {
+interface Dependencies extends Surroundings, Stores {
   zones: ZoneWriter
-  ledger: Ledger
   domains: DomainList
-  challenges: ChallengeStore
-  givenZones: GivenZones
   registrar: RegistrarClient
   infos: ResponseCache<DomainInfo>
   nameservers: ResponseCache<Nameservers>
   tokens: ApiTokens
-  clock: Clock
-  log: Logger
-  config: {
-    acmeMaxAgeSeconds: number
-    externalDnsDomains: string[] | undefined
-  }
 }
 
 /** The routes of other people's protocols: ACME DNS-01, acme-dns, dyndns2, external-dns, the registrar's own. */
@@ -40,13 +29,9 @@ export async function registerIntegrations(app: App, dependencies: Dependencies)
   const { zones, ledger, domains, clock, log, tokens, config } = dependencies
   const writer = new RetryingWriter({ zones, ledger, clock })
   const challenges = new AcmeChallenges({
-    zones,
-    writer,
-    ledger,
+    ...{ zones, writer, ledger, clock, log },
     store: dependencies.challenges,
-    clock,
     maxAgeSeconds: config.acmeMaxAgeSeconds,
-    log,
   })
   challenges.start()
   app.addHook('onClose', async () => challenges.close())
