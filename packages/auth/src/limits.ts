@@ -195,9 +195,9 @@ export const Network = z
   .trim()
   .refine((text) => readNetwork(text) !== undefined, 'must be a network such as 192.0.2.0/24')
 
-/** Whether an address is in one of these networks. IPv4-mapped IPv6 addresses count as IPv4. */
+/** Whether an address, without its zone, is in one of these networks. IPv4-mapped IPv6 addresses count as IPv4. */
 export function isInNetworks(text: string, networks: readonly string[]): boolean {
-  const own = readNetwork(text.replace(/^::ffff:(?=[0-9.]+$)/i, ''))
+  const own = readNetwork(text.replace(/^::ffff:(?=[0-9.]+$)/i, '').replace(/%.*/, ''))
   if (!own) return false
   const list = new BlockList()
   for (const network of networks.flatMap((each) => readNetwork(each) ?? [])) {

@@ -123,25 +123,19 @@ export const mayManageTokens = (caller: Caller, owner: string) =>
   caller.username === owner ||
   (hasRole(caller, 'admin') && !caller.domains && !caller.folders && !caller.writes)
 
-/** Why a caller may not create a token with these rights; undefined if it may. */
-export function findEscalation(caller: Rights, wanted: Grant): string | undefined {
+/** Why a caller may not grant these rights; undefined if it has them all itself. */
+export function findExcess(caller: Rights, wanted: Grant): string | undefined {
   if (wanted.role && !hasRole(caller, wanted.role))
-    return `A token may have at most your own role, ${caller.role}`
+    return `You may grant at most your own role, ${caller.role}`
+  if (caller.writes && !wanted.writes)
+    return 'You may only propose changes, so you may grant no more'
   for (const limit of listLimits) {
+    if (caller[limit] && !wanted[limit])
+      return `You are limited to some ${limit}, so you may grant no others`
     const outside = findOutside(limit, caller[limit], wanted[limit])
     if (outside !== undefined) return `${outside} is not among your own ${limit}`
   }
   return undefined
-}
-
-/** Why a caller may not give these rights to a user or trust; undefined if it has them all itself. */
-export function findExcess(caller: Rights, wanted: Grant): string | undefined {
-  if (caller.writes && !wanted.writes)
-    return 'Your writes are proposals, so those of the user must be, too'
-  const missing = listLimits.find((limit) => caller[limit] && !wanted[limit])
-  return missing
-    ? `You are limited to some ${missing}, so the user must be, too`
-    : findEscalation(caller, wanted)
 }
 
 /** @throws {HttpError} 403 with this reason; nothing if undefined. */

@@ -5,9 +5,10 @@ import { z } from 'zod'
 import { isInNetworks, Network, RecordLimit, wantedLimits } from '../limits.ts'
 import {
   type Caller,
-  findEscalation,
+  findExcess,
   hasRole,
   intersectRights,
+  limitsOf,
   Role,
   refuse,
   rightsOfGrant,
@@ -128,7 +129,8 @@ export class ApiTokens {
    */
   async create(owner: Caller, request: NewToken): Promise<{ text: string; token: ApiToken }> {
     const { expires_in: lifetime = defaultLifetimeS, ...limits } = request
-    refuse(findEscalation(owner, limits))
+    // Without a limit of its own, a token has that of its owner.
+    refuse(findExcess(owner, { ...limitsOf(owner), ...limits }))
     if (lifetime === 0 && !hasRole(owner, 'admin'))
       refuse('Only an admin can create a token that never expires')
     const text = createToken(this.prefix)
@@ -145,7 +147,8 @@ export class ApiTokens {
 
   /** Tokens of one owner, or all; oldest first. */
   async list(owner?: string): Promise<ApiToken[]> {
-    const ofOwner = owner === undefined ? sql`` : sql`where owner = ${owner}`
+    const ofOwner =
+      owner === undefined ? sql`` : sql`where ${ownedBy(owner, await this.#idOf(owner))}`
     const rows = await this.#options.database.all<Row>(
       sql`select ${columns} from ${table} ${ofOwner} order by created_at, id`,
     )
@@ -172,7 +175,7 @@ export class ApiTokens {
   async #insert(token: ApiToken, digest: string, at: number) {
     const { owner } = token
     const expiresAt = token.expires_at && Date.parse(token.expires_at)
-    const ownerId = (await this.#options.find(owner))?.id ?? null
+    const ownerId = await this.#idOf(owner)
     const isDead = sql`expires_at <= ${at} or owner_id is distinct from ${ownerId}`
     const added = await this.#options.database.transaction(async (transaction) => {
       await transaction.run(
@@ -180,7 +183,7 @@ export class ApiTokens {
           or (owner = ${owner} and name = ${token.name} and (${isDead}))`,
       )
       const found = await transaction.get<{ count: number }>(
-        sql`select count(*) as count from ${table} where owner = ${owner}`,
+        sql`select count(*) as count from ${table} where ${ownedBy(owner, ownerId)}`,
       )
       if (found && found.count >= maxTokensPerOwner) throw tooManyTokens(maxTokensPerOwner)
       return transaction.run(
@@ -191,6 +194,10 @@ export class ApiTokens {
       )
     })
     if (added === 0) throw tokenExists(token.name)
+  }
+
+  async #idOf(owner: string): Promise<string | null> {
+    return (await this.#options.find(owner))?.id ?? null
   }
 
   async #callerOf({ token, ownerId }: Stored): Promise<Caller | 'invalid' | 'expired'> {
@@ -234,6 +241,10 @@ function storedOf({ definition, owner_id: ownerId, ...row }: Row) {
 type Stored = ReturnType<typeof storedOf>
 
 const instantOf = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
+
+/** Without tokens of a removed user of the same name. */
+const ownedBy = (owner: string, id: string | null) =>
+  sql`owner = ${owner} and owner_id is not distinct from ${id}`
 
 const lookupOf = (digest: string) => digest.slice(0, 32)
 

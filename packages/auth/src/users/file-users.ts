@@ -7,7 +7,6 @@ import { changeUsers, isActive, User, UserList, Username, type Users } from './u
 
 interface Content {
   byName: Map<string, User>
-  dummyHash: string
   fault: string | undefined
 }
 
@@ -36,9 +35,10 @@ export class FileUsers implements Users {
   }
 
   async findLogin(username: string) {
-    const { byName, dummyHash } = this.#content
+    const { byName } = this.#content
     const user = byName.get(username)
-    return { user, hash: user?.password ?? dummyHash }
+    const [first] = byName.values()
+    return { user, hash: user?.password ?? makeDummyHash(first?.password) }
   }
 
   get fault() {
@@ -76,8 +76,7 @@ export class FileUsers implements Users {
     const fault = error?.message
     if (fault !== undefined && fault !== before?.fault) this.#report(new Error(fault))
     const byName = new Map(users?.filter(isActive).map((user) => [user.username, user]))
-    const dummyHash = makeDummyHash(users?.[0]?.password)
-    this.#last = users || !before ? { byName, dummyHash, fault } : { ...before, fault }
+    this.#last = users || !before ? { byName, fault } : { ...before, fault }
     return this.#last
   }
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { makeDummyHash } from '../login/password.ts'
 import { changeUsers, isActive, User, type Users } from './user.ts'
@@ -45,13 +46,12 @@ export class SqlUsers implements Users {
       await transaction.run(sql`lock table ${usersTable} in share row exclusive mode`)
       const before = await listUsers(transaction)
       const after = changeUsers(before, change)
-      const names = after.map(({ username }) => username)
-      const removed = before.filter(({ username }) => !names.includes(username))
-      for (const { username } of removed)
-        await transaction.run(sql`delete from ${usersTable} where username = ${username}`)
-      const stored = before.map((user) => JSON.stringify(user))
+      for (const { username } of before)
+        if (!after.some((user) => user.username === username))
+          await transaction.run(sql`delete from ${usersTable} where username = ${username}`)
       for (const user of after)
-        if (!stored.includes(JSON.stringify(user))) await storeUser(transaction, user)
+        if (!before.some((each) => isDeepStrictEqual(each, user)))
+          await storeUser(transaction, user)
     })
   }
 }

@@ -163,6 +163,22 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
     for (const gone of [token, renewed.token, again.token]) expect(ids).not.toContain(gone.id)
   })
 
+  test('a new user sees no tokens of a removed user of its name, and takes over their names', async () => {
+    const { tokens, create, users } = begin()
+    await create({ name: 'old' })
+    await create({ name: 'older' })
+
+    users.delete('edda')
+    const ofNobody = await tokens.list('edda')
+    users.set('edda', { ...edda, id: 'another' })
+    const before = await tokens.list('edda')
+    const { token } = await create({ name: 'old' })
+
+    expect([ofNobody, before]).toEqual([[], []])
+    expect(await tokens.list('edda')).toEqual([token])
+    expect((await tokens.list()).map(({ name }) => name).sort()).toEqual(['old', 'older'])
+  })
+
   test('of concurrent creations under one name one succeeds', async () => {
     const { create } = begin()
 

@@ -73,7 +73,11 @@ test.each([
   [['add', 'domain', 'ci', '--owner', 'nobody'], 2, '--owner must name a user'],
   [['add', 'domain', '--owner', 'adam'], 2, 'Usage: tokens add <service> <name>'],
   [['add', 'other', 'ci', '--owner', 'adam'], 2, 'Name the service'],
-  [['add', 'static', 'ci', '--owner', 'vera', '--role', 'editor'], 1, 'at most your own role'],
+  [
+    ['add', 'static', 'ci', '--owner', 'vera', '--role', 'editor'],
+    1,
+    'at most your own role, viewer',
+  ],
   [['add', 'static', 'ci', '--owner', 'vera', '--role', 'root'], 2, 'role must be one of'],
   [['add', 'static', 'ci', '--owner', 'vera', '--expires', 'soon'], 2, 'expires_in must be'],
   [['remove', 'static', 'x'], 1, 'No API token x'],
