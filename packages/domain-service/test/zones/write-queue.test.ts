@@ -140,6 +140,29 @@ test('a change that is cancelled while its batch reads the zone is never sent', 
   expect(service.live().map((row) => row.split(' ')[0])).toEqual(['next', 'www'])
 })
 
+test('a change that is cancelled after its batch has taken it is not sent, but the others of the batch are', async () => {
+  const env = { REGISTRAR_TIMEOUT_MS: '120000' }
+  await using service = await start({ env, clock: new FakeClock() })
+  service.sandbox.fault({ kind: 'slow', ms: 600_000, command: 'namecheap.domains.dns.getHosts' })
+  const { headers } = await addLater(service)
+  const location = headers.get('location') ?? ''
+  const other = service.call('POST', `${pathOf('example.com')}/A`, {
+    body: { name: 'other', address: '192.0.2.9' },
+  })
+  // The batch has both changes, and reads the zone.
+  await expect.poll(service.commands).toEqual(['dns.gethosts'])
+
+  const cancelled = await service.call('DELETE', location)
+  service.sandbox.clearFaults()
+  const { status } = await other
+
+  expect([cancelled.status, status]).toEqual([200, 201])
+  expect(service.live().map((row) => row.split(' ')[0])).toEqual(['other', 'www'])
+  expect(await statusOf(service, location)).toBe('cancelled')
+  const { body } = await service.call('GET', '/api/domains/example.com/dns/history')
+  expect(body.history).toMatchObject([{ changes: { added: [{ name: 'other' }] } }])
+})
+
 test('a repeated request under one key is one change', async () => {
   await using service = await start()
   const key = { 'idempotency-key': 'key' }
