@@ -161,7 +161,8 @@ export interface ChangeOutcome {
   verified?: boolean
   /** Default: as they are. */
   warnings?: Warning[]
-  problem?: StoredProblem | undefined
+  /** Stored as the problem of a refused or unconfirmed change. */
+  error?: unknown
   reason?: 'superseded'
   /**
    * Nothing of it was sent. The outcome is ignored where the change is not queued any more. A queued change waits longer

@@ -17,6 +17,7 @@ import {
   type ChangeSummary,
   effectOf,
   outsideReason,
+  toStoredProblem,
 } from './change.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
 import { leaseNow } from './replicas/leases.ts'
@@ -165,20 +166,13 @@ export async function endChanges(
   if (outcomes.length === 0) return
   const ids = outcomes.map(({ id }) => id)
   const before = await statusesOf(transaction, ids)
-  const rows = outcomes.map(
-    ({
-      id,
-      status,
-      verified = true,
-      warnings,
-      problem,
-      reason,
-      releaseKey = false,
-      isUnsent = false,
-    }) =>
-      sql`(cast(${id} as bigint), ${status}, cast(${verified} as integer), ${warnings && JSON.stringify(warnings)},
-        ${problem && JSON.stringify(problem)}, ${reason}, cast(${releaseKey} as integer), cast(${isUnsent} as integer))`,
-  )
+  const rows = outcomes.map(({ id, status, error, ...rest }) => {
+    const { verified = true, warnings, reason, releaseKey = false, isUnsent = false } = rest
+    const isStored = error !== undefined && (status === 'refused' || status === 'unconfirmed')
+    const problem = isStored ? JSON.stringify(toStoredProblem(error)) : undefined
+    return sql`(cast(${id} as bigint), ${status}, cast(${verified} as integer), ${warnings && JSON.stringify(warnings)},
+      ${problem}, ${reason}, cast(${releaseKey} as integer), cast(${isUnsent} as integer))`
+  })
   const mayEnd = isHeld
     ? sql`(ended.column8 = 0 or status = 'queued')`
     : sql`ended.column8 = 1 and ended.column2 <> 'queued' and status = 'queued'`

@@ -5,7 +5,7 @@ import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
 import type { Leases } from '../ledger/replicas/leases.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
-import { failedOutcome } from './batch/batch-recorder.ts'
+import { failed } from './batch/batch-recorder.ts'
 import type { WriteResult } from './batch/evaluate-write.ts'
 import { runBatch } from './batch/run-batch.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
@@ -27,6 +27,13 @@ export interface DomainWritesOptions {
 
 type Options = DomainWritesOptions & { onIdle: () => void }
 
+/** A caller that waits until a batch has ended, or no change is ready. */
+interface Task {
+  end: PromiseWithResolvers<void>
+  /** The zone is read, though no change may be ready. */
+  mustRead: boolean
+}
+
 /** Poll interval of the ledger, for changes of other replicas; longer while notifications of them arrive. */
 const pollMs = 100
 const listeningPollMs = 1_000
@@ -41,9 +48,7 @@ export class DomainWrites {
   readonly #domain: Domain
   readonly #options: Options
   readonly #clients: WaitingClients
-  #checks: PromiseWithResolvers<void>[] = []
-  /** Callers that wait until no change is ready. */
-  #drains: PromiseWithResolvers<void>[] = []
+  #tasks: Task[] = []
   /** Changes that are being queued in the database. */
   #accepting = 0
   /** Characters of JSON of the writes that wait. */
@@ -78,17 +83,10 @@ export class DomainWrites {
     }
   }
 
-  carryOut(): Promise<void> {
-    return this.#ask(this.#drains)
-  }
-
-  check(): Promise<void> {
-    return this.#ask(this.#checks)
-  }
-
-  #ask(asked: PromiseWithResolvers<void>[]): Promise<void> {
+  /** Carries out what is queued, or only reads the zone: resolves open sends, and repairs a late write. */
+  carryOut({ mustRead }: Pick<Task, 'mustRead'>): Promise<void> {
     const end = Promise.withResolvers<void>()
-    asked.push(end)
+    this.#tasks.push({ end, mustRead })
     this.#start()
     return end.promise
   }
@@ -131,7 +129,7 @@ export class DomainWrites {
   }
 
   get #isNeeded(): boolean {
-    return this.#clients.ends.size + this.#checks.length + this.#drains.length > 0
+    return this.#clients.ends.size + this.#tasks.length > 0
   }
 
   get #isStopped(): boolean {
@@ -144,42 +142,32 @@ export class DomainWrites {
     this.#ended.resolve()
   }
 
-  /** Carries out the queued writes and checks. @returns whether there were any. */
+  /** Carries out the queued writes and the tasks. @returns whether there was anything to do, and it was done. */
   async #hold(): Promise<boolean> {
     const { ledger } = this.#options.batch
-    const { name } = this.#domain
-    let hasWorked = this.#checks.length > 0
-    for (let batches = 0; ; batches++) {
+    for (let hasWorked = false; ; hasWorked = true) {
       const waiting = [...this.#clients.ends.keys()]
-      const drains = [...this.#drains]
+      const tasks = [...this.#tasks]
       const writes: QueuedChange[] = []
       await this.pull(writes)
-      hasWorked ||= writes.length > 0
-      // A batch resolves open sends, so a check starts one.
-      if (batches + writes.length === 0 && (await ledger.hasOpenSend(name))) this.#checkOpenSend()
+      // A batch resolves open sends.
+      const mustRead =
+        tasks.some((task) => task.mustRead) ||
+        (!hasWorked && writes.length === 0 && (await ledger.hasOpenSend(this.#domain.name)))
       if (this.#isStopped) this.#rejectTasks(serviceStopping())
-      const hasWork = writes.length + this.#checks.length > 0
-      if (this.#isStopped || !hasWork) {
-        this.#drains = this.#drains.filter((drain) => !drains.includes(drain))
-        for (const drain of drains) drain.resolve()
+      if (this.#isStopped || !(mustRead || writes.length > 0)) {
+        this.#endTasks(tasks)
         // No other process carries out these changes, so they have ended.
         if (!this.#options.replicas) await this.#clients.answer(waiting)
         return hasWorked
       }
-      if (!(await this.#runBatch(writes))) return false
+      if (!(await this.#runBatch(writes, tasks))) return false
     }
   }
 
-  #checkOpenSend() {
-    const { log } = this.#options.batch
-    const facts = { domain: this.#domain.name }
-    this.check().catch((error) => log.warn({ err: error, ...facts }, 'zone not checked'))
-  }
-
   /** @returns false where it failed. */
-  async #runBatch(writes: QueuedChange[]): Promise<boolean> {
+  async #runBatch(writes: QueuedChange[], tasks: Task[]): Promise<boolean> {
     const { registrar, batch, replicas } = this.#options
-    const checks = this.#checks.splice(0)
     let failure: unknown
     try {
       const ended = await runBatch(this.#domain, writes, {
@@ -187,15 +175,19 @@ export class DomainWrites {
         ...{ queue: this, clients: this.#clients },
       })
       failure = ended?.failure
-      if (ended && !failure) for (const check of checks.splice(0)) check.resolve()
+      if (ended && !failure) this.#endTasks(tasks)
     } catch (error) {
       failure = error
     }
-    this.#checks.push(...checks)
     if (failure) this.#rejectTasks(failure)
     else this.#answeredAt = performance.now()
     await this.#clients.endBatch(failure)
     return !failure
+  }
+
+  #endTasks(tasks: Task[]) {
+    this.#tasks = this.#tasks.filter((task) => !tasks.includes(task))
+    for (const { end } of tasks) end.resolve()
   }
 
   /** Adds the writes that all processes have queued. @returns the id up to which none is missing. */
@@ -209,7 +201,7 @@ export class DomainWrites {
     for (const change of ready) {
       if (!this.#options.replicas && !change.isAsync && !this.#clients.ends.has(change.id)) {
         // No client waits: it got an error while the ledger could not be written.
-        const end = failedOutcome(change, ledgerUnavailable(undefined))
+        const end = failed(change, ledgerUnavailable(undefined)).outcome
         if (!isAccepting) await ledger.endChanges(this.#domain.name, [end]).catch(() => undefined)
       } else {
         this.#clients.pulled.add(change.id)
@@ -231,7 +223,7 @@ export class DomainWrites {
   }
 
   #rejectTasks(error: unknown) {
-    for (const each of [...this.#checks.splice(0), ...this.#drains.splice(0)]) each.reject(error)
+    for (const { end } of this.#tasks.splice(0)) end.reject(error)
   }
 
   /**

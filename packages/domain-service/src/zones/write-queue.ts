@@ -123,7 +123,7 @@ export class WriteQueue {
 
   async #carryOut(domain: Domain): Promise<void> {
     try {
-      await this.#writesOf(domain).carryOut()
+      await this.#writesOf(domain).carryOut({ mustRead: false })
       this.#active.delete(domain.name)
       if (!this.#isClosing) this.startQueued()
     } catch (error) {
@@ -145,7 +145,7 @@ export class WriteQueue {
 
   /** Reads the zone, resolves its open sends and repairs a late write. Waits for call slots without a deadline. */
   check(domain: Domain): Promise<void> {
-    return this.#writesOf(domain).check()
+    return this.#writesOf(domain).carryOut({ mustRead: true })
   }
 
   /** A change of this domain was queued or has ended at another replica; of any domain if it is undefined. */

@@ -1,3 +1,4 @@
+import { HttpError } from '@domains-and-files/http'
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import { describe, expect, test } from 'vitest'
 import {
@@ -162,11 +163,11 @@ describe.each(ledgers)('%s', (_name, open) => {
       await enqueue(ledger, request),
     ]
     const end = { verified: false, warnings: [] }
-    const problem = { status: 422, code: 'registrar_rejected', detail: 'no' }
+    const error = new HttpError(422, 'registrar_rejected', 'no')
 
     await ledger.cancel(cancelled)
     await ledger.endChanges(domain, [
-      { id: refused, status: 'refused', isUnsent: true, problem },
+      { id: refused, status: 'refused', isUnsent: true, error },
       { ...end, id: unconfirmed, status: 'unconfirmed' },
       { ...end, id: queued, status: 'queued' },
     ])

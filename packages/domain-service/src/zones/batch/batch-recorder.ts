@@ -1,6 +1,6 @@
 import { type HttpError, type Logger, slices } from '@domains-and-files/http'
 import type { Zone } from '../../dns/zone.ts'
-import { changeSuperseded, zoneKeepsChanging } from '../../errors.ts'
+import { changeSuperseded } from '../../errors.ts'
 import {
   type ChangeOutcome,
   type EvaluatedWrite,
@@ -19,11 +19,10 @@ export interface BatchClients {
   reject(write: QueuedChange, error: unknown): void
 }
 
-/** How a write ends: what the ledger records, and what its client gets: an error or a result. */
+/** How a write ends: what the ledger records, and what its client gets: the error of that, or a result. */
 export interface WriteEnd {
   write: QueuedChange
   outcome: ChangeOutcome
-  error?: unknown
   result?: (warnings: string[]) => WriteResult
 }
 
@@ -71,7 +70,7 @@ export class BatchRecorder {
     if (!first) return
     const { domain } = first.write.request
     const away = ends.find(isAway)
-    if (away) this.fail(away.error)
+    if (away) this.fail(away.outcome.error)
     const isForgettable = ends.every(
       ({ write, outcome }) => outcome.effect && !write.isAsync && !write.request.idempotency,
     )
@@ -102,11 +101,11 @@ export class BatchRecorder {
 
   async answer(ends: WriteEnd[], isRecorded = true): Promise<void> {
     const nextSlice = slices()
-    for (const { write, outcome, error, result } of ends) {
+    for (const { write, outcome, result } of ends) {
       await nextSlice() // Each answer may have 400 KB.
       if (outcome.status === 'queued' || outcome.status === 'refused') this.undone.add(write)
       if (!result) {
-        this.#clients.reject(write, error)
+        this.#clients.reject(write, outcome.error)
         continue
       }
       const answer = result(isRecorded || outcome.isUnsent ? [] : [notRecorded])
@@ -134,7 +133,7 @@ export class BatchRecorder {
   }
 }
 
-const isAway = ({ error }: WriteEnd) => isDatabaseAway(error)
+const isAway = ({ outcome }: WriteEnd) => isDatabaseAway(outcome.error)
 
 const factsOf = (
   { request, id }: QueuedChange,
@@ -148,22 +147,17 @@ const factsOf = (
   removed: removed.length,
 })
 
-/** The end of a write of which nothing was done. */
-export const failed = (write: QueuedChange, error: unknown): WriteEnd => ({
-  write,
-  outcome: failedOutcome(write, error),
-  error,
-})
-
-/** A failure that may pass queues an asynchronous change again, and releases the idempotency key of any other. */
-export function failedOutcome(
-  { id, isAsync }: Pick<QueuedChange, 'id' | 'isAsync'>,
-  error: unknown,
-): ChangeOutcome {
-  const problem = toStoredProblem(error)
-  const releaseKey = problem.status >= 500
-  if (isAsync && releaseKey) return { id, status: 'queued', verified: false, isUnsent: true }
-  return { id, status: 'refused', isUnsent: true, warnings: [], problem, releaseKey }
+/**
+ * The end of a write of which nothing was done. A failure that may pass queues an asynchronous change again, and releases
+ * the idempotency key of any other.
+ */
+export function failed(write: QueuedChange, error: unknown): WriteEnd {
+  const { id, isAsync } = write
+  const isUnsent = true
+  const releaseKey = toStoredProblem(error).status >= 500
+  if (isAsync && releaseKey)
+    return { write, outcome: { id, status: 'queued', verified: false, isUnsent, error } }
+  return { write, outcome: { id, status: 'refused', isUnsent, warnings: [], error, releaseKey } }
 }
 
 /** The end of a write that a later one has made pointless. */
@@ -175,9 +169,9 @@ export const superseded = (write: QueuedChange): WriteEnd => ({
     reason: 'superseded',
     isUnsent: true,
     warnings: [],
+    error: changeSuperseded(write.id),
     releaseKey: true,
   },
-  error: changeSuperseded(write.id),
 })
 
 /** The end of a write that needs no send: it changes nothing, or it failed by itself. */
@@ -194,13 +188,8 @@ export function unsent(each: EvaluatedWrite, zone?: Zone): WriteEnd {
 /** The end of a write whose content the registrar refused: the zone stayed as it was. */
 export function refused(write: QueuedChange, error: HttpError, zone: Zone): WriteEnd {
   if (write.isAsync && error.status >= 500) return failed(write, error)
-  const problem = toStoredProblem(error)
   const zones = { before: zone, after: zone }
-  return {
-    write,
-    outcome: { id: write.id, status: 'refused', warnings: [], problem, zones },
-    error,
-  }
+  return { write, outcome: { id: write.id, status: 'refused', warnings: [], error, zones } }
 }
 
 /** The end of a write that depends on a send. */
@@ -221,16 +210,13 @@ export function endWith(send: EndedSend, each: EvaluatedWrite, isDone: boolean):
     }
   }
   if (outcome.kind === 'written') return unsent(each, outcome.zone)
-  if (outcome.kind === 'stale') return failed(write, zoneKeepsChanging())
   const { error, kind } = outcome
   if (kind === 'unsent' || !isChange(each)) return failed(write, error)
   if (kind === 'refused') return refused(write, error, base)
-  const problem = toStoredProblem(error)
   const { warnings } = each
   return {
     write,
-    outcome: { id, status: 'unconfirmed', verified: false, warnings, zones, problem },
-    error,
+    outcome: { id, status: 'unconfirmed', verified: false, warnings, zones, error },
   }
 }
 
@@ -254,6 +240,5 @@ function stateOf(outcome: WriteOutcome, ends: WriteEnd[]): SendOutcome['state'] 
     const isDone = (end: WriteEnd) => !end.outcome.isUnsent && end.outcome.status === 'confirmed'
     return ends.some(isDone) ? 'settled' : 'closed'
   }
-  if (outcome.kind === 'refused' || outcome.kind === 'unknown') return outcome.kind
-  return 'unsent'
+  return outcome.kind
 }

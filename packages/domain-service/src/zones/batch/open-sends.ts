@@ -3,12 +3,12 @@ import { subtract, type Zone } from '../../dns/zone.ts'
 import { writeNotConfirmed } from '../../errors.ts'
 import {
   type ChangeOutcome,
+  fromStoredProblem,
   type Ledger,
   lateMs,
   type OpenSend,
   type SendOutcome,
   type StoredChange,
-  toStoredProblem,
 } from '../../ledger/ledger.ts'
 import { notVerified } from './batch-recorder.ts'
 import { describeDifference, isSame } from './current-zone.ts'
@@ -90,7 +90,9 @@ function notConfirmed(change: StoredChange, send: OpenSend, zone: Zone): ChangeO
     status: 'unconfirmed',
     verified: false,
     // The problem that the client got, or the one known now.
-    problem: change.problem ?? toStoredProblem(writeNotConfirmed(detailOf(send, zone))),
+    error: change.problem
+      ? fromStoredProblem(change.problem)
+      : writeNotConfirmed(detailOf(send, zone)),
     // No client got an answer, so a repeated request must be carried out.
     releaseKey: send.state === 'open',
   }

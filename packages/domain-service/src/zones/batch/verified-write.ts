@@ -1,6 +1,6 @@
 import { type Clock, delay, HttpError, type Logger } from '@domains-and-files/http'
 import { etagOf, type Zone } from '../../dns/zone.ts'
-import { writeNotConfirmed } from '../../errors.ts'
+import { writeNotConfirmed, zoneKeepsChanging } from '../../errors.ts'
 import type { RecentSend } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
 import {
@@ -15,17 +15,21 @@ import {
 /**
  * How a write ended. `written`: the registrar has the zone as sent (`verified`: read back). `refused`: the registrar
  * refused it; `rows` are the indexes of the rows that it names, `zone` is the one before if it is still shown. `unsent`:
- * nothing reached the registrar. `stale`: nothing was sent, since the zone has changed. `differs`: another zone was read
- * back. `unknown`: not known yet. `unanswered`: how many transmissions got no answer and may still be carried out.
+ * nothing was done (`retry`: evaluate the writes again, on this zone or on a read). `differs`: another zone was read back.
+ * `unknown`: not known yet. `unanswered`: how many transmissions got no answer and may still be carried out.
  */
 export type WriteOutcome = { unanswered: number } & (
   | { kind: 'written'; zone: Zone; verified: boolean }
   | { kind: 'refused'; error: HttpError; rows: readonly number[]; zone: Zone | undefined }
-  | { kind: 'unsent'; error: HttpError }
-  | { kind: 'stale'; zone: Zone }
+  | ({ kind: 'unsent' } & Unsent)
   | { kind: 'differs'; error: HttpError; zone: Zone }
   | { kind: 'unknown'; error: HttpError; zone?: Zone }
 )
+
+interface Unsent {
+  error: HttpError
+  retry?: { zone?: Zone } | undefined
+}
 
 interface Write {
   calls: Pick<BatchCalls, 'ensure' | 'isFresh' | 'read' | 'replace'>
@@ -41,32 +45,23 @@ interface Write {
   log: Logger
 }
 
-const busyTries = 3
-const staleTries = 3
 const maxReads = 3
-
-type Sent = { failure: CallFailed | undefined } | { stale: Zone } | { unsent: HttpError }
 
 /**
  * Sends a zone and finds out what became of it. A lost or broken answer is resolved by reading: the new zone there means
  * written; the old one means that it is sent once more; any other is not confirmed. Refusals are checked, too.
  */
 export async function writeVerified(write: Write): Promise<WriteOutcome> {
-  let unanswered = 0
-  let mustRead = false
-  for (let busy = 0; ; ) {
-    const sent = await send(write, mustRead)
-    if ('stale' in sent || 'unsent' in sent) return endUnsent(sent, { ...write, unanswered })
+  for (let unanswered = 0; ; ) {
+    const sent = await send(write)
+    if ('error' in sent) return endUnsent(sent, { ...write, unanswered })
     const { failure } = sent
     if (!failure && !write.verify)
       return { kind: 'written', zone: write.after, verified: true, unanswered }
     if (failure && isRefusal(failure)) {
       const outcome = await examineRefusal(write, failure)
       if (failure.kind !== 'busy' || outcome.kind !== 'refused') return { ...outcome, unanswered }
-      busy += 1
-      if (busy >= busyTries) return endUnsent({ unsent: failure }, { ...write, unanswered })
-      mustRead = !outcome.zone
-      continue
+      return endUnsent({ error: failure, retry: {} }, { ...write, unanswered })
     }
 
     const mayResend = failure?.kind === 'unknown' && unanswered === 0
@@ -107,46 +102,43 @@ async function examineRefusal(write: Write, failure: CallFailed) {
 
 // A send that never left changes nothing, unless one before it got no answer: that may still be carried out.
 function endUnsent(
-  sent: { stale: Zone } | { unsent: HttpError },
+  { error, retry }: Unsent,
   { unanswered, after }: Write & { unanswered: number },
 ): WriteOutcome {
-  if ('unsent' in sent) {
-    if (unanswered === 0) return { kind: 'unsent', error: sent.unsent, unanswered }
+  if (unanswered === 0) return { kind: 'unsent', error, retry, unanswered }
+  const { zone } = retry ?? {}
+  if (!zone) {
     const detail =
       'The registrar did not answer, and the change could not be sent again: read the zone'
-    return { kind: 'unknown', error: writeNotConfirmed(detail, sent.unsent), unanswered }
+    return { kind: 'unknown', error: writeNotConfirmed(detail, error), unanswered }
   }
-  if (unanswered === 0) return { kind: 'stale', zone: sent.stale, unanswered }
-  if (isSame(sent.stale, after))
-    return { kind: 'written', zone: sent.stale, verified: true, unanswered: 0 }
-  const error = writeNotConfirmed(describeDifference(sent.stale, after))
-  return { kind: 'differs', error, zone: sent.stale, unanswered }
+  if (isSame(zone, after)) return { ...written(zone, after), unanswered: 0 }
+  const problem = writeNotConfirmed(describeDifference(zone, after))
+  return { kind: 'differs', error: problem, zone, unanswered }
 }
 
-async function send(write: Write, mustRead: boolean): Promise<Sent> {
-  for (let attempt = 1; ; attempt++) {
-    let isSending = false
-    try {
-      const changed = await readAgainIfStale(write, mustRead && attempt === 1)
-      if (changed) return { stale: changed }
-      isSending = true
-      await write.calls.replace(write.after)
-      return { failure: undefined }
-    } catch (error) {
-      if (error instanceof StaleRead && attempt < staleTries) continue
-      if (!(error instanceof HttpError)) throw error
-      if (isSending && error instanceof CallFailed) return { failure: error }
-      // The call was not made: no slot came free, the circuit is open, or the zone could not be read.
-      return { unsent: error }
-    }
+async function send(write: Write): Promise<Unsent | { failure: CallFailed | undefined }> {
+  let isSending = false
+  try {
+    const zone = await readAgainIfStale(write)
+    if (zone) return { error: zoneKeepsChanging(), retry: { zone } }
+    isSending = true
+    await write.calls.replace(write.after)
+    return { failure: undefined }
+  } catch (error) {
+    if (error instanceof StaleRead) return { error, retry: {} }
+    if (!(error instanceof HttpError)) throw error
+    if (isSending && error instanceof CallFailed) return { failure: error }
+    // The call was not made: no slot came free, the circuit is open, or the zone could not be read.
+    return { error }
   }
 }
 
 /** @returns the zone if it is not the one that the write is based on. */
-async function readAgainIfStale(write: Write, mustRead: boolean): Promise<Zone | undefined> {
+async function readAgainIfStale(write: Write): Promise<Zone | undefined> {
   const { calls, before } = write
   await calls.ensure(2)
-  if (calls.isFresh && !mustRead) return undefined
+  if (calls.isFresh) return undefined
   await calls.ensure(3)
   // Stands for no send, or one without an answer: the zone may well be as it was.
   const base = { base: before, zone: before, isDone: true }

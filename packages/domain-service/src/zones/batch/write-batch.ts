@@ -171,10 +171,12 @@ export class WriteBatch {
         writes = writes.filter((write) => !isGone(write))
         continue
       }
-      const send = { id, base: zone, repair, evaluated, outcome: await this.#send(zone, after) }
-      if (send.outcome.kind !== 'stale') return this.#endSend(send)
+      const outcome = await this.#send(zone, after)
+      const send = { id, base: zone, repair, evaluated, outcome }
+      if (outcome.kind !== 'unsent' || !outcome.retry || attempt === maxAttempts)
+        return this.#endSend(send)
       await this.#recorder.endSend(send, [])
-      this.#zone = send.outcome.zone
+      this.#zone = outcome.retry.zone
     }
     throw zoneKeepsChanging()
   }
