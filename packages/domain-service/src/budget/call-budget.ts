@@ -7,16 +7,22 @@ export interface BudgetState {
   /** Calls that this process has not counted yet, oldest first. */
   calls: (StoredCall & { id: number })[]
   /** Slots that other processes hold for calls to come. */
-  holds: { priority: Priority; slots: number }[]
+  holds: Slots[]
   /** New slots that other processes wait for. */
-  waiters: { priority: Priority; slots: number }[]
+  waiters: Slots[]
+}
+
+/** Slots that a process holds, or waits for. */
+export interface Slots {
+  priority: Priority
+  slots: number
 }
 
 /** What a process has in one turn: the calls that it makes, and the slots that it holds and waits for. */
 export interface BudgetShare {
   calls: Priority[]
-  held: ReadonlyMap<Priority, number>
-  waiting: ReadonlyMap<Priority, number>
+  held: Iterable<Slots>
+  waiting: Iterable<Slots>
 }
 
 /** What a process has counted: calls up to `id`. Calls older than `keepMs` count in no window. */
@@ -42,10 +48,3 @@ export interface CallBudget {
 
 /** Held slots expire this long after their process has last stored them: it may have died. */
 export const holdMs = 120_000
-
-/** Slots by priority. */
-export function sumOf(calls: Iterable<{ priority: Priority; slots: number }>) {
-  const sums = new Map<Priority, number>()
-  for (const { priority, slots } of calls) sums.set(priority, (sums.get(priority) ?? 0) + slots)
-  return sums
-}

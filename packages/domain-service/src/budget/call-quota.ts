@@ -1,7 +1,7 @@
 import { type Clock, databaseProblem, systemClock, type Timer } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { registrarUnavailable } from '../errors.ts'
-import { type BudgetState, type CallBudget, holdMs, sumOf } from './call-budget.ts'
+import { type BudgetState, type CallBudget, holdMs } from './call-budget.ts'
 import {
   type CallLimit,
   CallWindows,
@@ -165,7 +165,7 @@ export class CallQuota {
 
   /** Calls and reservations that wait for slots. */
   get waiting(): number {
-    return this.#queue.size
+    return this.#queue.waiting.length
   }
 
   /** Refuses everything that waits. */
@@ -224,7 +224,7 @@ export class CallQuota {
     while (this.#isDue) {
       this.#isDue = false
       this.#retry?.cancel()
-      const size = this.#queue.size + this.#held.size
+      const size = this.#queue.waiting.length + this.#held.size
       if (size + this.#pauseMs > 0 || this.#isPublished) await this.#takeTurn()
       else await this.#refresh().catch(() => undefined) // The probe reports it.
     }
@@ -244,8 +244,8 @@ export class CallQuota {
         const served = this.#queue.serve({ ...state, windows: this.#windows })
         wakeAt = served.wakeAt
         granted = served.granted
-        this.#isPublished = this.#held.size + this.#queue.size > 0
-        return { calls: this.#calls, held: sumOf(this.#held), waiting: this.#queue.slots }
+        this.#isPublished = this.#held.size + this.#queue.waiting.length > 0
+        return { calls: this.#calls, held: this.#held, waiting: this.#queue.waiting }
       })
       if (this.#budget.isShared) this.#heldUntil = heldUntil
       for (const call of granted) call.resolve()
@@ -268,7 +268,7 @@ export class CallQuota {
 
   #retryAt(wakeAt: number) {
     const absent = Array.from(this.#held, ({ absentUntil = Infinity }) => absentUntil)
-    const retryIn = this.#budget.isShared && this.#queue.size > 0 ? retryMs : Infinity
+    const retryIn = this.#budget.isShared && this.#queue.waiting.length > 0 ? retryMs : Infinity
     const waitMs = Math.min(Math.min(wakeAt, ...absent) - this.now(), retryIn)
     if (waitMs < Infinity)
       this.#retry = this.#clock.setTimer(() => this.#serve(), Math.max(1, waitMs))

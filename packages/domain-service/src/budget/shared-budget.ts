@@ -14,6 +14,7 @@ import {
   type CallBudget,
   holdMs,
   type Since,
+  type Slots,
 } from './call-budget.ts'
 import { type Priority, priorities } from './call-windows.ts'
 
@@ -88,7 +89,8 @@ export class SharedBudget implements CallBudget {
   }
 
   /** Replaces what this process holds and waits for. */
-  async #publish(transaction: SqlTransaction, { held, waiting }: BudgetShare) {
+  async #publish(transaction: SqlTransaction, share: BudgetShare) {
+    const [held, waiting] = [sumOf(share.held), sumOf(share.waiting)]
     await transaction.run(sql`with freed as (delete from ${holds} where id in (${list(this.#holdIds)}))
       delete from ${waiters} where account = ${this.#account} and replica = ${this.#replica}`)
     for (const [priority, slots] of held)
@@ -114,6 +116,13 @@ export class SharedBudget implements CallBudget {
       values ${join(made.map((priority) => sql`(${this.#account}, ${now}, ${priority})`))} returning id`)
     return Math.max(...rows.map(({ id }) => id))
   }
+}
+
+/** Slots by priority. */
+function sumOf(calls: Iterable<Slots>) {
+  const sums = new Map<Priority, number>()
+  for (const { priority, slots } of calls) sums.set(priority, (sums.get(priority) ?? 0) + slots)
+  return sums
 }
 
 interface Process {

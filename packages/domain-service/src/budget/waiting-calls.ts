@@ -1,5 +1,5 @@
 import { registrarBusy } from '../errors.ts'
-import { sumOf } from './call-budget.ts'
+import type { Slots } from './call-budget.ts'
 import { type CallWindows, marginMs, type Priority, priorities } from './call-windows.ts'
 
 export interface WaitingCall {
@@ -27,7 +27,7 @@ interface Turn {
   /** No call is granted before this time. */
   blockedUntil: number
   /** New slots that other processes wait for: those of a higher priority go first. */
-  waiters: readonly { priority: Priority; slots: number }[]
+  waiters: readonly Slots[]
 }
 
 /**
@@ -35,20 +35,12 @@ interface Turn {
  * caller's second call comes after the first call of every other waiting caller.
  */
 export class WaitingCalls {
-  #waiting: (WaitingCall & { turn: number })[] = []
+  /** In the order in which they get their slots. */
+  waiting: (WaitingCall & { turn: number })[] = []
   /** Virtual time of the fair queue: the latest turn granted. */
   #turn = 0
   /** The last turn of each caller, unless the virtual time has passed it. */
   readonly #turns = new Map<string, number>()
-
-  get size(): number {
-    return this.#waiting.length
-  }
-
-  /** New slots that the waiting calls need, by priority. */
-  get slots(): Map<Priority, number> {
-    return sumOf(this.#waiting)
-  }
 
   add(call: WaitingCall) {
     const { caller } = call
@@ -57,9 +49,9 @@ export class WaitingCalls {
     if (caller !== undefined) this.#turns.set(caller, turn)
     const isBehind = (each: WaitingCall & { turn: number }) =>
       rank(each) > rank(call) || (rank(each) === rank(call) && each.turn > turn)
-    const place = this.#waiting.findIndex(isBehind)
+    const place = this.waiting.findIndex(isBehind)
     // The same object: its owner changes the deadline.
-    this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, Object.assign(call, { turn }))
+    this.waiting.splice(place < 0 ? this.waiting.length : place, 0, Object.assign(call, { turn }))
   }
 
   #grant(call: WaitingCall & { turn: number }): WaitingCall {
@@ -78,7 +70,7 @@ export class WaitingCalls {
     const ahead = new Map<Priority, number>()
     const waiting: (WaitingCall & { turn: number })[] = []
     let wakeAt = Number.POSITIVE_INFINITY
-    for (const call of this.#waiting) {
+    for (const call of this.waiting) {
       if (call.absentUntil !== undefined && call.absentUntil <= now) {
         call.refuse(registrarBusy(1))
         continue
@@ -105,14 +97,14 @@ export class WaitingCalls {
       waiting.push(call)
       increase(ahead, priority, slots)
     }
-    this.#waiting = waiting
+    this.waiting = waiting
     return { granted, wakeAt }
   }
 
   /** Refuses all. */
   clear(error: unknown) {
-    const waiting = this.#waiting
-    this.#waiting = []
+    const waiting = this.waiting
+    this.waiting = []
     for (const call of waiting) call.refuse(error)
   }
 }
@@ -136,7 +128,7 @@ const increase = (slots: Map<Priority, number>, priority: Priority, calls: numbe
   slots.set(priority, (slots.get(priority) ?? 0) + calls)
 
 /** What a reservation needs of its quota. */
-interface Slots {
+interface Quota {
   /** Holds the slots, in the turn under way. */
   hold(reservation: Reservation): void
   /** Counts one held slot as a call made now; without any, takes one before everything else. */
@@ -158,14 +150,14 @@ export class Reservation implements WaitingCall, Disposable {
   readonly priority: Priority
   readonly caller: string | undefined
   readonly #callers: readonly string[]
-  readonly #quota: Slots
+  readonly #quota: Quota
   /** Slots that no call has used yet. */
   slots: number
   deadline = 0
   absentUntil: number | undefined
   #client = Promise.withResolvers<void>()
 
-  constructor({ priority, slots, callers }: Wanted, quota: Slots) {
+  constructor({ priority, slots, callers }: Wanted, quota: Quota) {
     this.priority = priority
     this.slots = slots
     this.#callers = callers

@@ -191,6 +191,11 @@ export class Ledger extends ChangeHistory {
     })
   }
 
+  /** Whether other processes write zones, too. */
+  get isShared(): boolean {
+    return this.#leases !== undefined
+  }
+
   /** Each send raises the version before and after: a zone that was read at another version is outdated. */
   async zoneVersion(domain: string): Promise<number> {
     if (!this.#leases) return 0

@@ -28,7 +28,7 @@ export interface CacheOptions {
   maxEntries?: number
   now?: () => number
   /** The version, which each write of any process raises: an answer of another version is outdated. */
-  versionOf?: (key: string) => Promise<number>
+  versionOf?: ((key: string) => Promise<number>) | undefined
 }
 
 /**

@@ -47,7 +47,7 @@ export class ZoneWriter {
     registrar.onZone = (zone, readAt) => {
       this.#comparing = this.#comparing.then(() => this.#compare(zone, readAt))
     }
-    const versionOf = (domain: string) => ledger.zoneVersion(domain)
+    const versionOf = ledger.isShared ? (domain: string) => ledger.zoneVersion(domain) : undefined
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versionOf })
     const onLateWrite = () => this.lateWrites++
     const readCurrent = (domain: Domain) => this.#readCurrent(domain)

@@ -223,11 +223,10 @@ export function endWith(send: EndedSend, each: EvaluatedWrite, isDone: boolean):
 function sendOutcome(send: EndedSend, ends: WriteEnd[]): SendOutcome {
   const { outcome, repair } = send
   const repaired = repair ? [endWith(send, repair, outcome.kind === 'written')] : []
-  const state = stateOf(outcome, ends)
   return {
-    state,
+    state: stateOf(outcome, ends),
     // A repair that was not seen to work is tried again: only the outdated zone itself triggers it.
-    releaseRepairs: state === 'unsent' || state === 'unknown' || state === 'refused',
+    releaseRepairs: ['unsent', 'unknown', 'refused'].includes(outcome.kind),
     found: 'zone' in outcome && outcome.kind !== 'refused' ? outcome.zone : undefined,
     unanswered: outcome.unanswered,
     changes: [...repaired, ...ends].map((end) => end.outcome),
@@ -236,9 +235,7 @@ function sendOutcome(send: EndedSend, ends: WriteEnd[]): SendOutcome {
 
 function stateOf(outcome: WriteOutcome, ends: WriteEnd[]): SendOutcome['state'] {
   if (outcome.kind === 'written') return outcome.verified ? 'settled' : 'unverified'
-  if (outcome.kind === 'differs') {
-    const isDone = (end: WriteEnd) => !end.outcome.isUnsent && end.outcome.status === 'confirmed'
-    return ends.some(isDone) ? 'settled' : 'closed'
-  }
-  return outcome.kind
+  if (outcome.kind !== 'differs') return outcome.kind
+  const isDone = (end: WriteEnd) => !end.outcome.isUnsent && end.outcome.status === 'confirmed'
+  return ends.some(isDone) ? 'settled' : 'closed'
 }
