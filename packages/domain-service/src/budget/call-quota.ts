@@ -9,7 +9,7 @@ import {
   type Priority,
   type WindowState,
 } from './call-windows.ts'
-import { Reservation, type WaitingCall, WaitingCalls } from './waiting-calls.ts'
+import { Reservation, WaitingCalls } from './waiting-calls.ts'
 
 interface ReserveOptions {
   priority?: Priority
@@ -101,21 +101,17 @@ export class CallQuota {
 
   /** Resolves when one call may be made, which is counted then: of this priority, or with a held slot if there is one. */
   take(slot: Priority | Reservation): Promise<void> {
-    const { promise, resolve, reject: refuse } = Promise.withResolvers<void>()
     const priority = typeof slot === 'string' ? slot : 'follow-up'
     const isHeld =
       typeof slot === 'object' && this.#held.has(slot) && performance.now() < this.#heldUntil
-    this.#queue.add({
-      priority,
-      // A held slot waits only while the registrar wants no calls at all.
-      slots: isHeld ? 0 : 1,
-      deadline: this.now() + this.#waitOf(priority),
-      take: () => (isHeld ? this.#useHeld(slot) : this.#count(priority)),
-      resolve,
-      refuse,
-    })
+    // A held slot waits only while the registrar wants no calls at all.
+    const slots = isHeld ? 0 : 1
+    const take = () => (isHeld ? this.#useHeld(slot) : this.#count(priority))
+    const call = new Reservation({ priority, slots, take }, this)
+    const taken = call.enter(this.now() + this.#waitOf(priority))
+    this.#queue.add(call)
     this.#serve()
-    return promise
+    return taken
   }
 
   /**
@@ -129,7 +125,8 @@ export class CallQuota {
     const at = this.#places.findIndex((place) => place.isKeptFor(callers))
     const [known] = at < 0 ? [] : this.#places.splice(at, 1)
     const slots = Math.min(calls, this.#windows.most(priority))
-    const reservation = known ?? new Reservation({ priority, slots, callers }, this)
+    const take = (granted: Reservation) => this.#hold(granted)
+    const reservation = known ?? new Reservation({ priority, slots, callers, take }, this)
     const entered = reservation.enter(this.now() + maxWaitMs)
     if (this.#held.has(reservation)) return reservation
     if (!known) this.#queue.add(reservation)
@@ -177,13 +174,7 @@ export class CallQuota {
     this.#serve()
   }
 
-  // These three are for reservations.
-
-  hold(reservation: Reservation) {
-    this.#windows.hold(reservation.priority, reservation.slots)
-    this.#held.add(reservation)
-  }
-
+  /** For reservations. */
   release(reservation: Reservation) {
     if (this.#held.delete(reservation)) this.#serve()
   }
@@ -198,7 +189,12 @@ export class CallQuota {
     return priority === 'follow-up' ? followUpWaitMs : this.#maxWaitMs
   }
 
-  // `hold` and these two run while a turn serves waiting calls.
+  // These three run while a turn serves waiting calls.
+
+  #hold(reservation: Reservation) {
+    this.#windows.hold(reservation.priority, reservation.slots)
+    this.#held.add(reservation)
+  }
 
   #count(priority: Priority) {
     this.#windows.count(priority, this.now())
@@ -235,7 +231,7 @@ export class CallQuota {
     const pauseMs = this.#pauseMs
     this.#pauseMs = 0
     this.#calls = []
-    let granted: WaitingCall[] = []
+    let granted: Reservation[] = []
     let wakeAt = Infinity
     const heldUntil = performance.now() + holdMs
     try {
@@ -258,7 +254,7 @@ export class CallQuota {
       this.#lastId = 0
       this.#isPublished = true
       for (const call of granted) {
-        if (call instanceof Reservation) this.#held.delete(call)
+        this.#held.delete(call)
         call.refuse(failure)
       }
       this.#queue.clear(failure)

@@ -2,22 +2,6 @@ import { registrarBusy } from '../errors.ts'
 import type { Slots } from './call-budget.ts'
 import { type CallWindows, marginMs, type Priority, priorities } from './call-windows.ts'
 
-export interface WaitingCall {
-  priority: Priority
-  /** New slots that the call needs; 0 if its slot is already held. */
-  slots: number
-  /** Key of fair queueing within a priority. A refused call with a caller keeps its place until `absentUntil`. */
-  caller?: string | undefined
-  deadline: number
-  /** The caller got 503 and may retry: until this time the call stays in the queue and can get its slots. */
-  absentUntil?: number | undefined
-  /** Takes the slots, in the same turn in which they were found free. */
-  take: () => void
-  /** Called once that turn is stored. */
-  resolve: () => void
-  refuse: (error: unknown) => void
-}
-
 /** How long after its Retry-After the place and the slots of an absent caller are kept. */
 const graceMs = 10_000
 
@@ -36,28 +20,27 @@ interface Turn {
  */
 export class WaitingCalls {
   /** In the order in which they get their slots. */
-  waiting: (WaitingCall & { turn: number })[] = []
+  waiting: Reservation[] = []
   /** Virtual time of the fair queue: the latest turn granted. */
   #turn = 0
   /** The last turn of each caller, unless the virtual time has passed it. */
   readonly #turns = new Map<string, number>()
 
-  add(call: WaitingCall) {
+  add(call: Reservation) {
     const { caller } = call
     const last = caller === undefined ? -1 : (this.#turns.get(caller) ?? -1)
-    const turn = Math.max(this.#turn, last + 1)
-    if (caller !== undefined) this.#turns.set(caller, turn)
-    const isBehind = (each: WaitingCall & { turn: number }) =>
-      rank(each) > rank(call) || (rank(each) === rank(call) && each.turn > turn)
+    call.turn = Math.max(this.#turn, last + 1)
+    if (caller !== undefined) this.#turns.set(caller, call.turn)
+    const isBehind = (each: Reservation) =>
+      rank(each) > rank(call) || (rank(each) === rank(call) && each.turn > call.turn)
     const place = this.waiting.findIndex(isBehind)
-    // The same object: its owner changes the deadline.
-    this.waiting.splice(place < 0 ? this.waiting.length : place, 0, Object.assign(call, { turn }))
+    this.waiting.splice(place < 0 ? this.waiting.length : place, 0, call)
   }
 
-  #grant(call: WaitingCall & { turn: number }): WaitingCall {
+  #grant(call: Reservation): Reservation {
     this.#turn = Math.max(this.#turn, call.turn)
     for (const [caller, turn] of this.#turns) if (turn < this.#turn) this.#turns.delete(caller)
-    call.take()
+    call.take(call)
     return call
   }
 
@@ -66,9 +49,9 @@ export class WaitingCalls {
    * @returns the granted calls, and when to try again: Infinity if nothing waits.
    */
   serve({ windows, now, blockedUntil, waiters }: Turn) {
-    const granted: WaitingCall[] = []
+    const granted: Reservation[] = []
     const ahead = new Map<Priority, number>()
-    const waiting: (WaitingCall & { turn: number })[] = []
+    const waiting: Reservation[] = []
     let wakeAt = Number.POSITIVE_INFINITY
     for (const call of this.waiting) {
       if (call.absentUntil !== undefined && call.absentUntil <= now) {
@@ -110,12 +93,12 @@ export class WaitingCalls {
 }
 
 // A call whose slot is already held goes first.
-const rank = ({ slots, priority }: WaitingCall) => (slots === 0 ? -1 : priorities.indexOf(priority))
+const rank = ({ slots, priority }: Reservation) => (slots === 0 ? -1 : priorities.indexOf(priority))
 
 function withBetter(
   ahead: Map<Priority, number>,
   waiters: Turn['waiters'],
-  call: WaitingCall,
+  call: Reservation,
 ): Map<Priority, number> {
   if (waiters.length === 0) return ahead
   const all = new Map(ahead)
@@ -129,8 +112,6 @@ const increase = (slots: Map<Priority, number>, priority: Priority, calls: numbe
 
 /** What a reservation needs of its quota. */
 interface Quota {
-  /** Holds the slots, in the turn under way. */
-  hold(reservation: Reservation): void
   /** Counts one held slot as a call made now; without any, takes one before everything else. */
   take(reservation: Reservation): Promise<void>
   release(reservation: Reservation): void
@@ -139,27 +120,34 @@ interface Quota {
 interface Wanted {
   priority: Priority
   slots: number
-  callers: readonly string[]
+  callers?: readonly string[]
+  take: (reservation: Reservation) => void
 }
 
 /**
- * Slots for the calls of one batch: first queued, then held. After a 503 it keeps its place in the queue, or its slots,
- * until `absentUntil`: the first of its callers that retries takes it over.
+ * Slots for calls: first queued, then taken; those of a batch are held until it uses them. After a 503 a reservation with
+ * callers keeps its place in the queue, or its slots, until `absentUntil`: the first of them that retries takes it over.
  */
-export class Reservation implements WaitingCall, Disposable {
+export class Reservation implements Disposable {
   readonly priority: Priority
+  /** Key of fair queueing within a priority. */
   readonly caller: string | undefined
+  /** Takes the slots, in the same turn in which they were found free. */
+  readonly take: (reservation: Reservation) => void
   readonly #callers: readonly string[]
   readonly #quota: Quota
-  /** Slots that no call has used yet. */
+  /** Slots to take, or held and not used yet; 0 for a call whose slot is held already. */
   slots: number
+  /** Its place in the fair queue. */
+  turn = 0
   deadline = 0
   absentUntil: number | undefined
   #client = Promise.withResolvers<void>()
 
-  constructor({ priority, slots, callers }: Wanted, quota: Quota) {
+  constructor({ priority, slots, callers = [], take }: Wanted, quota: Quota) {
     this.priority = priority
     this.slots = slots
+    this.take = take
     this.#callers = callers
     this.caller = callers[0]
     this.#quota = quota
@@ -170,7 +158,7 @@ export class Reservation implements WaitingCall, Disposable {
     return this.absentUntil !== undefined && callers.some((each) => this.#callers.includes(each))
   }
 
-  /** Resolves once it holds its slots. @throws 503 `registrar_busy` as soon as none can come free by the deadline. */
+  /** Resolves once it has its slots. @throws 503 `registrar_busy` as soon as none can come free by the deadline. */
   enter(deadline: number): Promise<void> {
     this.deadline = deadline
     this.absentUntil = undefined
@@ -178,10 +166,7 @@ export class Reservation implements WaitingCall, Disposable {
     return this.#client.promise
   }
 
-  take() {
-    this.#quota.hold(this)
-  }
-
+  /** Called once the turn that took the slots is stored. */
   resolve() {
     this.#client.resolve()
   }
