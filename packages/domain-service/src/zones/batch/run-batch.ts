@@ -39,14 +39,15 @@ const maxSharedDebounceMs = 450
 /**
  * Carries out one batch with these writes, and those that are queued meanwhile, in the order in which they were accepted;
  * without any it only reads the zone, resolves its open sends and repairs a late write.
- * @returns undefined where no slots came free: writes with a waiting client were refused, the others stay queued.
+ * @returns undefined where no slots came free: writes with a waiting client were refused, the others stay queued. Else
+ * why the ledger lacks an outcome, if it does.
  * @throws where the zone could not be read, or the ledger not be written.
  */
 export async function runBatch(
   domain: Domain,
   writes: QueuedChange[],
   options: Options,
-): Promise<WriteBatch | undefined> {
+): Promise<Pick<BatchRecorder, 'failure'> | undefined> {
   const { batch: dependencies } = options
   const recorder = new BatchRecorder(dependencies, options.clients)
   try {
@@ -58,7 +59,7 @@ export async function runBatch(
     const taken = writes.splice(0).filter(({ id }) => id <= pulledTo)
     const rechecked = taken.map((write) => recheck(write, { recorder, ...dependencies }))
     await batch.run((await Promise.all(rechecked)).flat())
-    return batch
+    return recorder
   } catch (error) {
     // An internal fault must not end the process, nor leave a client without an answer.
     if (!(error instanceof HttpError || isDatabaseAway(error)))

@@ -75,11 +75,6 @@ export class WriteBatch {
   /** Why a send never left this service. */
   #unsent: HttpError | undefined
 
-  /** Why the ledger lacks an outcome. */
-  get failure(): unknown {
-    return this.#recorder.failure
-  }
-
   constructor(
     dependencies: BatchDependencies,
     { calls, recorder, domain }: { calls: BatchCalls; recorder: BatchRecorder; domain: string },
