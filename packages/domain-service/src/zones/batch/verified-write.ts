@@ -45,6 +45,7 @@ interface Write {
   log: Logger
 }
 
+const staleTries = 3
 const maxReads = 3
 
 /**
@@ -118,19 +119,22 @@ function endUnsent(
 }
 
 async function send(write: Write): Promise<Unsent | { failure: CallFailed | undefined }> {
-  let isSending = false
-  try {
-    const zone = await readAgainIfStale(write)
-    if (zone) return { error: zoneKeepsChanging(), retry: { zone } }
-    isSending = true
-    await write.calls.replace(write.after)
-    return { failure: undefined }
-  } catch (error) {
-    if (error instanceof StaleRead) return { error, retry: {} }
-    if (!(error instanceof HttpError)) throw error
-    if (isSending && error instanceof CallFailed) return { failure: error }
-    // The call was not made: no slot came free, the circuit is open, or the zone could not be read.
-    return { error }
+  for (let attempt = 1; ; attempt++) {
+    let isSending = false
+    try {
+      const zone = await readAgainIfStale(write)
+      if (zone) return { error: zoneKeepsChanging(), retry: { zone } }
+      isSending = true
+      await write.calls.replace(write.after)
+      return { failure: undefined }
+    } catch (error) {
+      // Read and sent at once: on a slow machine or database another round of the batch would take longer.
+      if (error instanceof StaleRead && attempt < staleTries) continue
+      if (!(error instanceof HttpError)) throw error
+      if (isSending && error instanceof CallFailed) return { failure: error }
+      // The call was not made: no slot came free, the circuit is open, or the zone could not be read.
+      return { error }
+    }
   }
 }
 
