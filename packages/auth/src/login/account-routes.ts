@@ -160,10 +160,7 @@ export function registerAccountRoutes(app: App, context: Auth) {
     }
   })
   app.post('/api/auth/password', { config, schema: setPasswordSchema }, async (request, reply) => {
-    const { current, username = '', invite = '', new: password } = request.body
-    if (current === undefined)
-      await acceptInvite(context, { username, invite, password, address: request.ip })
-    else await changePassword(context, request, { current, password })
+    await setPassword(context, request, request.body)
     return reply.code(204).send(undefined)
   })
   const ending = { access: 'viewer', needsLogin: true } as const
@@ -211,29 +208,39 @@ async function verifyLogin(
   return user
 }
 
-async function changePassword(
+async function setPassword(
   context: Auth,
   request: FastifyRequest,
-  { current, password }: { current: string; password: string },
+  { current, username: invited = '', invite = '', new: password }: z.infer<typeof NewPassword>,
 ) {
-  const { username, session } = requireLogin(await context.authenticate(request))
+  const isInvited = current === undefined
+  if (isInvited && !context.isPasswordLoginOn) throw passwordLoginOff()
+  const owner = isInvited ? undefined : requireLogin(await context.authenticate(request))
+  const username = owner?.username ?? invited
   await requireStrongPassword(password, username)
-  const verified = await verifyLogin(context, { username, password: current, address: request.ip })
-  // Compare-and-set: a concurrent change of the password makes the verified one outdated.
-  const isRight = (user: User) => user.password === verified.password
-  await storePassword(context, { username, password, session }, isRight)
+  const attempt = { username, address: request.ip }
+  const isRight = isInvited
+    ? await verifyInvite(context, { ...attempt, invite })
+    : await verifyCurrent(context, { ...attempt, password: current })
+  const hash = await context.hashes(() => hashPassword(password))
+  await changeUser(context.users, username, (user) => {
+    // Again under the lock: a concurrent request may have used the invitation, or changed the password.
+    if (!user || !isRight(user)) throw credentialsInvalid()
+    return withPassword(user, hash, owner?.session)
+  })
   request.log.info({ username }, 'password changed')
 }
 
+async function verifyCurrent(context: Auth, attempt: Parameters<typeof verifyLogin>[1]) {
+  const verified = await verifyLogin(context, attempt)
+  return (user: User) => user.password === verified.password
+}
+
 // An unknown user, an expired invitation and a wrong code get the same response, and count as failed logins.
-async function acceptInvite(
-  context: Auth,
-  { invite, address, ...wanted }: Record<'username' | 'invite' | 'password' | 'address', string>,
+async function verifyInvite(
+  { users, limit, now }: Auth,
+  { username, invite, address }: Record<'username' | 'invite' | 'address', string>,
 ) {
-  const { users, limit, now, isPasswordLoginOn } = context
-  if (!isPasswordLoginOn) throw passwordLoginOff()
-  const { username, password } = wanted
-  await requireStrongPassword(password, username)
   const invited = await users.find(username)
   const digest = Buffer.from(digestOf(invite))
   const isRight = (user: User | undefined) =>
@@ -242,19 +249,5 @@ async function acceptInvite(
     timingSafeEqual(Buffer.from(user.invite.digest), digest)
   const attempt = { username, isUser: invited !== undefined, address }
   if (!(await limit.run(attempt, async () => isRight(invited)))) throw credentialsInvalid()
-  // `isRight` is evaluated again under the lock: of two concurrent requests with one code, the second gets 401.
-  await storePassword(context, wanted, isRight)
-}
-
-/** Stores the password, if `isRight` holds for the user under the lock. @throws {HttpError} 401 otherwise. */
-async function storePassword(
-  { users, hashes }: Auth,
-  wanted: { username: string; password: string; session?: string | undefined },
-  isRight: (user: User) => boolean,
-) {
-  const hash = await hashes(() => hashPassword(wanted.password))
-  await changeUser(users, wanted.username, (user) => {
-    if (!user || !isRight(user)) throw credentialsInvalid()
-    return withPassword(user, hash, wanted.session)
-  })
+  return isRight
 }
