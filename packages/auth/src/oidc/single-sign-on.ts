@@ -14,22 +14,18 @@ import { rightsOfGroups } from './group-rights.ts'
 
 type Dependencies = Pick<Auth, 'users' | 'lastLogins' | 'sessions' | 'oneTime' | 'audience' | 'now'>
 
-/** The client that a login returns to, and its PKCE challenge (S256): its verifier redeems the one-time code. */
-interface Client {
-  return_to: string
-  challenge: string
-  /** Shows no error by itself: it brings the client a code that is redeemed for the error. */
-  isBrowser: boolean
-}
-
 /** State of a login in progress. Kept in a signed cookie, so that any replica can serve the callback. */
 const Begun = z.object({
   nonce: z.string(),
   verifier: z.string(),
   return_to: z.string(),
+  /** S256 of the verifier with which the client redeems the one-time code. */
   challenge: z.string(),
   exp: z.number(),
 })
+
+/** The client that a login returns to. A browser shows no error by itself: it brings a code that is redeemed for the error. */
+type Client = Pick<z.infer<typeof Begun>, 'return_to' | 'challenge'> & { isBrowser: boolean }
 
 /** What a one-time code is redeemed for: a login, or why there is none. */
 interface Redeemable {
