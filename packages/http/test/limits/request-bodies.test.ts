@@ -1,6 +1,9 @@
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import net from 'node:net'
+import { Readable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
+import { bodyChunks } from '../../src/index.ts'
 import { type Started, start } from '../support/start.ts'
 
 const head = (path: string, length: number) =>
@@ -145,4 +148,17 @@ test('a body that the service does not read yet is not cut', async () => {
   service.releaseSlow()
 
   await expect.poll(received).toContain('HTTP/1.1 200')
+})
+
+test('chunks of a byte that have arrived together are read as one, and no byte is lost', async () => {
+  const body = new Readable({ read: () => undefined })
+  const chunks = [...Array<string>(20).fill('x'), 'y'.repeat(5000), 'z']
+  for (const chunk of chunks) body.push(chunk)
+  body.push(null)
+
+  const read: Buffer[] = []
+  for await (const chunk of bodyChunks(body as IncomingMessage)) read.push(chunk) // Only its bytes.
+
+  expect(Buffer.concat(read).toString()).toBe(chunks.join(''))
+  expect(read).toHaveLength(1)
 })

@@ -29,16 +29,14 @@ interface Body {
 /** Reads the first bytes of a body, for `archiveTypeOf`. */
 export async function peek(body: AsyncIterable<Buffer>): Promise<Body> {
   const rest = body[Symbol.asyncIterator]()
-  const first: Buffer[] = []
   let head = Buffer.alloc(0)
   while (head.length < blockBytes) {
     const { done, value } = await rest.next()
     if (done) break
-    first.push(value)
-    head = Buffer.concat(first)
+    head = Buffer.concat([head, value])
   }
   async function* all() {
-    yield* first
+    yield head
     yield* { [Symbol.asyncIterator]: () => rest }
   }
   return { head, chunks: all() }

@@ -218,11 +218,15 @@ const readFileName = (text: string | undefined) =>
 const maxStrays = 8
 const maxRefusedBytes = 1_048_576
 
-// `UploadLimits` limits the files.
-const partLimits = { fileSize: Number.POSITIVE_INFINITY, fields: maxStrays, fieldSize: 8192 }
+// Of the headers of a part, with the longest path many times over. One byte of them may take ten until they are complete.
+const headerSize = 16_384
+const fieldSize = 8192
 
-// The parser's own limit for the headers of a part, and the fields.
-const maxPartBytes = 81_920 + 8192
+// `UploadLimits` limits the files.
+const fileSize = Number.POSITIVE_INFINITY
+const partLimits = { fileSize, fields: maxStrays, fieldSize, headerSize }
+
+const maxPartBytes = headerSize + fieldSize
 
 const smallBody = 65_536
 
