@@ -34,9 +34,6 @@ export { explainDatabaseFailure } from './postgres/postgres-errors.ts'
 export { Probe } from './postgres/probe.ts'
 export type { Transaction } from './postgres/transaction.ts'
 export { updateFile } from './shared-file.ts'
-export { isUniqueViolation, type Migrations, type Sql, type SqlTransaction } from './sql/sql.ts'
-export { SqliteSql } from './sql/sqlite.ts'
-export type { SqliteOptions } from './sql/sqlite-connection.ts'
 export {
   bytes,
   type Dialect,
@@ -46,13 +43,19 @@ export {
   forUpdateSkipLocked,
   identity,
   int8,
+  isUniqueViolation,
   join,
   list,
   lockOf,
+  type Migrations,
   name,
   now,
   render,
+  type Sql,
+  type SqlTransaction,
   type Statement,
   sql,
   strict,
-} from './sql/statement.ts'
+} from './sql/sql.ts'
+export { SqliteSql } from './sql/sqlite.ts'
+export type { SqliteOptions } from './sql/sqlite-connection.ts'

@@ -6,9 +6,10 @@ import { lockForRestore, lockNames, restoreMarker } from '../data-dir-lock.ts'
 import { createDirectory, fsyncDirectory, giveToOwner, ownerFor } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
 import { lockSchema } from '../postgres/migrate-postgres.ts'
-import { isInUse, restoreTable } from '../postgres/own-tables.ts'
+import { isInUse, restores } from '../postgres/own-tables.ts'
 import type { Transaction } from '../postgres/transaction.ts'
 import { replaceFile, updateFile } from '../shared-file.ts'
+import { name, sql } from '../sql/sql.ts'
 import {
   type ArchivedService,
   type BackupBlobs,
@@ -139,7 +140,7 @@ async function restoreIntoDatabase(job: RestoreJob, target: DatabaseTarget, dama
   const files = await job.snapshot.readFiles()
   await database.transaction(async (transaction) => {
     await target.writeFiles(transaction, files)
-    await transaction.query(`delete from ${restoreTable(database.schema)}`)
+    await transaction.run(sql`delete from ${restores}`)
   })
 }
 
@@ -155,9 +156,7 @@ async function beginInDatabase(
     )
   }
   const backup = identityOf(snapshot)
-  const [begun] = await transaction.query<{ backup: string }>(
-    `select backup from ${restoreTable(schema)}`,
-  )
+  const begun = await transaction.get<{ backup: string }>(sql`select backup from ${restores}`)
   if (begun?.backup === backup) return
   if (begun) {
     throw new DataDirError(
@@ -165,11 +164,10 @@ async function beginInDatabase(
     )
   }
   for (const table of tables) {
-    const found = await transaction.query(`select 1 from ${schema}.${table} limit 1`)
-    if (found.length === 0) continue
+    if (!(await transaction.get(sql`select 1 from ${name(table)} limit 1`))) continue
     throw new DataDirError(
       `The table ${schema}.${table} is not empty: a restore overwrites nothing.`,
     )
   }
-  await transaction.query(`insert into ${restoreTable(schema)} (backup) values ($1)`, [backup])
+  await transaction.run(sql`insert into ${restores} (backup) values (${backup})`)
 }

@@ -1,5 +1,12 @@
-import type { Sql, SqlTransaction } from '../sql/sql.ts'
-import { dialect, join, name, type Statement, sql } from '../sql/statement.ts'
+import {
+  dialect,
+  join,
+  name,
+  type Sql,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '../sql/sql.ts'
 import type { Row, Table } from './archive.ts'
 
 /** A table of both databases, with the same columns in each. */

@@ -7,8 +7,7 @@ import type {
   QueryResult,
   QueryResultRow,
 } from 'pg'
-import type { SqlTransaction } from '../sql/sql.ts'
-import { render, type Statement } from '../sql/statement.ts'
+import { render, type SqlTransaction, type Statement } from '../sql/sql.ts'
 import { translateError } from './postgres-errors.ts'
 
 /** Maximum milliseconds to get a connection, new or from the pool: a part of the time limit of a statement. */

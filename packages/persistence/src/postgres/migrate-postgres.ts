@@ -1,9 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { DatabaseRefusedError, DatabaseUnavailableError } from '../errors.ts'
-import type { Migrations } from '../sql/sql.ts'
-import { render } from '../sql/statement.ts'
+import { type Migrations, name, sql } from '../sql/sql.ts'
 import { ClientConnection, type Connection, clientConfig, limited } from './connections.ts'
-import { ownTables, recordProcess, restoreTable } from './own-tables.ts'
+import { ownTables, recordProcess, restores } from './own-tables.ts'
 import { explainDatabaseFailure, translateError } from './postgres-errors.ts'
 
 /** Maximum milliseconds to wait for a database that is starting. */
@@ -77,7 +76,7 @@ const isRefusal = (error: unknown) =>
   error instanceof Error && 'code' in error && /^(?:28|3D)/.test(String(error.code))
 
 async function migrate(connection: Connection, options: DatabaseOptions): Promise<void> {
-  const { schema, migrations, processId } = options
+  const { schema, processId } = options
   await requireVersion(connection)
   await lockSchema(connection, schema)
   if (!(await isCreated(connection, schema))) await createSchema(connection, schema)
@@ -85,54 +84,47 @@ async function migrate(connection: Connection, options: DatabaseOptions): Promis
     await refuseUnfinished(connection)
     await recordProcess(connection, processId)
   }
-  for (const [part, statements] of Object.entries(migrations))
+  for (const [part, statements] of Object.entries(options.migrations))
     await migratePart(connection, part, statements)
 }
 
 /** Locks the schema against concurrent migrations and restores until the transaction ends. */
 export async function lockSchema(connection: Connection, schema: string): Promise<void> {
-  await connection.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
-    `migrate ${schema}`,
-  ])
+  await connection.run(
+    sql`select pg_advisory_xact_lock(hashtextextended(${`migrate ${schema}`}, 0))`,
+  )
 }
 
 async function migratePart(connection: Connection, part: string, statements: Migrations[string]) {
-  const { schema } = connection
-  const [row] = await connection.query<{ applied: number }>(
-    `select applied from ${schema}.migrations where part = $1`,
-    [part],
+  const row = await connection.get<{ applied: number }>(
+    sql`select applied from ${migrations} where part = ${part}`,
   )
   const applied = row?.applied ?? 0
   if (applied > statements.length) {
     throw new DatabaseRefusedError(
-      `The schema ${schema} in DATABASE_URL is of a newer version of this service: start that version, or restore a backup made by this one.`,
+      `The schema ${connection.schema} in DATABASE_URL is of a newer version of this service: start that version, or restore a backup made by this one.`,
     )
   }
   if (applied === statements.length) return
-  for (const statement of statements.slice(applied)) {
-    const isText = typeof statement === 'string'
-    await connection.query(isText ? statement : render(statement, connection).text)
-  }
-  await connection.query(
-    `insert into ${schema}.migrations (part, applied) values ($1, $2)
-    on conflict (part) do update set applied = excluded.applied`,
-    [part, statements.length],
-  )
+  for (const statement of statements.slice(applied))
+    await connection.run(typeof statement === 'string' ? sql([statement]) : statement)
+  await connection.run(sql`insert into ${migrations} (part, applied) values (${part}, ${statements.length})
+    on conflict (part) do update set applied = excluded.applied`)
 }
+
+const migrations = name('migrations')
 
 /** @throws {DatabaseRefusedError} after an interrupted restore. */
 export async function refuseUnfinished(connection: Connection): Promise<void> {
-  const { schema } = connection
-  const unfinished = await connection.query(`select 1 from ${restoreTable(schema)}`)
-  if (unfinished.length === 0) return
+  if (!(await connection.get(sql`select 1 from ${restores}`))) return
   throw new DatabaseRefusedError(
-    `A restore into the schema ${schema} was interrupted: run it again, or drop the schema.`,
+    `A restore into the schema ${connection.schema} was interrupted: run it again, or drop the schema.`,
   )
 }
 
 async function requireVersion(connection: Connection) {
-  const [row] = await connection.query<{ version: number }>(
-    "select current_setting('server_version_num')::int / 10000 as version",
+  const row = await connection.get<{ version: number }>(
+    sql`select current_setting('server_version_num')::int / 10000 as version`,
   )
   if (row && row.version < minVersion) {
     throw new DatabaseRefusedError(
@@ -142,23 +134,18 @@ async function requireVersion(connection: Connection) {
 }
 
 async function isCreated(connection: Connection, schema: string): Promise<boolean> {
-  const [row] = await connection.query<{ found: boolean }>(
-    "select to_regclass($1 || '.migrations') is not null as found",
-    [schema],
+  const found = await connection.get(
+    sql`select 1 where to_regclass(${`${schema}.migrations`}) is not null`,
   )
-  return row?.found === true
+  return found !== undefined
 }
 
 // `create schema if not exists` needs the privilege to create one even if it exists.
 async function createSchema(connection: Connection, schema: string) {
-  const found = await connection.query('select from pg_namespace where nspname = $1', [schema])
-  if (found.length === 0) await connection.query(`create schema ${schema}`)
-  await connection.query(
-    `create table ${schema}.migrations (part text primary key, applied integer not null)`,
-  )
-  await connection.query(
-    `create function ${schema}.now_ms() returns bigint language sql volatile
-       as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$`,
-  )
-  await connection.query(ownTables(schema))
+  const found = await connection.get(sql`select from pg_namespace where nspname = ${schema}`)
+  if (!found) await connection.query(`create schema ${schema}`)
+  await connection.run(sql`create table ${migrations} (part text primary key, applied integer not null);
+    create function ${name('now_ms')}() returns bigint language sql volatile
+      as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$`)
+  await connection.run(ownTables)
 }

@@ -4,7 +4,7 @@ import type { Migrations, Sql } from '../sql/sql.ts'
 import { Connection, clientConfig, limited, serverLimits, withClient } from './connections.ts'
 import { Listener } from './listener.ts'
 import { migratePostgres } from './migrate-postgres.ts'
-import { pruneStatement, recordProcess, removeProcess } from './own-tables.ts'
+import { pruneCommits, recordProcess, removeProcess } from './own-tables.ts'
 import { Probe } from './probe.ts'
 import {
   runSnapshot,
@@ -172,7 +172,7 @@ export class Postgres extends Connection implements Sql {
     // A failed write does not count: a read-only database still serves reads.
     if (processId !== undefined) await recordProcess(this, processId).catch(() => undefined)
     if (!isPruneDue) return
-    await this.query(pruneStatement(this.schema)).catch(() => undefined)
+    await this.run(pruneCommits).catch(() => undefined)
     this.#prunedAt = Date.now()
   }
 }

@@ -1,7 +1,8 @@
 interface ProbeOptions {
   /** Rejects if the system is not available. */
   check: () => Promise<unknown>
-  intervalMs: number
+  /** Undefined: only `run` checks. */
+  intervalMs: number | undefined
   /** Called when the system becomes unavailable. */
   onLost: (error: unknown) => void
 }
@@ -9,16 +10,21 @@ interface ProbeOptions {
 /** Checks a system in the background, so that /health can report it without calling anything. */
 export class Probe {
   readonly #options: ProbeOptions
-  readonly #timer: NodeJS.Timeout
+  readonly #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
   /** Result of the last check. */
   isAvailable = true
 
   constructor(options: ProbeOptions) {
     this.#options = options
-    this.#timer = setInterval(() => {
-      this.#running ??= this.#check()
-    }, options.intervalMs).unref()
+    if (options.intervalMs !== undefined)
+      this.#timer = setInterval(() => void this.run(), options.intervalMs).unref()
+  }
+
+  /** Checks now, or joins the running check. Does not throw. */
+  run(): Promise<void> {
+    this.#running ??= this.#check()
+    return this.#running
   }
 
   /** Resolves when a running check has ended. */

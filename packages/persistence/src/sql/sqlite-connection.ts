@@ -3,8 +3,13 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { DatabaseFullError, DatabaseUnavailableError, storageFailure } from '../errors.ts'
-import type { Migrations, SqlTransaction } from './sql.ts'
-import { type Rendered, render, type Statement } from './statement.ts'
+import {
+  type Migrations,
+  type Rendered,
+  render,
+  type SqlTransaction,
+  type Statement,
+} from './sql.ts'
 
 export interface SqliteOptions {
   /** `:memory:` for a database of this process, without `snapshot`. */

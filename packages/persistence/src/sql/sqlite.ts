@@ -5,7 +5,7 @@ import {
   DataDirError,
   storageFailure,
 } from '../errors.ts'
-import type { Migrations, Sql, SqlTransaction } from './sql.ts'
+import { type Migrations, render, type Sql, type SqlTransaction, type Statement } from './sql.ts'
 import {
   beginImmediate,
   Connection,
@@ -20,7 +20,6 @@ import {
   WriteAheadLog,
   watchFiles,
 } from './sqlite-connection.ts'
-import { render, type Statement } from './statement.ts'
 
 /** Milliseconds between checks of the files while nothing is written. */
 const checkMs = 1_000
