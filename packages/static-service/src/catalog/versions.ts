@@ -2,7 +2,7 @@ import { appendEvents } from '@domains-and-files/events'
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { versionExists } from '../errors.ts'
 import type { ListedVersion, NewVersion, VersionRow } from '../files/file-record.ts'
-import { selected } from './records.ts'
+import { recordsOf, selected } from './records.ts'
 import { versionColumns } from './tables.ts'
 
 /** Adds a version record. Numbers have no gaps: the last one is the count. @throws {HttpError} `version_exists`. */
@@ -21,6 +21,18 @@ export async function recordVersion(
   await appendEvents(transaction, [{ type: 'version.created', by, requestId, data: row }])
   return row
 }
+
+/** Marks versions that show any of these rows as incomplete. */
+export async function loseFiles(
+  transaction: SqlTransaction,
+  rows: { changeId: number; endedBy: number }[],
+): Promise<void> {
+  await transaction.run(sql`update ${name('versions')} set files_kept = 0 where files_kept = 1 and exists (
+    select 1 from ${spanRecords(rows)}
+    where record.first <= change_id and change_id < record.until)`)
+}
+
+const spanRecords = recordsOf({ changeId: 'first bigint', endedBy: 'until bigint' })
 
 /** Maximum bytes of a changelog in a list. */
 const maxListedBytes = 1024

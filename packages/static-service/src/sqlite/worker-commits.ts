@@ -178,11 +178,8 @@ export class WorkerRpc<Known extends Methods> {
   #settle(reply: Reply) {
     const call = this.#pending.get(reply.id)
     this.#pending.delete(reply.id)
-    if ('value' in reply) {
-      call?.resolve(reply.value as never) // The thread replies with the type of the called method.
-      return
-    }
-    call?.reject(fromPlain(reply.error))
+    if ('error' in reply) call?.reject(fromPlain(reply.error))
+    else call?.resolve(reply.value as never) // The thread replies with the type of the called method.
   }
 
   #fail(error: unknown) {

@@ -131,9 +131,15 @@ export interface FilesChanged {
 
 const maxDirectories = 100
 
-/** The event of a change of these paths. */
-export function fileEventOf(entry: ChangeEntry, paths: string[]): FilesChanged {
-  const parents = [...new Set(paths.map(parentOf))]
+/** The event of a change of these files. */
+export function fileEventOf({
+  entry,
+  files,
+}: {
+  entry: ChangeEntry
+  files: { key: string }[]
+}): FilesChanged {
+  const parents = [...new Set(files.map(({ key }) => parentOf(key)))]
   const isDeep = parents.length > maxDirectories
   const directories = isDeep ? directoriesAbove(parents) : parents
   return { entry, directories: directories.map(withSlash), isDeep }

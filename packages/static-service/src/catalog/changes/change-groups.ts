@@ -12,7 +12,7 @@ import { moveFiles, put, remove } from './file-changes.ts'
 import type { Group, HistoryRules, SliceLimits } from './group.ts'
 import { keepContents } from './keep-contents.ts'
 import type { LoadedFiles } from './loaded-files.ts'
-import { prune } from './prune-past.ts'
+import { dropOldest, prune } from './prune-past.ts'
 import { revert } from './revert-change.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 import { replaceTree } from './tree-changes.ts'
@@ -149,9 +149,10 @@ export class ChangeGroups {
       const group: Group = {
         ...{ transaction, contents, nowMs: locked.nowMs, keeps, quota },
         rules: { ...this.#rules, sliceFiles: this.#sliceFiles },
-        ...{ changed: [], freed: [], references: new Map() },
+        ...{ changed: [], freed: [], references: new Map(), excess: 0 },
       }
       const outcomes = await applyAll(group, commands)
+      await dropOldest(group, group.excess)
       await applyReferences(group)
       return { outcomes, group }
     })

@@ -35,6 +35,8 @@ export interface Group {
   freed: string[]
   /** Blobs that got their first reference, or lost their last one. */
   references: Map<string, { before: boolean; after: boolean }>
+  /** Bytes of the past that exceed the quota. */
+  excess: number
 }
 
 export interface Removed {

@@ -1,5 +1,6 @@
+import type { StoredBlob } from '../../blobs/staged-blob.ts'
 import { nameOf, parentOf } from '../../files/file-path.ts'
-import type { FileRow, NewFile } from '../../files/file-record.ts'
+import type { FileRow } from '../../files/file-record.ts'
 import type { BlobReferences, DirectoryCounts } from '../tables.ts'
 import {
   type ChangeCause,
@@ -197,15 +198,14 @@ export class LoadedFiles {
     this.#lastId += 1
     this.files.set(file.path, { ...file, id: this.#lastId, changeId })
     this.#count(directory, { children: 1, files: 1, bytes: file.size })
-    this.#acquire(file)
+    this.refer(file, { refs: 1 })
     return file
   }
 
   replace(old: StoredFile, row: FileRow): void {
     this.files.set(row.path, { ...row, id: old.id, changeId: this.#changeId })
     this.#count(parentOf(row.path), { children: 0, files: 0, bytes: row.size - old.size })
-    // Acquires first, so that an equal blob keeps a reference.
-    this.#acquire(row)
+    this.refer(row, { refs: 1 })
     this.#release(old)
   }
 
@@ -233,18 +233,17 @@ export class LoadedFiles {
     this.#count(parentOf(path), { ...change, children: isEmpty ? -1 : before ? 0 : 1 })
   }
 
-  #acquire({ digest, size }: NewFile) {
+  /** Adds references to a blob, or removes negative numbers of them. A blob without any is removed. */
+  refer({ digest, size }: StoredBlob, { refs = 0, past = 0 }): void {
     const blob = this.blobs.get(digest) ?? { digest, size, refs: 0, past: 0 }
-    this.blobs.set(digest, { ...blob, refs: blob.refs + 1 })
+    const after = { ...blob, refs: blob.refs + refs, past: blob.past + past }
+    if (after.refs < 0 || after.past < 0)
+      throw new Error(`the content ${digest} of a file is not in the catalog`)
+    this.blobs.set(digest, after.refs + after.past > 0 ? after : undefined)
   }
 
   #release(row: StoredFile) {
-    const { digest } = row
-    const blob = this.blobs.get(digest)
-    if (!blob) throw new Error(`the content ${digest} of a file is not in the catalog`)
-    const refs = blob.refs - 1
-    const past = blob.past + (this.#isKept(row, this.#changeId) ? 1 : 0)
-    this.blobs.set(digest, refs + past > 0 ? { ...blob, refs, past } : undefined)
+    this.refer(row, { refs: -1, past: Number(this.#isKept(row, this.#changeId)) })
   }
 
   #isKept(row: StoredFile, endedBy: number): boolean {

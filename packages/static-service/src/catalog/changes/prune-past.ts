@@ -1,6 +1,8 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import { among, columns, type RowOf, recordsOf, selected } from '../records.ts'
+import { columns, type RowOf, recordsOf, selected } from '../records.ts'
+import { loseFiles } from '../versions.ts'
 import type { Group } from './group.ts'
+import { loadFiles, writeReferences } from './stored-rows.ts'
 
 const endedColumns = columns({
   ...{ path: 'text', changeId: 'bigint', endedBy: 'bigint', digest: 'text', size: 'bigint' },
@@ -9,9 +11,7 @@ const endedColumns = columns({
 /** The columns of a past file that pruning needs. */
 export type PastRow = RowOf<typeof endedColumns>
 
-const spanRecords = recordsOf({ changeId: 'first bigint', endedBy: 'until bigint' })
 const keyRecords = recordsOf({ path: 'text', changeId: 'bigint' })
-const countRecords = recordsOf({ digest: 'text', removed: 'bigint' })
 
 const batchRows = 1000
 const dayMs = 86_400_000
@@ -72,16 +72,6 @@ async function drop(group: Group, rows: PastRow[]): Promise<number> {
   return removePast(group, rows)
 }
 
-/** Marks versions that show any of these rows as incomplete. */
-export async function loseFiles(
-  transaction: SqlTransaction,
-  rows: Pick<PastRow, 'changeId' | 'endedBy'>[],
-): Promise<void> {
-  await transaction.run(sql`update ${name('versions')} set files_kept = 0 where files_kept = 1 and exists (
-    select 1 from ${spanRecords(rows)}
-    where record.first <= change_id and change_id < record.until)`)
-}
-
 const readOldest = (transaction: SqlTransaction, condition: Statement): Promise<PastRow[]> =>
   transaction.all<PastRow>(
     sql`${pastRows} past where ${condition} order by ended_at limit ${batchRows}`,
@@ -109,26 +99,13 @@ function upTo(rows: PastRow[], bytes: number): PastRow[] {
 /** Returns the bytes of the blobs that became unreferenced. */
 export async function removePast(group: Group, rows: PastRow[]): Promise<number> {
   if (rows.length === 0) return 0
-  const { transaction } = group
-  await transaction.run(sql`delete from ${name('past_files')} where (path, change_id) in (
+  const table = await loadFiles(group, [], { digests: rows.map(({ digest }) => digest) })
+  await group.transaction.run(sql`delete from ${name('past_files')} where (path, change_id) in (
     select path, change_id from ${keyRecords(rows)})`)
-  const counts = new Map<string, number>()
-  for (const { digest } of rows) counts.set(digest, (counts.get(digest) ?? 0) + 1)
-  const counted = [...counts].map(([digest, removed]) => ({ digest, removed }))
-  await transaction.run(sql`update ${name('blobs')} as blob set past = blob.past - record.removed
-    from ${countRecords(counted)} where blob.digest = record.digest`)
-  const gone = await transaction.all<{ digest: string; size: number }>(
-    sql`delete from ${name('blobs')} where refs = 0 and past = 0 and digest ${among([...counts.keys()])}
-      returning digest, size`,
-  )
-  const bytes = gone.reduce((sum, { size }) => sum + size, 0)
-  await transaction.run(sql`update ${name('catalog')} set past_size = past_size - ${bytes}`)
-  for (const { digest } of gone) {
-    const known = group.references.get(digest)
-    group.references.set(digest, { before: known?.before ?? true, after: false })
-    group.freed.push(digest)
-  }
-  return bytes
+  for (const row of rows) table.refer(row, { past: -1 })
+  table.accept(undefined)
+  await writeReferences(group, table)
+  return table.loaded.pastSize - table.sizes.past
 }
 
 /** Whether no entry before this time is left. */

@@ -12,6 +12,7 @@ import {
   type Writer,
 } from '../records.ts'
 import * as tables from '../tables.ts'
+import { loseFiles } from '../versions.ts'
 import { appendFileEvents, ChangeDates, fileEventOf, type RowChange } from './change-entry.ts'
 import type { Group } from './group.ts'
 import {
@@ -21,7 +22,6 @@ import {
   type StoredFile,
   type TrackedRows,
 } from './loaded-files.ts'
-import { dropOldest, loseFiles } from './prune-past.ts'
 
 // Loads the rows that commands can change, and writes those that they have changed. No other code writes rows of files.
 
@@ -79,7 +79,7 @@ export async function loadFiles(
 }
 
 /** The digests without bytes: no file can get them. */
-export const findMissing = async ({ contents, transaction }: Group, digests: string[]) =>
+const findMissing = async ({ contents, transaction }: Group, digests: string[]) =>
   (digests.length > 0 && (await contents?.findMissing(transaction, digests))) || new Set<string>()
 
 const objects = {
@@ -114,40 +114,42 @@ function withAncestors(paths: string[]): Set<string> {
 
 /** Writes the rows that commands changed in memory. */
 export async function writeChanges(group: Group, table: LoadedFiles): Promise<void> {
-  const { transaction, references, quota, keeps } = group
-  const { stored, past } = table.sizes
+  const { transaction, keeps, quota = Number.POSITIVE_INFINITY } = group
+  const { changes, loaded, sizes } = table
+  // Only the past can exceed the quota here: commands check it for current files.
+  group.excess = Math.min(sizes.past, sizes.stored + sizes.past - quota)
   const files = table.files.changes()
   await writeFiles(transaction, files)
   await runTogether(transaction, async (writer) => {
     await writeDirectories(writer, table.directories)
-    await writeBlobs(writer, table.blobs)
     await addToCategories(writer, categoryChanges(files))
-    await recordChanges(writer, table.changes)
-    await writer.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
-      last_changed_at = ${table.loaded.dates.latest}, stored_size = ${stored}, past_size = ${past}`)
+    await recordChanges(writer, changes)
+    await writeReferences(group, table, writer)
   })
-  for (const { key } of table.changes.flatMap(({ files }) => files)) group.changed.push(key)
-  group.freed.push(...table.freed)
-  for (const { key, before, after } of table.blobs.changes()) {
-    const known = references.get(key)
-    references.set(key, {
-      before: known?.before ?? before !== undefined,
-      after: after !== undefined,
-    })
-  }
-  const lost = keeps === 'nothing' ? [] : table.changes.flatMap(lostSpan)
+  for (const { key } of changes.flatMap((change) => change.files)) group.changed.push(key)
+  const lost = keeps === 'nothing' ? [] : changes.flatMap(lostSpan)
   if (lost.length > 0) await loseFiles(transaction, lost)
   // A change in slices has one event, after its last slice.
-  if (table.loaded.recordedAs === undefined) {
-    const events = table.changes.map(({ entry, files }) => {
-      const paths = files.map(({ key }) => key)
-      return fileEventOf(entry, paths)
-    })
-    await appendFileEvents(transaction, events)
+  if (loaded.recordedAs !== undefined) return
+  await appendFileEvents(transaction, changes.map(fileEventOf))
+}
+
+/** Writes the references of blobs, and the counters of the catalog. */
+export async function writeReferences(
+  group: Group,
+  table: LoadedFiles,
+  writer: Writer = group.transaction,
+): Promise<void> {
+  const { references, freed } = group
+  const { stored, past } = table.sizes
+  freed.push(...table.freed)
+  for (const { key, before, after } of table.blobs.changes()) {
+    const wasThere = references.get(key)?.before ?? before !== undefined
+    references.set(key, { before: wasThere, after: after !== undefined })
   }
-  // Only the past can exceed the quota here: commands check it for current files.
-  const excess = quota === undefined ? 0 : stored + past - quota
-  if (excess > 0 && past > 0) await dropOldest(group, excess)
+  await writeBlobs(writer, table.blobs)
+  await writer.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
+    last_changed_at = ${table.loaded.dates.latest}, stored_size = ${stored}, past_size = ${past}`)
 }
 
 // Versions since the oldest ended row that is not kept lose files.
@@ -230,20 +232,14 @@ const writeBlobs = rowsIn<tables.BlobReferences>('blobs', tables.blobColumns)
 /** Files and bytes by category that these changes add. */
 function categoryChanges(changes: RowChange<StoredFile>[]) {
   const added = new Map<string, { category: string; files: number; bytes: number }>()
+  const count = ({ category, size }: StoredFile, files: number) => {
+    const known = added.get(category) ?? { category, files: 0, bytes: 0 }
+    const bytes = known.bytes + files * size
+    added.set(category, { category, files: known.files + files, bytes })
+  }
   for (const { before, after } of changes) {
-    for (const [file, files] of [
-      [before, -1],
-      [after, 1],
-    ] as const) {
-      if (!file) continue
-      const { category, size } = file
-      const counts = added.get(category) ?? { category, files: 0, bytes: 0 }
-      added.set(category, {
-        category,
-        files: counts.files + files,
-        bytes: counts.bytes + files * size,
-      })
-    }
+    if (before) count(before, -1)
+    if (after) count(after, 1)
   }
   return [...added.values()]
 }

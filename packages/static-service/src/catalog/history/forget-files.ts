@@ -32,7 +32,7 @@ export async function forget(
   exchange(table, current)
   table.accept(causeOf(actor, 'delete'), paths)
   await writeChanges(forgetting, table)
-  // Reads again: the quota may have dropped some. Includes blobs that are kept for a manifest.
+  // Includes blobs that are kept for a manifest.
   const isKept = sql`change_id = 0 and digest ${among(digests)}`
   await removePast(group, await readPast(transaction, sql`path ${among(paths)} or (${isKept})`))
   await eraseStates(transaction, paths)

@@ -6,7 +6,14 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
-import { type ListQuery, maxHits, type Order, orders, type SortedFile } from '../list-query.ts'
+import {
+  type ListQuery,
+  maxHits,
+  type Order,
+  type OrderName,
+  orders,
+  type SortedFile,
+} from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
 import { fileRow } from '../queries.ts'
 import { all, below } from '../records.ts'
@@ -87,7 +94,8 @@ const commonShare = 0.3
 // Up to this many files are compared with the term one by one.
 const fewFiles = 5000
 
-interface Source {
+export interface ListRead {
+  transaction: SqlTransaction
   /** Its `search` is folded. */
   query: ListQuery
   scope: ListScope
@@ -95,11 +103,9 @@ interface Source {
 }
 
 /** Ids of all files of a list, in order; undefined if there are more than are counted. */
-export async function findMatches(
-  transaction: SqlTransaction,
-  { query, scope, sample }: Source,
-): Promise<number[] | undefined> {
-  const { from, conditions } = sourceOf(transaction, { query, scope, sample })
+export async function findMatches(read: ListRead): Promise<number[] | undefined> {
+  const { transaction, query } = read
+  const { from, conditions } = sourceOf(read)
   await searchIndexOf(transaction.dialect).plan(transaction, 'index')
   const found = await transaction.get<{ count: number; ids: string | null }>(sql`
     with hits as materialized (
@@ -110,7 +116,7 @@ export async function findMatches(
 }
 
 /** The files to compare: from the index of runs if that has the fewest candidates. */
-function sourceOf(transaction: SqlTransaction, { query, scope, sample }: Source) {
+function sourceOf({ transaction, query, scope, sample }: ListRead) {
   const { category, search } = query
   const conditions = directoryFilter(query)
   if (category) conditions.push(sql`category = ${category}`)
@@ -136,64 +142,60 @@ export const containsTerm = (folded: string): Statement =>
     postgres: sql`strpos(${foldedPath}, ${folded}) > 0`,
   })}`
 
-/** `from`: the first row; `after`: the row before it; neither: the start of the order. */
-export interface Start {
+/** Files in an order. `from`: the first row; `after`: the row before it; neither: the start of the order. */
+export interface Range {
+  order: OrderName
   from?: SortedFile | undefined
   after?: SortedFile | undefined
-}
-
-interface Scan extends Source {
-  order: Order
-  start: Start
   offset: number
   take: number
 }
 
 /** The files that follow in an order. */
-export async function scanPage(transaction: SqlTransaction, scan: Scan): Promise<FileRow[]> {
-  const { search } = scan.query
-  if (!search) return readInOrder(transaction, scan)
+export async function scanPage(read: ListRead, range: Range): Promise<FileRow[]> {
+  const { search } = read.query
+  if (!search) return readInOrder(read, range)
   // As many as contain the page of a term that a tenth of the files match, if these are spread over the order.
-  const near = await readInOrder(transaction, scan, minScanned + 10 * (scan.offset + scan.take))
-  return near.length === scan.take ? near : collectAll(transaction, scan, search)
+  const near = await readInOrder(read, range, minScanned + 10 * (range.offset + range.take))
+  return near.length === range.take ? near : collectAll(read, range, search)
 }
 
 const minScanned = 20_000
 
 /** Reads along the index of the order; a search reads a limited number of rows. */
 async function readInOrder(
-  transaction: SqlTransaction,
-  { query, order, start, offset, take }: Scan,
+  { transaction, query }: ListRead,
+  range: Range,
   maxRows?: number,
 ): Promise<FileRow[]> {
-  const range = all(rangeConditions({ query, order, start }, { isOrdered: true }))
+  const { offset, take } = range
+  const order = orders[range.order]
+  const within = all(rangeConditions(query, range, order))
   await searchIndexOf(transaction.dialect).plan(transaction, 'order')
   if (query.search === undefined || !maxRows) {
-    const page = sql`select id from ${name('files')} where ${range}
+    const page = sql`select id from ${name('files')} where ${within}
       order by ${order.by} limit ${take} offset ${offset}`
     return readRows(transaction, page, order)
   }
   // SQLite would sort the rows again, and read them all first.
   const again = dialect({ sqlite: sql``, postgres: sql`order by ${order.by}` })
   const page = sql`select id from (
-      select ${compared} from ${name('files')} where ${range} order by ${order.by} limit ${maxRows}
+      select ${compared} from ${name('files')} where ${within} order by ${order.by} limit ${maxRows}
     ) near where ${containsTerm(query.search)} ${again} limit ${take} offset ${offset}`
   return readRows(transaction, page, order)
 }
 
 /** Collects all matches of a search by its index, and sorts them. */
 async function collectAll(
-  transaction: SqlTransaction,
-  { query, sample, order, start, offset, take }: Scan,
+  { transaction, query, sample }: ListRead,
+  range: Range,
   folded: string,
 ): Promise<FileRow[]> {
+  const { offset, take } = range
+  const order = orders[range.order]
   const index = searchIndexOf(transaction.dialect)
   const { from, condition } = index.candidates(sample.rarest(folded), query.category)
-  const conditions = [
-    condition,
-    containsTerm(folded),
-    ...rangeConditions({ query, order, start }, { isOrdered: false }),
-  ]
+  const conditions = [condition, containsTerm(folded), ...rangeConditions(query, range)]
   await index.plan(transaction, 'index')
   const page = sql`with hits as materialized (
       select id, path, name, size, updated_at from ${from} where ${all(conditions)})
@@ -226,14 +228,12 @@ export async function readRows(
   return rows.sort((one, other) => (precedes(one, other) ? -1 : 1))
 }
 
-function rangeConditions(
-  { query, order, start: { from, after } }: Pick<Scan, 'query' | 'order' | 'start'>,
-  { isOrdered }: { isOrdered: boolean },
-): Statement[] {
+/** `along`: the order that files are read along. */
+function rangeConditions(query: ListQuery, { order, from, after }: Range, along?: Order) {
   return [
-    ...(from ? [order.from(from)] : []),
-    ...(after ? [order.after(after)] : []),
+    ...(from ? [orders[order].from(from)] : []),
+    ...(after ? [orders[order].after(after)] : []),
     ...(query.category ? [sql`category = ${query.category}`] : []),
-    ...directoryFilter(query, isOrdered ? order : undefined),
+    ...directoryFilter(query, along),
   ]
 }

@@ -6,10 +6,10 @@ import { among } from '../records.ts'
 import {
   findMatches,
   idsIn,
+  type ListRead,
   type ListScope,
   readRows,
   readScope,
-  type Start,
   scanPage,
 } from './find-matches.ts'
 import { addPosition, type KnownList, ListCache } from './list-cache.ts'
@@ -18,11 +18,7 @@ import { PathSample } from './search-index.ts'
 // Larger directories are read along the order instead of collected and sorted.
 const maxSorted = 2000
 
-interface ListRead {
-  transaction: SqlTransaction
-  /** Its `search` is folded. */
-  query: ListQuery
-  scope: ListScope
+interface KnownRead extends ListRead {
   known: KnownList
 }
 
@@ -42,7 +38,8 @@ export class FileListing {
       const scope = await readScope(transaction, query)
       if (scope.isMissing) return { rows: [], total: 0, isExact: true }
       const cache = await this.#cacheOf(transaction, scope.lastChange)
-      const list = await this.#page({ transaction, query, scope, known: cache.list(query) })
+      const read = { transaction, query, scope, sample: this.#sample, known: cache.list(query) }
+      const list = await this.#page(read)
       const rows = list.rows.slice(0, query.pageSize)
       return { ...list, rows, next: isLast(list, query) ? undefined : rows.at(-1) }
     })
@@ -51,7 +48,7 @@ export class FileListing {
    * An index provides the page where it has the order and the total is known. Otherwise the matching files are collected
    * and sorted, unless they are many: then they are read along the order, where the next match is mostly near.
    */
-  async #page(read: ListRead): Promise<FileList> {
+  async #page(read: KnownRead): Promise<FileList> {
     const { query, scope } = read
     const { total } = scope
     const isIndexed = !scope.directory || query.sort === 'path' || query.sort === '-path'
@@ -73,23 +70,22 @@ export class FileListing {
     return readRows(transaction, following, order)
   }
 
-  async #matches({ transaction, query, scope, known }: ListRead) {
+  async #matches(read: KnownRead) {
+    const { transaction, query, scope, sample, known } = read
     if (!known.results) {
-      if (query.search) await this.#sample.refresh(transaction, scope.population)
-      const ids = await findMatches(transaction, { query, scope, sample: this.#sample })
-      known.results = { ids }
+      if (query.search) await sample.refresh(transaction, scope.population)
+      known.results = { ids: await findMatches(read) }
     }
     return known.results.ids
   }
 
   // Counts from the nearest known position; in the second half from the end where the total is known. After a file, one more.
-  async #scan(read: ListRead): Promise<FileRow[]> {
+  async #scan(read: KnownRead): Promise<FileRow[]> {
     const { query, scope, known } = read
     const { total } = scope
     const { pageSize, page, after } = query
     const sort = sortOf(query, scope)
-    const range = { order: sort, start: { after }, offset: 0, take: pageSize + 1 }
-    if (after) return this.#rows(read, range)
+    if (after) return scanPage(read, { order: sort, after, offset: 0, take: pageSize + 1 })
     const skip = (page - 1) * pageSize
     if (total !== undefined && skip >= total) return []
     const isBackwards = total !== undefined && skip > total / 2
@@ -98,7 +94,7 @@ export class FileListing {
     const position = isBackwards ? total - skip - take : skip
     const start = await this.#startOf(read, order, position)
     const offset = position - (start?.position ?? 0)
-    const found = await this.#rows(read, { order, start: { from: start?.row }, offset, take })
+    const found = await scanPage(read, { order, from: start?.row, offset, take })
     const [row] = found
     if (row && (position > 0 || query.search || scope.directory))
       addPosition(known, order, { position, row })
@@ -106,26 +102,19 @@ export class FileListing {
   }
 
   /** The nearest known position up to this one. If a later one is nearer, reads back from there to this position. */
-  async #startOf(read: ListRead, order: OrderName, position: number) {
+  async #startOf(read: KnownRead, order: OrderName, position: number) {
     const known = read.known.positions.get(order) ?? []
     const at = known.findLastIndex((each) => each.position <= position)
     const [before, after] = [known[at], known[at + 1]]
     const distance = position - (before?.position ?? 0)
     if (!after || distance <= after.position - position) return before
-    const [row] = await this.#rows(read, {
+    const [row] = await scanPage(read, {
       order: orders[order].reversed,
-      start: { after: after.row },
+      after: after.row,
       offset: after.position - position - 1,
       take: 1,
     })
     return row ? { position, row } : before
-  }
-
-  async #rows({ transaction, query, scope }: ListRead, { order, ...range }: Range) {
-    return scanPage(transaction, {
-      ...{ query, scope, sample: this.#sample, order: orders[order] },
-      ...range,
-    })
   }
 
   // A snapshot older than the cache is rare: it gets an empty one.
@@ -138,13 +127,6 @@ export class FileListing {
     if (lastChange > this.#cache.lastChange) this.#cache = next
     return lastChange === this.#cache.lastChange ? this.#cache : next
   }
-}
-
-interface Range {
-  order: OrderName
-  start: Start
-  offset: number
-  take: number
 }
 
 /** Whether no file follows those of a page. */
