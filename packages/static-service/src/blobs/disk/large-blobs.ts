@@ -1,11 +1,10 @@
-import { open, rename, rm, stat } from 'node:fs/promises'
+import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
 import { blobMode, blobPathOf, type ContentCoding, encodedForms } from '../blob-path.ts'
 import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
 import { hashBlob, type VerifiedContents } from '../integrity.ts'
 import type { StoredBlob } from '../staged-blob.ts'
-import { writeWhole } from '../staging-file.ts'
 import type { DurableDirectories } from './data-directories.ts'
 
 type Proofs = Pick<VerifiedContents, 'recordVerified'>
@@ -28,21 +27,17 @@ export class LargeBlobs {
   }
 
   async sizeOf(digest: string, coding: ContentCoding): Promise<number | undefined> {
-    const found = await stat(this.#fileOf(digest, coding)).catch(ignoreMissing)
-    return found?.size
+    return (await stat(this.#fileOf(digest, coding), { throwIfNoEntry: false }))?.size
   }
 
   /**
    * Durably publishes a flushed file under its digest. Keeps an existing intact file, on which stored files depend, and
-   * replaces a damaged one. Fsyncs the directory in either case: a killed process may not have done so.
+   * replaces a damaged one.
    */
   async publish(file: string, blob: StoredBlob): Promise<void> {
-    const { digest } = blob
-    const directory = await this.#ensureDirectory(digest)
-    if (await this.#isSound(blob)) await rm(file)
-    else await rename(file, this.#fileOf(digest, 'identity'))
-    await fsyncDirectory(directory)
-    await this.#recordVerified(digest, 'identity')
+    const isSound = await this.#isSound(blob)
+    if (isSound) await rm(file)
+    await this.#place(isSound ? undefined : file, blob.digest, 'identity')
   }
 
   /** Stores a compressed form durably, by way of `tmpFile`, which must not exist. */
@@ -51,17 +46,8 @@ export class LargeBlobs {
     bytes: Buffer,
   ): Promise<void> {
     try {
-      const handle = await open(tmpFile, 'wx', blobMode)
-      try {
-        await writeWhole(handle, bytes)
-        await handle.sync()
-      } finally {
-        await handle.close()
-      }
-      const directory = await this.#ensureDirectory(digest)
-      await rename(tmpFile, this.#fileOf(digest, coding))
-      await fsyncDirectory(directory)
-      await this.#recordVerified(digest, coding)
+      await writeFile(tmpFile, bytes, { flag: 'wx', mode: blobMode, flush: true })
+      await this.#place(tmpFile, digest, coding)
     } catch (error) {
       await rm(tmpFile, { force: true })
       throw error
@@ -82,21 +68,18 @@ export class LargeBlobs {
     return stored?.size === size && (await hashBlob(stored)).digest === digest
   }
 
-  // No need to hash it: its bytes were just hashed, or just made.
-  async #recordVerified(digest: string, coding: ContentCoding) {
-    const found = await stat(this.#fileOf(digest, coding), { bigint: true })
-    this.#proofs.recordVerified({ digest, coding, stamp: stampOf(found) })
-  }
-
-  #ensureDirectory(digest: string): Promise<string> {
-    return this.#directories.ensure('blobs', ...blobPathOf(digest).slice(0, 2))
+  // Fsyncs the directory in any case: a killed process may not have done so. No need to hash the file: its bytes were
+  // just hashed, or just made.
+  async #place(from: string | undefined, digest: string, coding: ContentCoding) {
+    const directory = await this.#directories.ensure('blobs', ...blobPathOf(digest).slice(0, 2))
+    const file = this.#fileOf(digest, coding)
+    if (from) await rename(from, file)
+    await fsyncDirectory(directory)
+    const stamp = stampOf(await stat(file, { bigint: true }))
+    this.#proofs.recordVerified({ digest, coding, stamp })
   }
 
   #fileOf(digest: string, coding: ContentCoding) {
     return join(this.#dataDir, 'blobs', ...blobPathOf(digest, coding))
   }
-}
-
-export function ignoreMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error
 }

@@ -25,6 +25,11 @@ export interface BucketOptions {
 /** Calls of one operation. */
 export type CallCounts = Record<'calls' | 'failures' | 'seconds', number>
 
+export interface Multipart {
+  key: string
+  uploadId: string
+}
+
 /** A part of a multipart upload that the store has received. */
 export interface UploadedPart {
   number: number
@@ -77,11 +82,9 @@ export class Bucket {
 
   /** Stores an object; the store compares its bytes with their SHA-256 digest. Returns the entity tag. */
   put(key: string, bytes: Uint8Array, sha256: string): Promise<string | undefined> {
-    return this.#call('put', async () => {
-      const input = { ...this.#at(key), Body: bytes, ContentLength: bytes.length }
-      const command = withDigest(new this.#sdk.PutObjectCommand(input), sha256)
-      return (await this.#client.send(command)).ETag
-    })
+    const input = { ...this.#at(key), Body: bytes, ContentLength: bytes.length }
+    const command = withDigest(new this.#sdk.PutObjectCommand(input), sha256)
+    return this.#call('put', async () => (await this.#client.send(command)).ETag)
   }
 
   /** The bytes from `start` up to `end`; undefined if there is no such object. Aborting closes the connection. */
@@ -90,14 +93,11 @@ export class Bucket {
     { start, end }: { start: number; end: number },
     abortSignal: AbortSignal,
   ): Promise<Download | undefined> {
+    const input = { ...this.#at(key), Range: `bytes=${start}-${end - 1}` }
+    const command = new this.#sdk.GetObjectCommand(input)
+    const options = { abortSignal, requestTimeout: this.#timeoutMs }
     return this.#call('get', async () => {
-      const input = { ...this.#at(key), Range: `bytes=${start}-${end - 1}` }
-      const found = await this.#client
-        .send(new this.#sdk.GetObjectCommand(input), {
-          abortSignal,
-          requestTimeout: this.#timeoutMs,
-        })
-        .catch(ignoreMissing)
+      const found = await this.#client.send(command, options).catch(ignoreMissing)
       if (!found) return undefined
       // The SDK types the body for browsers too; in Node it is a stream.
       const body = found.Body as Readable
@@ -113,23 +113,21 @@ export class Bucket {
     key: string,
     requestTimeout = this.#timeoutMs,
   ): Promise<{ size: number | undefined; etag: string | undefined } | undefined> {
+    const command = new this.#sdk.HeadObjectCommand(this.#at(key))
     return this.#call('head', async () => {
-      const found = await this.#client
-        .send(new this.#sdk.HeadObjectCommand(this.#at(key)), { requestTimeout })
-        .catch(ignoreMissing)
+      const found = await this.#client.send(command, { requestTimeout }).catch(ignoreMissing)
       return found && { size: found.ContentLength, etag: found.ETag }
     })
   }
 
   async remove(key: string): Promise<void> {
-    await this.#call('delete', () =>
-      this.#client.send(new this.#sdk.DeleteObjectCommand(this.#at(key))).catch(ignoreMissing),
-    )
+    const command = new this.#sdk.DeleteObjectCommand(this.#at(key))
+    await this.#call('delete', () => this.#client.send(command).catch(ignoreMissing))
   }
 
-  async startMultipart(key: string): Promise<string> {
+  startMultipart(key: string): Promise<string> {
+    const command = new this.#sdk.CreateMultipartUploadCommand(this.#at(key))
     return this.#call('multipart', async () => {
-      const command = new this.#sdk.CreateMultipartUploadCommand(this.#at(key))
       const { UploadId } = await this.#client.send(command)
       if (UploadId === undefined) throw new Error('the object store named no multipart upload')
       return UploadId
@@ -137,56 +135,42 @@ export class Bucket {
   }
 
   putPart(
-    { key, uploadId, number }: { key: string; uploadId: string; number: number },
+    { number, ...upload }: Multipart & { number: number },
     bytes: Uint8Array,
     sha256: string,
   ): Promise<UploadedPart> {
+    const part = { PartNumber: number, Body: bytes, ContentLength: bytes.length }
+    const input = { ...this.#of(upload), ...part }
+    const command = withDigest(new this.#sdk.UploadPartCommand(input), sha256)
     return this.#call('part', async () => {
-      const command = new this.#sdk.UploadPartCommand({
-        ...this.#at(key),
-        UploadId: uploadId,
-        PartNumber: number,
-        Body: bytes,
-        ContentLength: bytes.length,
-      })
-      const { ETag } = await this.#client.send(withDigest(command, sha256))
+      const { ETag } = await this.#client.send(command)
       return { number, etag: ETag }
     })
   }
 
   /** Joins the parts to an object of this size. Returns its entity tag. */
   finishMultipart(
-    { key, uploadId, size }: { key: string; uploadId: string; size: number },
+    { size, ...upload }: Multipart & { size: number },
     parts: UploadedPart[],
   ): Promise<string | undefined> {
+    const named = parts.map(({ number, etag }) => ({ PartNumber: number, ETag: etag }))
+    const input = { ...this.#of(upload), MultipartUpload: { Parts: named } }
+    const command = new this.#sdk.CompleteMultipartUploadCommand(input)
     return this.#call('multipart', async () => {
-      const command = new this.#sdk.CompleteMultipartUploadCommand({
-        ...this.#at(key),
-        UploadId: uploadId,
-        MultipartUpload: {
-          Parts: parts.map(({ number, etag }) => ({ PartNumber: number, ETag: etag })),
-        },
-      })
       try {
         return (await this.#client.send(command)).ETag
       } catch (error) {
-        if (!isMissing(error)) throw error
         // The response of an earlier attempt may have been lost.
-        const found = await this.head(key)
+        const found = isMissing(error) ? await this.head(upload.key) : undefined
         if (found?.size === size) return found.etag
         throw error
       }
     })
   }
 
-  async abortMultipart(key: string, uploadId: string): Promise<void> {
-    await this.#call('multipart', () => {
-      const command = new this.#sdk.AbortMultipartUploadCommand({
-        ...this.#at(key),
-        UploadId: uploadId,
-      })
-      return this.#client.send(command).catch(ignoreMissing)
-    })
+  async abortMultipart(upload: Multipart): Promise<void> {
+    const command = new this.#sdk.AbortMultipartUploadCommand(this.#of(upload))
+    await this.#call('multipart', () => this.#client.send(command).catch(ignoreMissing))
   }
 
   close(): void {
@@ -195,6 +179,10 @@ export class Bucket {
 
   #at(key: string) {
     return { Bucket: this.#bucket, Key: key }
+  }
+
+  #of({ key, uploadId }: Multipart) {
+    return { ...this.#at(key), UploadId: uploadId }
   }
 
   async #call<T>(operation: string, attempt: () => Promise<T>): Promise<T> {

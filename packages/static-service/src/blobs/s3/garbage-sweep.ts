@@ -5,7 +5,8 @@ import type { Bucket } from './bucket.ts'
 interface Dependencies {
   postgres: Postgres
   bucket: Bucket
-  intervalMs: number
+  /** Undefined: only `run` sweeps. */
+  intervalMs: number | undefined
   onError: (error: unknown) => void
 }
 
@@ -20,26 +21,18 @@ interface Garbage {
  */
 export class GarbageSweep {
   readonly #dependencies: Dependencies
-  #timer: NodeJS.Timeout | undefined
-  #running: Promise<void> | undefined
+  readonly #repeated: Probe
   deleted = 0
 
   constructor(dependencies: Dependencies) {
+    const { intervalMs, onError: onLost } = dependencies
     this.#dependencies = dependencies
-  }
-
-  start(): void {
-    this.#timer = setInterval(() => void this.run(), this.#dependencies.intervalMs).unref()
+    this.#repeated = new Probe({ check: () => this.#sweep(), intervalMs, onLost })
   }
 
   /** Sweeps until nothing is due. Reports errors instead of throwing them; the next run tries again. */
   run(): Promise<void> {
-    this.#running ??= this.#sweep()
-      .catch(this.#dependencies.onError)
-      .finally(() => {
-        this.#running = undefined
-      })
-    return this.#running
+    return this.#repeated.run()
   }
 
   /** Deletes the garbage of these blobs now, without the grace. */
@@ -48,7 +41,7 @@ export class GarbageSweep {
       'update static_service.garbage set due_at = clock_timestamp() where digest = any($1)',
       [digests],
     )
-    await this.#running // The running sweep may have missed them.
+    await this.run() // A running sweep may have missed them.
     await this.run()
   }
 
@@ -60,9 +53,8 @@ export class GarbageSweep {
     return found?.count ?? 0
   }
 
-  async close(): Promise<void> {
-    clearInterval(this.#timer)
-    await this.#running
+  close(): Promise<void> {
+    return this.#repeated.close()
   }
 
   async #sweep() {
@@ -101,7 +93,7 @@ export class GarbageSweep {
 
   async #deleteOne({ object_key, upload_id }: Garbage) {
     const { bucket } = this.#dependencies
-    if (upload_id !== null) await bucket.abortMultipart(object_key, upload_id)
+    if (upload_id !== null) await bucket.abortMultipart({ key: object_key, uploadId: upload_id })
     await bucket.remove(object_key)
   }
 }

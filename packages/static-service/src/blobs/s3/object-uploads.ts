@@ -3,14 +3,9 @@ import { open, readFile } from 'node:fs/promises'
 import { type Postgres, sql } from '@domains-and-files/persistence'
 import pLimit from 'p-limit'
 import type { StoredBlob } from '../staged-blob.ts'
-import type { Bucket, UploadedPart } from './bucket.ts'
+import type { Bucket, Multipart, UploadedPart } from './bucket.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
 import { dueIn, isUnclaimed } from './object-rows.ts'
-
-interface Multipart {
-  key: string
-  uploadId: string
-}
 
 interface FileSlice {
   file: string
@@ -51,25 +46,24 @@ export class ObjectUploads {
     this.#dependencies = dependencies
   }
 
-  async uploadBytes(digest: string, bytes: Buffer): Promise<UploadedObject> {
-    const { bucket } = this.#dependencies
-    const sha256 = hash('sha256', bytes)
-    return this.#upload({ digest, size: bytes.length }, (key) => bucket.put(key, bytes, sha256))
-  }
-
-  /** A large file is sent in parts. */
-  uploadFile(file: string, blob: StoredBlob): Promise<UploadedObject> {
-    const { bucket } = this.#dependencies
-    const { digest, size } = blob
-    return this.#upload(blob, (key) =>
-      size > maxSingleBytes
-        ? this.#sendParts({ key, file, size })
-        : this.#memory(async () => bucket.put(key, await readFile(file), digest)),
-    )
+  /** Uploads bytes, or a file, of a blob or its compressed form; a large file in parts. */
+  async upload(
+    { digest, size }: StoredBlob,
+    from: Buffer | string,
+    sha256 = digest,
+  ): Promise<UploadedObject> {
+    const key = await this.#addKey(digest)
+    const discard = () => this.#discard(key)
+    try {
+      return { key, size, etag: await this.#send({ key, size, sha256 }, from), discard }
+    } catch (error) {
+      discard()
+      throw error
+    }
   }
 
   /** Begins a multipart upload whose parts may arrive over days. Becomes garbage if not renewed within its lifetime. */
-  async begin(): Promise<{ key: string; uploadId: string }> {
+  async begin(): Promise<Multipart> {
     const key = await this.#addKey('uploads')
     return { key, uploadId: await this.#startMultipart(key) }
   }
@@ -128,18 +122,14 @@ export class ObjectUploads {
     await Promise.all(this.#discards)
   }
 
-  async #upload(
-    { digest, size }: StoredBlob,
-    send: (key: string) => Promise<string | undefined>,
-  ): Promise<UploadedObject> {
-    const key = await this.#addKey(digest)
-    const discard = () => this.#discard(key)
-    try {
-      return { key, size, etag: await send(key), discard }
-    } catch (error) {
-      discard()
-      throw error
-    }
+  async #send(
+    { key, size, sha256 }: { key: string; size: number; sha256: string },
+    from: Buffer | string,
+  ): Promise<string | undefined> {
+    const { bucket } = this.#dependencies
+    if (typeof from !== 'string') return bucket.put(key, from, sha256)
+    if (size > maxSingleBytes) return this.#sendParts({ key, file: from, size })
+    return this.#memory(async () => bucket.put(key, await readFile(from), sha256))
   }
 
   /** Begins a multipart upload. Aborts it if it cannot be recorded, since no sweep would find it. */
@@ -149,7 +139,7 @@ export class ObjectUploads {
     try {
       await this.renew({ key, uploadId })
     } catch (error) {
-      bucket.abortMultipart(key, uploadId).catch(() => undefined)
+      bucket.abortMultipart({ key, uploadId }).catch(() => undefined)
       throw error
     }
     return uploadId
@@ -177,7 +167,7 @@ export class ObjectUploads {
       return await bucket.finishMultipart({ key, uploadId, size }, parts)
     } catch (error) {
       // No part is in flight now. Not awaited: the store may not answer. The sweep retries.
-      bucket.abortMultipart(key, uploadId).catch(() => undefined)
+      bucket.abortMultipart({ key, uploadId }).catch(() => undefined)
       throw error
     }
   }

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -85,9 +85,14 @@ export class S3BlobStore implements BlobStore {
     })
     this.commits = new ContentCommit(graceSeconds)
     const intervalMs = Math.min(Math.max(graceSeconds * 500, 1000), 60_000)
-    this.sweep = new GarbageSweep({ postgres, bucket, intervalMs, onError })
+    const sweep = {
+      postgres,
+      bucket,
+      intervalMs: options.isCommand ? undefined : intervalMs,
+      onError,
+    }
+    this.sweep = new GarbageSweep(sweep)
     if (options.isCommand) return
-    this.sweep.start()
     this.#probe = new Probe({
       check: () => this.#reachBucket(),
       intervalMs: probeIntervalMs,
@@ -155,7 +160,7 @@ export class S3BlobStore implements BlobStore {
   async putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
     const { length: size } = bytes
     if (size <= maxSmallBytes) return this.#addForm(digest, coding, { size, bytes })
-    const object = await this.#uploads.uploadBytes(digest, bytes)
+    const object = await this.#uploads.upload({ digest, size }, bytes, hash('sha256', bytes))
     // Discarding does nothing to an object that was committed.
     await this.#addForm(digest, coding, object).finally(object.discard)
   }
@@ -250,7 +255,7 @@ export class S3BlobStore implements BlobStore {
       await rm(file)
       return this.commits.add({ ...blob, ...stored })
     }
-    const { key, etag, discard } = await this.#uploads.uploadFile(file, blob)
+    const { key, etag, discard } = await this.#uploads.upload(blob, file)
     const release = this.commits.add({ ...blob, key, etag })
     await rm(file)
     return () => {
