@@ -1,10 +1,11 @@
-import { rename, rm, stat, writeFile } from 'node:fs/promises'
+import { open, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
 import { blobMode, blobPathOf, type ContentCoding, encodedForms } from '../blob-path.ts'
 import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
 import { hashBlob, type VerifiedContents } from '../integrity.ts'
 import type { StoredBlob } from '../staged-blob.ts'
+import { writeWhole } from '../staging-file.ts'
 import type { DurableDirectories } from './data-directories.ts'
 
 type Proofs = Pick<VerifiedContents, 'recordVerified'>
@@ -46,7 +47,11 @@ export class LargeBlobs {
     bytes: Buffer,
   ): Promise<void> {
     try {
-      await writeFile(tmpFile, bytes, { flag: 'wx', mode: blobMode, flush: true })
+      {
+        await using handle = await open(tmpFile, 'wx', blobMode)
+        await writeWhole(handle, bytes)
+        await handle.sync()
+      }
       await this.#place(tmpFile, digest, coding)
     } catch (error) {
       await rm(tmpFile, { force: true })

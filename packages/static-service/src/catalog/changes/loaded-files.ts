@@ -236,9 +236,9 @@ export class LoadedFiles {
   /** Adds references to a blob, or removes negative numbers of them. A blob without any is removed. */
   refer({ digest, size }: StoredBlob, { refs = 0, past = 0 }): void {
     const blob = this.blobs.get(digest) ?? { digest, size, refs: 0, past: 0 }
-    const after = { ...blob, refs: blob.refs + refs, past: blob.past + past }
-    if (after.refs < 0 || after.past < 0)
+    if (blob.refs + refs < 0)
       throw new Error(`the content ${digest} of a file is not in the catalog`)
+    const after = { ...blob, refs: blob.refs + refs, past: blob.past + past }
     this.blobs.set(digest, after.refs + after.past > 0 ? after : undefined)
   }
 

@@ -94,3 +94,13 @@ test('each command that changes files is a change with a number, which its rows 
 test('a row that was not loaded is never taken for a missing one', () => {
   expect(() => open().find('unknown')).toThrow('the row of unknown was not loaded')
 })
+
+test('the past of a content that a damaged catalog does not have is removed, but no file of it', () => {
+  const table = open()
+  const { digest } = rowAt('a/b')
+
+  table.refer({ digest, size: 3 }, { past: -1 })
+
+  expect(table.blobs.changes()).toEqual([])
+  expect(() => table.refer({ digest, size: 3 }, { refs: -1 })).toThrow(digest)
+})
