@@ -86,8 +86,8 @@ export class ChangeHistory {
   }
 
   /**
-   * Queued changes that a batch of a domain can take now, oldest first, without the `known` ones, and the id `upTo` which
-   * none is missing. A change with a waiting client does not overtake failed asynchronous ones: while one is queued, their
+   * Queued changes that a batch of a domain can take now, oldest first, without the `known` ones. `upTo`: none is missing
+   * up to this id. A change with a waiting client does not overtake failed asynchronous ones: while one is queued, their
    * pause does not count.
    */
   async ready(domain: string, known: number[] = []): Promise<ReadyChanges> {

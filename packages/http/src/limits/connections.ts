@@ -4,8 +4,7 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { STATUS_CODES } from '../node-http.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
-import type { CrossOriginHeaders } from '../requests/request-head.ts'
-import { requestIdOf } from '../requests/request-head.ts'
+import { type CrossOriginHeaders, requestIdOf } from '../requests/request-head.ts'
 import type { BodyLimits, RequestBodies } from './request-bodies.ts'
 
 /** Limits on the number and slowness of clients. */

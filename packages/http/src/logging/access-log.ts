@@ -6,8 +6,7 @@ import {
   LogController,
 } from 'fastify'
 import { type Metrics, registerCounters } from '../monitoring/metrics.ts'
-import type { Logger } from './logger.ts'
-import { timestamp } from './logger.ts'
+import { type Logger, timestamp } from './logger.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

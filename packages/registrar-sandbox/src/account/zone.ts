@@ -1,8 +1,7 @@
 import { ErrorResponse, parameterInvalid } from '../protocol/errors.ts'
 import { type Params, readSubmitted, type Submitted } from '../protocol/parameters.ts'
 import { compare, titlesOf } from '../protocol/results.ts'
-import type { Domain, EmailType, Host } from './domain.ts'
-import { emailTypes } from './domain.ts'
+import { type Domain, type EmailType, emailTypes, type Host } from './domain.ts'
 import { type Entry, isKnownType, readEntry } from './record.ts'
 
 const maxRecords = 150

@@ -95,7 +95,11 @@ const listLinks = operation({
   tags,
   querystring: z.strictObject({
     ...pageQuery(50, 200),
-    path: z.string().optional().describe('only links to this file or folder'),
+    path: z
+      .string()
+      .refine((text) => !text.includes('\0'), 'must not contain U+0000')
+      .optional()
+      .describe('only links to this file or folder'),
   }),
   ...answers(200, 'The links that have not expired', listSchema('LinkList', 'links', LinkRecord)),
 })

@@ -168,6 +168,7 @@ test.each([
   ['/api/files?search=a%00b', 'validation_failed'],
   ['/api/changes?by=a%00b', 'validation_failed'],
   ['/api/versions/a%00b', 'validation_failed'],
+  ['/api/links?path=a%00b', 'validation_failed'],
   ['/api/changes?by=a%00b&prefix=a%00b', 'invalid_path'],
   ['/api/history?path=a%00b', 'invalid_path'],
 ])('U+0000 is refused in whichever database: %s', async (path, code) => {

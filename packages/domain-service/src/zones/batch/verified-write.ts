@@ -28,7 +28,7 @@ export type WriteOutcome = { unanswered: number } & (
 
 interface Unsent {
   error: HttpError
-  retry?: { zone?: Zone } | undefined
+  retry?: { zone?: Zone | undefined } | undefined
 }
 
 interface Write {
@@ -62,7 +62,8 @@ export async function writeVerified(write: Write): Promise<WriteOutcome> {
     if (failure && isRefusal(failure)) {
       const outcome = await examineRefusal(write, failure)
       if (failure.kind !== 'busy' || outcome.kind !== 'refused') return { ...outcome, unanswered }
-      return endUnsent({ error: failure, retry: {} }, { ...write, unanswered })
+      const retry = unanswered === 0 ? { zone: outcome.zone } : {}
+      return endUnsent({ error: failure, retry }, { ...write, unanswered })
     }
 
     const mayResend = failure?.kind === 'unknown' && unanswered === 0

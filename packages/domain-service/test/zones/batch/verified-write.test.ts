@@ -1,5 +1,9 @@
+import { createLogger } from '@domains-and-files/http'
 import type { FaultInput } from '@domains-and-files/registrar-sandbox'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { registrarBusy } from '../../../src/errors.ts'
+import { CallFailed } from '../../../src/registrar/call-failed.ts'
+import { writeVerified } from '../../../src/zones/batch/verified-write.ts'
 import { driveClock } from '../../support/drive-clock.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import {
@@ -10,6 +14,7 @@ import {
   startBefore,
   startZone,
 } from '../../support/faulty-answers.ts'
+import { www, zone } from '../../support/zones.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const getHosts = 'namecheap.domains.dns.getHosts'
@@ -246,6 +251,22 @@ test.each([
     expect(service.commands().filter((each) => each === 'dns.sethosts')).toHaveLength(3)
   },
 )
+
+test('a write that the registrar was too busy for goes on with the zone that was read since', async () => {
+  const [before, after] = [zone([www]), zone([])]
+  const busy = new CallFailed('busy', registrarBusy(60))
+  const read = vi.fn(async () => before)
+  const calls = { ensure: async () => {}, isFresh: true, read, replace: () => Promise.reject(busy) }
+
+  const outcome = await writeVerified({
+    ...{ calls, domain: 'example.com', before, after, recent: [], verify: true },
+    readCurrent: read,
+    ...{ clock: new FakeClock(), log: createLogger({ name: 'test', level: 'silent' }) },
+  })
+
+  expect(outcome).toEqual({ kind: 'unsent', error: busy, retry: { zone: before }, unanswered: 0 })
+  expect(read).toHaveBeenCalledOnce()
+})
 
 test('an exhausted quota is a 503 with Retry-After', async () => {
   await using service = await startZone({ REGISTRAR_RATE: '1/minute' })
