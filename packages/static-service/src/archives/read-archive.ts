@@ -7,7 +7,7 @@ import { extract, type Header } from 'tar-stream'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
 import { invalidArchive } from '../errors.ts'
 
-export type ArchiveType = 'tar' | 'gzip' | 'zstd' | 'zip'
+type ArchiveType = 'tar' | 'gzip' | 'zstd' | 'zip'
 
 /** A member of an archive. Read its bytes before advancing to the next member. */
 export interface ArchiveEntry {
@@ -20,13 +20,13 @@ export interface ArchiveEntry {
   content: AsyncIterable<Buffer>
 }
 
-interface Body {
+export interface Body {
   /** The first bytes, at least 512 where the body has them. */
   head: Buffer
   chunks: AsyncIterable<Buffer>
 }
 
-/** Reads the first bytes of a body, for `archiveTypeOf`. */
+/** Reads the first bytes of a body. */
 export async function peek(body: AsyncIterable<Buffer>): Promise<Body> {
   const rest = body[Symbol.asyncIterator]()
   let head = Buffer.alloc(0)
@@ -42,8 +42,8 @@ export async function peek(body: AsyncIterable<Buffer>): Promise<Body> {
   return { head, chunks: all() }
 }
 
-/** The type of an archive by its first bytes; undefined: it is none. */
-export function archiveTypeOf(head: Buffer): ArchiveType | undefined {
+/** The type of an archive by its first bytes: tar, which has no signature, where they are of no other. */
+function archiveTypeOf(head: Buffer): ArchiveType {
   const magic = head.toString('latin1', 0, 4)
   if (magic.startsWith('\x1f\x8b')) return 'gzip'
   // A frame, or one to skip, which parallel compressors write first (RFC 8878, 3.1).
@@ -51,8 +51,12 @@ export function archiveTypeOf(head: Buffer): ArchiveType | undefined {
   if (magic === '\x28\xb5\x2f\xfd' || isSkippable) return 'zstd'
   // The second signature begins an archive without entries.
   if (magic === 'PK\x03\x04' || magic === 'PK\x05\x06') return 'zip'
-  return isTarBlock(head.subarray(0, blockBytes)) ? 'tar' : undefined
+  return 'tar'
 }
+
+/** Whether a body begins as a JSON object; the first block of a tar has zeros. */
+export const isJsonObject = ({ head }: Body) =>
+  /^\s*\{/.test(head.toString('latin1')) && !head.includes(0)
 
 interface ReadOptions {
   /** Maximum bytes after decompression, including the headers of the archive. */
@@ -71,13 +75,12 @@ export async function* readArchive(
   { maxBytes, tooLarge, spool }: ReadOptions,
 ): AsyncGenerator<ArchiveEntry> {
   const type = archiveTypeOf(head)
-  if (type === undefined) throw invalidArchive('it is no tar, zip, gzip or zstd')
   if (type === 'zip') return yield* readZip(await spool(limited(chunks, maxBytes, tooLarge)))
-  if (type === 'tar') return yield* readTar(limited(chunks, maxBytes, tooLarge))
+  if (type === 'tar')
+    return yield* readTar(limited(chunks, maxBytes, tooLarge), 'it is no tar, zip, gzip or zstd')
   const decoder = type === 'gzip' ? createGunzip() : createZstdDecompress()
-  const inner = await peek(limited(decompress(chunks, decoder), maxBytes, tooLarge))
-  if (archiveTypeOf(inner.head) !== 'tar') throw invalidArchive(`the ${type} holds no tar`)
-  yield* readTar(inner.chunks)
+  const unpacked = limited(decompress(chunks, decoder), maxBytes, tooLarge)
+  yield* readTar(unpacked, `the ${type} holds no tar`)
 }
 
 // Rejects a decompression bomb while it streams.
@@ -100,7 +103,11 @@ async function* decompress(chunks: AsyncIterable<Buffer>, decoder: Transform) {
   }
 }
 
-async function* readTar(chunks: AsyncIterable<Buffer>): AsyncGenerator<ArchiveEntry> {
+/** `otherwise`: the fault of bytes that do not begin as a tar. */
+async function* readTar(
+  chunks: AsyncIterable<Buffer>,
+  otherwise: string,
+): AsyncGenerator<ArchiveEntry> {
   const unpacked = extract({ allowUnknownFormat: true } as never) // Missing in its types: accepts tars older than POSIX.
   const tail = { bytes: 0, zeros: 0 }
   const source = Readable.from(measureZeros(chunks, tail))
@@ -120,7 +127,7 @@ async function* readTar(chunks: AsyncIterable<Buffer>): AsyncGenerator<ArchiveEn
       end = entry.offset + (1 + blocks) * blockBytes
     }
   } catch (error) {
-    throw faultOf(error)
+    throw end === 0 && !(error instanceof HttpError) ? invalidArchive(otherwise) : faultOf(error)
   }
   // A tar ends in two blocks of zeros (POSIX.1, pax, "ustar Interchange Format"); the library does not check that.
   const mark = 2 * blockBytes
@@ -153,16 +160,6 @@ async function* measureZeros(
 }
 
 const blockBytes = 512
-
-// All zeros: an archive without entries. Otherwise checks the header's checksum, with its own field counted as spaces.
-function isTarBlock(block: Buffer): boolean {
-  if (block.length < blockBytes) return false
-  if (block.every((byte) => byte === 0)) return true
-  const field = block.subarray(148, 156)
-  const stored = Number.parseInt(field.toString('latin1').replaceAll('\0', ' ').trim(), 8)
-  const sum = (bytes: Buffer) => bytes.reduce((total, byte) => total + byte, 0)
-  return stored === sum(block) - sum(field) + 8 * 32
-}
 
 async function* readZip(file: string): AsyncGenerator<ArchiveEntry> {
   let zip: ZipFile | undefined

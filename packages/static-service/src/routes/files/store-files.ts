@@ -6,7 +6,7 @@ import type { StagedBlob } from '../../blobs/staged-blob.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import * as errors from '../../errors.ts'
 import { encodePath, nameOf } from '../../files/file-path.ts'
-import type { FileRow } from '../../files/file-record.ts'
+import type { FileRow, NewFile } from '../../files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../../files/media-type.ts'
 import { type Conditions, holds, readHttpDate } from '../../rfc9110/conditional-requests.ts'
 import { actorOf, requirePath } from '../callers.ts'
@@ -141,6 +141,13 @@ export interface Arrival {
   draft: Pick<StagedBlob, 'head' | 'keep' | 'markReferenced'>
 }
 
+/** Makes a sealed blob durable. @returns the file that it becomes. */
+export async function keepFile({ path, draft }: Arrival, uploadedBy: string): Promise<NewFile> {
+  const contentType = await contentTypeOf(nameOf(path), draft.head)
+  const blob = await draft.keep()
+  return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
+}
+
 /**
  * Stores all files or none, under these conditions, by default those of the request. Bytes first, rows last: every
  * content is durable before any file is visible.
@@ -154,14 +161,7 @@ export async function storeFiles(
 ): Promise<StoredFiles> {
   const caller = callerOf(request)
   for (const { path } of arrivals) requirePath(caller, path)
-  const uploadedBy = caller.username
-  const files = await Promise.all(
-    arrivals.map(async ({ path, draft }) => {
-      const contentType = await contentTypeOf(nameOf(path), draft.head)
-      const blob = await draft.keep()
-      return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
-    }),
-  )
+  const files = await Promise.all(arrivals.map((each) => keepFile(each, caller.username)))
   const actor = actorOf(request)
   const { rows, wasNew } = await catalog.writes.put({ files, conditions, actor })
   for (const { draft } of arrivals) draft.markReferenced()

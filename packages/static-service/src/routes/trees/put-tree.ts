@@ -11,7 +11,7 @@ import {
 } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { archiveTypeOf, peek, readArchive } from '../../archives/read-archive.ts'
+import { isJsonObject, peek } from '../../archives/read-archive.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { TreeChange, TreeSource } from '../../catalog/changes/tree-changes.ts'
@@ -32,7 +32,7 @@ import {
   treePathErrors,
   treeTag,
 } from './get-tree.ts'
-import { readManifest, TreeArrivals, type TreeLimits, TreePaths } from './receive-tree.ts'
+import { TreeArrivals, type TreeLimits } from './receive-tree.ts'
 
 export interface TreeDependencies {
   catalog: Catalog
@@ -123,9 +123,9 @@ const putTree = operation({
 export function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
   app.put('/api/trees/*', putTree, async (request, reply) => {
     const directory = readTreePath(request)
-    const { id: callerId } = callerOf(request)
-    await using arrivals = new TreeArrivals({ ...dependencies, callerId })
-    const { source, bytes } = await receive(request, directory, { arrivals, ...dependencies })
+    const caller = callerOf(request)
+    await using arrivals = new TreeArrivals({ ...dependencies, caller, directory })
+    const { source, bytes } = await receive(request, arrivals, dependencies.catalog)
     const { mode, version, changelog, dry_run: isDryRun } = request.query
     const actor = actorOf(request)
     const { by: createdBy, requestId } = actor
@@ -153,11 +153,11 @@ const describe = (
   bytes_received: bytes,
 })
 
-/** The files that a body describes. @throws {HttpError} what `putTreeSchema` names. */
+/** The files that a body describes. @throws {HttpError} what `putTree` names. */
 async function receive(
   request: FastifyRequest,
-  directory: string,
-  { arrivals, ...dependencies }: TreeDependencies & { arrivals: TreeArrivals },
+  arrivals: TreeArrivals,
+  catalog: Catalog,
 ): Promise<{ source: TreeSource; bytes: number }> {
   const { raw } = request
   const digests = checkDigests(request.headers)
@@ -171,38 +171,15 @@ async function receive(
   }
   try {
     const body = await peek(checked())
-    const isJson = archiveTypeOf(body.head) === undefined && /^\s*\{/.test(body.head.toString())
-    const source = isJson
-      ? await readSource(request, body.chunks, { directory, ...dependencies })
-      : await readFiles(request, body, { directory, arrivals, ...dependencies })
+    const source = isJsonObject(body)
+      ? await readSource(request, arrivals, { body: await readJson(request, body.chunks), catalog })
+      : { files: await arrivals.receive(body), areStored: false }
     digests.end()
     return { source, bytes }
   } finally {
     raw.resume() // Not every reader of archives closes its source.
   }
 }
-
-type Reading = TreeDependencies & { directory: string }
-
-async function readFiles(
-  request: FastifyRequest,
-  body: Parameters<typeof readArchive>[0],
-  { directory, limits, arrivals }: Reading & { arrivals: TreeArrivals },
-): Promise<TreeSource> {
-  const { maxFiles, maxBytes } = limits
-  const entries = readArchive(body, {
-    maxBytes: maxBytes + overheadBytes + maxFiles * entryBytes,
-    tooLarge: () => errors.treeTooLarge(`${maxBytes} bytes`),
-    spool: (chunks) => arrivals.spool(chunks),
-  })
-  const files = await arrivals.receive(entries, new TreePaths(directory, limits))
-  const uploadedBy = callerOf(request).username
-  return { files: files.map((each) => ({ ...each, uploadedBy })), areStored: false }
-}
-
-// What the format of an archive may add: the headers of its entries, and the padding of the last block.
-const overheadBytes = 1_048_576
-const entryBytes = 8192
 
 const FromTree = z.strictObject({
   from: z
@@ -217,22 +194,16 @@ const FromTree = z.strictObject({
 
 async function readSource(
   request: FastifyRequest,
-  chunks: AsyncIterable<Buffer>,
-  { directory, ...dependencies }: Reading,
+  arrivals: TreeArrivals,
+  { body, catalog }: { body: unknown; catalog: Catalog },
 ): Promise<TreeSource> {
-  const body = await readJson(request, chunks)
-  if (typeof body === 'object' && body !== null && 'files' in body) {
-    const paths = new TreePaths(directory, dependencies.limits)
-    const reader = callerOf(request)
-    const files = await readManifest(body, paths, { ...dependencies, reader })
-    const uploadedBy = reader.username
-    return { files: files.map((each) => ({ ...each, uploadedBy })), areStored: true }
-  }
+  if (typeof body === 'object' && body !== null && 'files' in body)
+    return { files: await arrivals.readManifest(body), areStored: true }
   const { success, data, error } = FromTree.safeParse(body, { error: describeIssue })
   if (!success) throw validationFailed(toFaults(error))
   const from = requireWrittenDirectory(callerOf(request), data.from)
   const { at } = data
-  return { from, change: at === undefined ? at : await changeOf(dependencies.catalog, at) }
+  return { from, change: at === undefined ? at : await changeOf(catalog, at) }
 }
 
 // Twenty thousand paths of usual length many times over; it counts as memory of request bodies.

@@ -1,16 +1,16 @@
+import type { Caller } from '@domains-and-files/auth'
 import { describeIssue, toFaults, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { ArchiveEntry } from '../../archives/read-archive.ts'
+import { type ArchiveEntry, type Body, readArchive } from '../../archives/read-archive.ts'
 import { maxSmallBytes } from '../../blobs/blob-path.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
-import type { StagedBlob, StoredBlob } from '../../blobs/staged-blob.ts'
+import type { StagedBlob } from '../../blobs/staged-blob.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import type { ContentReader } from '../../catalog/reads.ts'
 import { contentsMissing, invalidArchive, treeTooLarge } from '../../errors.ts'
 import { findPathFault, join, nameOf, parentOf } from '../../files/file-path.ts'
 import type { NewFile } from '../../files/file-record.ts'
 import { categoryOf, contentTypeOf, headLength, typeByName } from '../../files/media-type.ts'
-import type { UploadLimits } from '../files/store-files.ts'
+import { keepFile, type UploadLimits } from '../files/store-files.ts'
 
 export interface TreeLimits {
   /** Of one file. */
@@ -20,155 +20,181 @@ export interface TreeLimits {
   maxBytes: number
 }
 
-export type ArrivedFile = Omit<NewFile, 'uploadedBy'>
-
-/** The paths that the entries of a tree get: each once, none both a file and a directory, at most `maxFiles`. */
-export class TreePaths {
-  readonly #directory: string
-  readonly #maxFiles: number
-  readonly #files = new Set<string>()
-  readonly #directories = new Set<string>()
-
-  constructor(directory: string, { maxFiles }: Pick<TreeLimits, 'maxFiles'>) {
-    this.#directory = directory
-    this.#maxFiles = maxFiles
-  }
-
-  /**
-   * The stored path of an entry; undefined: it is skipped.
-   * @throws {HttpError} `invalid_archive` or `tree_too_large`.
-   */
-  add(name: string, kind: ArchiveEntry['kind'] = 'file'): string | undefined {
-    const relative = name.replace(/^\.\//, '')
-    if (relative.startsWith('/')) throw invalidArchive('its name is absolute', name)
-    if (relative.split('/').includes('..')) throw invalidArchive('its name contains ..', name)
-    if (kind === 'directory' || isSkipped(relative)) return undefined
-    if (kind === 'other') throw invalidArchive('it is a link, a device or a sparse file', name)
-    const path = join(this.#directory, relative).normalize('NFC')
-    const fault = findPathFault(path)
-    if (fault?.code === 'invalid_path') throw invalidArchive(fault.reason, name)
-    if (fault) throw invalidArchive(`a path cannot begin with ${fault.segment}`, name)
-    this.#enter(path, name)
-    return path
-  }
-
-  #enter(path: string, name: string) {
-    if (this.#files.has(path)) throw invalidArchive('the name is there twice', name)
-    if (this.#directories.has(path)) throw invalidArchive('it is also a directory', name)
-    for (let at = parentOf(path); at !== '' && !this.#directories.has(at); at = parentOf(at)) {
-      if (this.#files.has(at)) throw invalidArchive('a directory of its name is a file', name)
-      this.#directories.add(at)
-    }
-    if (this.#files.size === this.#maxFiles) throw treeTooLarge(`${this.#maxFiles} files`)
-    this.#files.add(path)
-  }
+/** The stored path of an entry of an archive; undefined: it is skipped. @throws {HttpError} `invalid_archive`. */
+function pathOf(directory: string, name: string, kind: ArchiveEntry['kind']): string | undefined {
+  const relative = name.replace(/^\.\//, '')
+  if (relative.startsWith('/')) throw invalidArchive('its name is absolute', name)
+  if (relative.split('/').includes('..')) throw invalidArchive('its name contains ..', name)
+  if (kind === 'directory' || isSkipped(relative)) return undefined
+  if (kind === 'other') throw invalidArchive('it is a link, a device or a sparse file', name)
+  const path = join(directory, relative).normalize('NFC')
+  const fault = findPathFault(path)
+  if (fault?.code === 'invalid_path') throw invalidArchive(fault.reason, name)
+  if (fault) throw invalidArchive(`a path cannot begin with ${fault.segment}`, name)
+  return path
 }
 
 // What macOS adds.
 const isSkipped = (name: string) =>
   nameOf(name).startsWith('._') || nameOf(name) === '.DS_Store' || name.startsWith('__MACOSX/')
 
+type Arrival = Pick<NewFile, 'path'> & { draft: StagedBlob }
+
 interface Dependencies {
-  catalog: Pick<Catalog, 'writes'>
+  catalog: Catalog
   store: BlobStore
   limits: TreeLimits
-  callerId: string
+  caller: Caller
+  /** The root is empty. */
+  directory: string
 }
 
 /**
- * The files of an archive while they arrive: their contents are durable once they are received, and leased until this
- * is disposed of.
+ * The files of a body while they arrive: their contents are durable once they are received, and leased until this is
+ * disposed of.
  */
 export class TreeArrivals implements AsyncDisposable {
   readonly #dependencies: Dependencies
+  readonly #paths = new Set<string>()
+  readonly #directories = new Set<string>()
   readonly #drafts = new Set<StagedBlob>()
-  readonly #keeping = new Set<Promise<void>>()
-  #keptBytes = 0
+  /** Of one batch; settles once each of its blobs is durable, or has failed. */
+  #keeping = Promise.resolve()
   /** Blobs that the store holds in memory. */
-  #held: { draft: StagedBlob; content: StoredBlob }[] = []
-  #failure: unknown
+  #held: { draft: StagedBlob; size: number; digest: string }[] = []
+  readonly #files: NewFile[] = []
 
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies
   }
 
-  /** @throws {HttpError} `invalid_archive`, `tree_too_large`, `file_too_large` or `insufficient_storage`. */
-  async receive(entries: AsyncIterable<ArchiveEntry>, paths: TreePaths): Promise<ArrivedFile[]> {
-    const { maxBytes, uploads } = this.#dependencies.limits
-    const files: ArrivedFile[] = []
-    let total = 0
-    const count = (bytes: number) => {
-      if (total + bytes > maxBytes) throw treeTooLarge(`${maxBytes} bytes`)
+  /**
+   * The files of an archive.
+   * @throws {HttpError} `invalid_archive`, `tree_too_large`, `file_too_large` or `insufficient_storage`.
+   */
+  async receive(body: Body): Promise<NewFile[]> {
+    const { maxBytes, maxFiles, uploads } = this.#dependencies.limits
+    const tooLarge = () => treeTooLarge(`${maxBytes} bytes`)
+    const entries = readArchive(body, {
+      maxBytes: maxBytes + overheadBytes + maxFiles * entryBytes,
+      tooLarge,
+      spool: (chunks) => this.#spool(chunks),
+    })
+    const batch: Arrival[] = []
+    let [total, kept] = [0, 0]
+    const check = (bytes: number) => {
+      uploads.checkSize(bytes)
+      if (total + bytes > maxBytes) throw tooLarge()
     }
     for await (const { name, kind, size, content } of entries) {
-      const path = paths.add(name, kind)
+      const path = this.#enter(name, kind)
       if (path === undefined) continue
-      uploads.checkSize(size)
-      count(size)
-      const draft = this.#dependencies.store.draft()
-      this.#drafts.add(draft)
+      check(size)
+      const draft = this.#draft()
       for await (const chunk of content) {
         await draft.write(chunk)
-        uploads.checkSize(draft.size)
-        count(draft.size)
+        check(draft.size)
       }
       total += draft.size
-      await this.#keep(draft, path, files)
-      await this.#releaseHeld()
+      batch.push({ path, draft })
+      if (batch.length < maxBatch && total - kept < maxBatchBytes) continue
+      kept = total
+      await this.#keep(batch.splice(0))
     }
-    await Promise.all(this.#keeping)
-    if (this.#failure) throw this.#failure
-    return files
+    await this.#keep(batch)
+    await this.#keeping
+    return this.#files
+  }
+
+  /**
+   * The files of `{ "files": { "path": { "sha256" } } }`, whose contents must be stored, and known to the caller.
+   * @throws {HttpError} `validation_failed`, `invalid_archive`, `tree_too_large` or `contents_missing`.
+   */
+  async readManifest(body: object): Promise<NewFile[]> {
+    const { catalog, store, caller } = this.#dependencies
+    const named = digestsOf(body).flatMap(({ name, digest }) => {
+      const path = this.#enter(name)
+      return path === undefined ? [] : [{ path, digest }]
+    })
+    const digests = new Set(named.map(({ digest }) => digest))
+    const { id, folders, username: uploadedBy } = caller
+    const sizes = await catalog.reads.contentSizes({ id, folders, digests: [...digests] })
+    const missing = [...digests].filter((digest) => !sizes.has(digest))
+    if (missing.length > 0) throw contentsMissing(missing.slice(0, maxMissing))
+    for (const { path, digest } of named) {
+      const name = nameOf(path)
+      const contentType = typeByName(name) ?? (await detectType(store, name, digest))
+      const type = { contentType, category: categoryOf(contentType) }
+      this.#files.push({ path, digest, size: sizes.get(digest) ?? 0, ...type, uploadedBy })
+    }
+    return this.#files
+  }
+
+  /** The stored path of an entry; undefined: it is skipped. @throws {HttpError} `invalid_archive` or `tree_too_large`. */
+  #enter(name: string, kind: ArchiveEntry['kind'] = 'file'): string | undefined {
+    const { directory, limits } = this.#dependencies
+    const path = pathOf(directory, name, kind)
+    if (path === undefined) return undefined
+    if (this.#paths.has(path)) throw invalidArchive('the name is there twice', name)
+    if (this.#directories.has(path)) throw invalidArchive('it is also a directory', name)
+    for (let at = parentOf(path); at !== '' && !this.#directories.has(at); at = parentOf(at)) {
+      if (this.#paths.has(at)) throw invalidArchive('a directory of its name is a file', name)
+      this.#directories.add(at)
+    }
+    if (this.#paths.size === limits.maxFiles) throw treeTooLarge(`${limits.maxFiles} files`)
+    this.#paths.add(path)
+    return path
+  }
+
+  #draft() {
+    const draft = this.#dependencies.store.draft()
+    this.#drafts.add(draft)
+    return draft
   }
 
   /** Stores bytes in a temporary file, and returns its path. */
-  async spool(chunks: AsyncIterable<Buffer>): Promise<string> {
-    const draft = this.#dependencies.store.draft()
-    this.#drafts.add(draft)
+  async #spool(chunks: AsyncIterable<Buffer>): Promise<string> {
+    const draft = this.#draft()
     for await (const chunk of chunks) await draft.write(chunk)
     return draft.spool()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#keeping)
+    await this.#keeping.catch(() => undefined)
     for (const draft of this.#drafts) await draft[Symbol.asyncDispose]()
   }
 
-  // Blobs become durable while the next ones arrive: the store commits small ones in groups.
-  async #keep(draft: StagedBlob, path: string, files: ArrivedFile[]) {
-    const keeping = this.#makeDurable(draft, path)
-      .then((file) => void files.push(file))
-      .catch((error) => {
-        this.#failure ??= error
-      })
-      .finally(() => {
-        this.#keeping.delete(keeping)
-        this.#keptBytes -= draft.size
-      })
-    this.#keeping.add(keeping)
-    this.#keptBytes += draft.size
-    const isBusy = () => this.#keeping.size >= maxKeeping || this.#keptBytes > maxKeepingBytes
-    while (this.#keeping.size > 0 && isBusy()) await Promise.race(this.#keeping)
-    if (this.#failure) throw this.#failure
+  // A batch becomes durable while the next one arrives: the store commits small blobs in groups.
+  async #keep(batch: Arrival[]) {
+    await this.#keeping
+    this.#keeping = this.#makeDurable(batch)
+    this.#keeping.catch(() => undefined) // Thrown when the next batch has arrived.
   }
 
-  async #makeDurable(draft: StagedBlob, path: string): Promise<ArrivedFile> {
-    await draft.seal()
-    const contentType = await contentTypeOf(nameOf(path), draft.head)
-    const content = await draft.keep()
-    if (this.#dependencies.store.holdsSmall && content.size <= maxSmallBytes)
-      this.#held.push({ draft, content })
-    return { path, ...content, contentType, category: categoryOf(contentType) }
+  async #makeDurable(batch: Arrival[]) {
+    const { store, caller } = this.#dependencies
+    const keeping = batch.map(async ({ path, draft }) => {
+      await draft.seal()
+      const file = await keepFile({ path, draft }, caller.username)
+      const { digest, size } = file
+      if (store.holdsSmall && size <= maxSmallBytes) this.#held.push({ draft, digest, size })
+      return file
+    })
+    for (const outcome of await Promise.allSettled(keeping)) {
+      if (outcome.status === 'rejected') throw outcome.reason
+      this.#files.push(outcome.value)
+    }
+    await this.#releaseHeld()
   }
 
   // Keeps blobs without a file, to free their memory. Those of a rejected archive stay for a day.
   async #releaseHeld() {
-    if (this.#held.reduce((sum, { content }) => sum + content.size, 0) < maxHeldBytes) return
+    if (this.#held.reduce((sum, { size }) => sum + size, 0) < maxHeldBytes) return
     const held = this.#held.splice(0)
-    const { catalog, callerId } = this.#dependencies
-    const contents = held.map(({ content }) => content)
+    const { catalog, caller } = this.#dependencies
+    const contents = held.map(({ digest, size }) => ({ digest, size }))
     // The quota is checked for the files, once all have arrived.
-    await catalog.writes.keepContents({ contents, callerId, isLimited: false })
+    await catalog.writes.keepContents({ contents, callerId: caller.id, isLimited: false })
     for (const { draft } of held) {
       this.#drafts.delete(draft)
       await draft[Symbol.asyncDispose]()
@@ -176,36 +202,14 @@ export class TreeArrivals implements AsyncDisposable {
   }
 }
 
-// The size of a group commit.
-const maxKeeping = 64
-const maxKeepingBytes = 8_388_608
-const maxHeldBytes = 8_388_608
+// What the format of an archive may add: the headers of its entries, and the padding of the last block.
+const overheadBytes = 1_048_576
+const entryBytes = 8192
 
-/**
- * The files of `{ "files": { "path": { "sha256" } } }`, whose contents must be stored, and known to the reader.
- * @throws {HttpError} `validation_failed`, `invalid_archive`, `tree_too_large` or `contents_missing`.
- */
-export async function readManifest(
-  body: object,
-  paths: TreePaths,
-  { catalog, store, reader }: { catalog: Catalog; store: BlobStore; reader: ContentReader },
-): Promise<ArrivedFile[]> {
-  const named = digestsOf(body).flatMap(({ name, digest }) => {
-    const path = paths.add(name)
-    return path === undefined ? [] : [{ path, digest }]
-  })
-  const digests = new Set(named.map(({ digest }) => digest))
-  const sizes = await catalog.reads.contentSizes({ ...reader, digests: [...digests] })
-  const missing = [...digests].filter((digest) => !sizes.has(digest))
-  if (missing.length > 0) throw contentsMissing(missing.slice(0, maxMissing))
-  const files: ArrivedFile[] = []
-  for (const { path, digest } of named) {
-    const contentType = typeByName(nameOf(path)) ?? (await detectType(store, nameOf(path), digest))
-    const size = sizes.get(digest) ?? 0
-    files.push({ path, digest, size, contentType, category: categoryOf(contentType) })
-  }
-  return files
-}
+// The size of a group commit.
+const maxBatch = 64
+const maxBatchBytes = 8_388_608
+const maxHeldBytes = 8_388_608
 
 const maxMissing = 1000
 
