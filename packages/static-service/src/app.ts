@@ -30,7 +30,6 @@ import { UploadLimits } from './routes/files/store-files.ts'
 import { registerUploadRoutes, type UploadDependencies } from './routes/files/uploads.ts'
 import { registerChangeRoutes } from './routes/history/changes.ts'
 import { registerHistoryRoutes } from './routes/history/history.ts'
-import { registerVersionFileRoutes } from './routes/history/version-files.ts'
 import { registerVersionRoutes } from './routes/history/versions.ts'
 import { registerLinkRoutes } from './routes/links.ts'
 import { documentStaticRoute } from './routes/static.ts'
@@ -131,11 +130,10 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   registerFileRoutes(app, { catalog, describe, records })
   registerBulkRoutes(app, { catalog, store })
   registerVersionRoutes(app, catalog)
-  registerVersionFileRoutes(app, { catalog, describe })
   registerChangeRoutes(app, catalog)
   registerGetTreeRoute(app, { catalog, store })
   registerAccessRoutes(app, rules)
-  registerHistoryRoutes(app, { catalog, cache })
+  registerHistoryRoutes(app, { catalog, cache, describe })
   const limits = { uploads: uploads.limits, ...config.trees }
   await registerRawBodies(app, (scope) => {
     registerPutRoutes(scope, uploads)

@@ -9,12 +9,18 @@ import {
 import type { CategoryCount } from '../files/file-record.ts'
 import { keptPath } from './changes/keep-contents.ts'
 import { listChanges, readChange } from './history/change-log.ts'
-import { changeAt, fileAt, isGone, lastDeployed, listAt, readStates } from './history/past-files.ts'
-import { readDiff } from './history/tree-diff.ts'
+import {
+  changeAt,
+  fileAt,
+  lastDeployed,
+  listAt,
+  readDiff,
+  readStates,
+} from './history/past-files.ts'
 import type { FileList, ListQuery } from './list-query.ts'
 import { readTree } from './listing/directory-tree.ts'
 import { FileListing } from './listing/list-files.ts'
-import { openTree, readLastChange, readTreePage } from './listing/tree-files.ts'
+import { openTree, readTreePage } from './listing/tree-files.ts'
 import { Queries, type Totals } from './queries.ts'
 import { among, below } from './records.ts'
 import { listVersions } from './versions.ts'
@@ -22,8 +28,7 @@ import { listVersions } from './versions.ts'
 const queries = {
   ...{ tree: readTree, usage: readUsage, openTree, treePage: readTreePage },
   ...{ versions: listVersions, changes: listChanges, change: readChange, changeAt },
-  lastChange: readLastChange,
-  ...{ states: readStates, fileAt, listAt, diff: readDiff, lastDeployed, isGone },
+  ...{ states: readStates, fileAt, listAt, diff: readDiff, lastDeployed },
   ...{ contentPrefixes, contents, contentSizes },
 }
 

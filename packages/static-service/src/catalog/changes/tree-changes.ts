@@ -4,9 +4,9 @@ import * as errors from '../../errors.ts'
 import { readPath } from '../../files/file-path.ts'
 import type { FileRow, NewFile, NewVersion } from '../../files/file-record.ts'
 import type { Conditions } from '../../rfc9110/conditional-requests.ts'
-import { filesAt, isGone } from '../history/past-files.ts'
+import { filesAt, requireKept } from '../history/past-files.ts'
 import type { TreeState } from '../list-query.ts'
-import { readLastChange, readTreeState } from '../listing/tree-files.ts'
+import { readTreeState } from '../listing/tree-files.ts'
 import { recordVersion } from '../versions.ts'
 import { type Actor, type ChangeEntry, causeOf } from './change-entry.ts'
 import { loadBelow } from './directory-changes.ts'
@@ -97,10 +97,7 @@ async function filesOf(
 ): Promise<NewFile[]> {
   if ('files' in source) return source.files
   const { from, change } = source
-  if (change !== undefined && change > (await readLastChange(transaction)))
-    throw errors.changeNotFound(change)
-  if (change !== undefined && (await isGone(transaction, { directory: from, change })))
-    throw errors.historyGone()
+  if (change !== undefined) await requireKept(transaction, { directory: from, change })
   const wanted = { directory: from, change, after: '', limit: maxFiles + 1 }
   const rows = await filesAt(transaction, wanted)
   if (rows.length > maxFiles) throw tooManyFiles(from)

@@ -1,4 +1,5 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { changeNotFound, historyGone, notThere, versionNotFound } from '../../errors.ts'
 import { nameOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import type { ChangeAction } from '../changes/change-entry.ts'
@@ -8,7 +9,7 @@ import { type RecordedState, stateColumns } from '../tables.ts'
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
 
 /** A file, or every file below a directory (the root is empty), as a change left them. */
-export type PastScope = { change: number } & ({ path: string } | { directory: string })
+type PastScope = { change: number } & ({ path: string } | { directory: string })
 
 export interface FilesQuery {
   /** The root is empty. */
@@ -37,7 +38,7 @@ const rowsAt = (scope: Statement, change: number) => sql`
   select ${rowColumns} from ${name('past_files')}
   where ${scope} and change_id <= ${change} and ended_by > ${change}`
 
-/** Files below a directory, by path: past ones only if their rows are kept; see `isGone`. */
+/** Files below a directory, by path: past ones only if their rows are kept; see `requireKept`. */
 export async function filesAt(
   database: Pick<SqlTransaction, 'all'>,
   { directory, change, after, limit }: FilesQuery,
@@ -48,11 +49,12 @@ export async function filesAt(
   return rows.map(toFile)
 }
 
-/** A page of these files. */
+/** A page of these files. @throws {HttpError} as `requireKept`. */
 export async function listAt(
   database: Pick<SqlTransaction, 'all' | 'get'>,
   { directory, change, ...query }: PageQuery<string> & { directory: string; change: number },
 ): Promise<Page<FileRow, string>> {
+  await requireKept(database, { directory, change })
   const found = await readPage<Row, string>(database, query, {
     from: sql`${rowsAt(sql`${below(directory)} and path > ${query.after ?? ''}`, change)} order by path`,
     all: sql`(${rowsAt(below(directory), change)}) file`,
@@ -61,13 +63,15 @@ export async function listAt(
   return { ...found, rows: found.rows.map(toFile) }
 }
 
-/** The file at a path as a change left it; undefined: there was none, or its row is not kept: see `isGone`. */
+/** The file at a path as a change left it. @throws {HttpError} as `requireKept`, or `file_not_found`. */
 export async function fileAt(
   database: Pick<SqlTransaction, 'get'>,
   { path, change }: { path: string; change: number },
-): Promise<FileRow | undefined> {
+): Promise<FileRow> {
+  await requireMade(database, change)
   const row = await database.get<Row>(rowsAt(isIn({ path }), change))
-  return row && toFile(row)
+  if (row) return toFile(row)
+  throw (await isGone(database, { path, change })) ? historyGone() : notThere(path, change)
 }
 
 /**
@@ -88,8 +92,26 @@ export async function lastDeployed(
   return ['deploy', 'restore', 'revert'].includes(action) ? toFile(file) : undefined
 }
 
+/** @throws {HttpError} `change_not_found` for a change that is still to come, or `history_gone` where a row is not kept. */
+export async function requireKept(database: Pick<SqlTransaction, 'get'>, scope: PastScope) {
+  await requireMade(database, scope.change)
+  if (await isGone(database, scope)) throw historyGone()
+}
+
+async function requireMade(database: Pick<SqlTransaction, 'get'>, change: number) {
+  if (change > (await readLastChange(database))) throw changeNotFound(change)
+}
+
+/** The number of the last change. */
+export async function readLastChange(transaction: Pick<SqlTransaction, 'get'>): Promise<number> {
+  const found = await transaction.get<{ change: number }>(
+    sql`select last_change change from ${name('catalog')}`,
+  )
+  return found?.change ?? 0
+}
+
 /** Whether a file of the scope existed after the change, but its row is no longer kept. */
-export async function isGone(
+async function isGone(
   database: Pick<SqlTransaction, 'get'>,
   { change, ...scope }: PastScope,
 ): Promise<boolean> {
@@ -116,17 +138,32 @@ const forgotten = (path: string, change: number) => sql`(
   where path = ${path} and change_id <= ${change} order by change_id desc limit 1
 ) last where before is null and after is null`
 
-/** The last change at a time (ISO 8601 in UTC, with milliseconds) or before it; 0: none. */
+/**
+ * The last change of a moment: a change id, an RFC 3339 instant or a version; 0: none.
+ * @throws {HttpError} `version_not_found`.
+ */
 export async function changeAt(
   database: Pick<SqlTransaction, 'get'>,
-  time: string,
+  moment: string,
 ): Promise<number> {
+  if (/^\d+$/.test(moment)) return Number(moment)
+  const isInstant = instant.test(moment) && !Number.isNaN(Date.parse(moment))
   const found = await database.get<{ id: number }>(
-    sql`select coalesce(max(id), (select min(id) - 1 from ${name('changes')}), 0) id from ${name('changes')}
-      where at = (select max(at) from ${name('changes')} where at <= ${time})`,
+    isInstant
+      ? lastAt(new Date(moment).toISOString())
+      : sql`select change_id id from ${name('versions')} where version = ${moment}`,
   )
-  return found?.id ?? 0
+  if (!found) throw versionNotFound(moment)
+  return found.id
 }
+
+// RFC 3339, 5.6.
+const instant = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
+
+// ISO 8601 in UTC, with milliseconds.
+const lastAt = (time: string) =>
+  sql`select coalesce(max(id), (select min(id) - 1 from ${name('changes')}), 0) id from ${name('changes')}
+    where at = (select max(at) from ${name('changes')} where at <= ${time})`
 
 /** A state of a path: what a change left there. */
 export interface PathState {
@@ -167,4 +204,77 @@ export async function readStates(
     isCurrent: after === undefined && page === 1 && at === 0 && file !== null,
   }))
   return { ...found, rows }
+}
+
+/** `after`: files after this path. */
+export interface DiffQuery extends PageQuery<string> {
+  /** The root is empty. */
+  directory: string
+  /** The change that left one state. */
+  from: number
+  /** That of the other; undefined: it is the current one. */
+  to: number | undefined
+}
+
+interface Content {
+  digest: string
+  size: number
+}
+
+/** A path with different digests; null: no file. */
+export interface DiffFile {
+  path: string
+  before: Content | null
+  after: Content | null
+}
+
+interface DiffRow {
+  path: string
+  oldDigest: string | null
+  oldSize: number
+  newDigest: string | null
+  newSize: number
+}
+
+/**
+ * Differences below a directory between two states, by path. Reads only rows that began or ended in between.
+ * @throws {HttpError} as `requireKept`.
+ */
+export async function readDiff(
+  database: Pick<SqlTransaction, 'all' | 'get'>,
+  { directory, from, to = latest, ...query }: DiffQuery,
+): Promise<Page<DiffFile, string>> {
+  for (const change of [from, to])
+    if (change !== latest) await requireKept(database, { directory, change })
+  const [first, last] = [Math.min(from, to), Math.max(from, to)]
+  const [files, past] = [name('files'), name('past_files')]
+  const isMade = sql`change_id > ${first} and change_id <= ${last}`
+  const differing = sql`
+    select path, max(case when side = 0 then digest end) "oldDigest", max(case when side = 0 then size end) "oldSize",
+      max(case when side = 1 then digest end) "newDigest", max(case when side = 1 then size end) "newSize"
+    from (
+      select path, digest, size, 0 side from ${past}
+        where change_id <= ${first} and ended_by > ${first} and ended_by <= ${last}
+      union all select path, digest, size, 1 from ${files} where ${isMade}
+      union all select path, digest, size, 1 from ${past} where ${isMade} and ended_by > ${last}
+    ) moved
+    where ${below(directory)} group by path
+    having max(case when side = 0 then digest end) is distinct from max(case when side = 1 then digest end)`
+  const all = sql`(${differing}) diff`
+  const found = await readPage<DiffRow, string>(database, query, {
+    from: sql`select * from ${all} where path > ${query.after ?? ''} order by path`,
+    all,
+    positionOf: ({ path }) => path,
+  })
+  return { ...found, rows: found.rows.map((row) => toDiff(row, from > to)) }
+}
+
+// After every change.
+const latest = Number.MAX_SAFE_INTEGER
+
+function toDiff(row: DiffRow, isReverse: boolean): DiffFile {
+  const older = row.oldDigest === null ? null : { digest: row.oldDigest, size: row.oldSize }
+  const newer = row.newDigest === null ? null : { digest: row.newDigest, size: row.newSize }
+  const [before, after] = isReverse ? [newer, older] : [older, newer]
+  return { path: row.path, before, after }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { type FilesQuery, filesAt, isGone } from '../history/past-files.ts'
+import type { Sql, SqlTransaction } from '@domains-and-files/persistence'
+import { type FilesQuery, filesAt, readLastChange, requireKept } from '../history/past-files.ts'
 import type { TreeState } from '../list-query.ts'
 
 /** A file of a tree: its name relative to the tree's directory. */
@@ -16,8 +16,6 @@ export interface TreeFile {
 export interface OpenedTree extends TreeState {
   /** The change that produced this state. */
   change: number
-  /** Whether some of its files are no longer kept. */
-  isGone: boolean
   /** The first 20,000 files; `readTreePage` has the rest. */
   first: TreeFile[]
 }
@@ -61,14 +59,14 @@ export async function* readTreePages(
 const pageFiles = 5000
 const heldFiles = 20_000
 
-/** The files below a directory as a change left them, or as they are now; undefined: there is no such change yet. */
+/** The files below a directory as a change left them, or as they are now. @throws {HttpError} as `requireKept`. */
 export const openTree = (
   database: Pick<Sql, 'snapshot'>,
   { directory, at }: TreeQueryAt,
-): Promise<OpenedTree | undefined> =>
+): Promise<OpenedTree> =>
   database.snapshot(async (transaction) => {
-    const change = await readLastChange(transaction)
-    if (at !== undefined && at > change) return undefined
+    if (at !== undefined) await requireKept(transaction, { directory, change: at })
+    const change = at ?? (await readLastChange(transaction))
     const tag = new TreeTag()
     const first: TreeFile[] = []
     const query = { directory, after: '', change: at }
@@ -76,17 +74,8 @@ export const openTree = (
       tag.add(page)
       if (first.length < heldFiles) first.push(...page)
     }
-    const isPartly = at !== undefined && (await isGone(transaction, { directory, change: at }))
-    return { ...tag.state, first, change: at ?? change, isGone: isPartly }
+    return { ...tag.state, first, change }
   })
-
-/** The number of the last change. */
-export async function readLastChange(transaction: Pick<SqlTransaction, 'get'>): Promise<number> {
-  const found = await transaction.get<{ change: number }>(
-    sql`select last_change change from ${name('catalog')}`,
-  )
-  return found?.change ?? 0
-}
 
 /** The tree as a transaction sees it. */
 export async function readTreeState(

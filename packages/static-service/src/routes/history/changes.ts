@@ -11,6 +11,7 @@ import {
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { type ChangeEntry, changeActions } from '../../catalog/changes/change-entry.ts'
+import type { DiffFile } from '../../catalog/history/past-files.ts'
 import * as errors from '../../errors.ts'
 import { actorOf } from '../callers.ts'
 import { prefixQuery } from '../files/browse.ts'
@@ -62,8 +63,19 @@ export const ChangedFile = z
     examples: [{ path, before: null, after: { sha256, size } }],
   })
 
-export const describeState = (state: { digest: string; size: number } | null) =>
+const describeState = (state: { digest: string; size: number } | null) =>
   state && { sha256: state.digest, size: state.size }
+
+export const describeChanged = ({
+  path,
+  before,
+  after,
+}: DiffFile): z.infer<typeof ChangedFile> => ({
+  path,
+  before: describeState(before),
+  after: describeState(after),
+  ...forgottenIf(!before && !after),
+})
 
 export const describeChange = ({
   requestId,
@@ -174,12 +186,7 @@ export function registerChangeRoutes(app: App, catalog: Catalog) {
     if (!found) throw errors.changeNotFound(id)
     return {
       ...describeChange(found.change),
-      files: found.rows.map(({ path, before, after }) => ({
-        path,
-        before: describeState(before),
-        after: describeState(after),
-        ...forgottenIf(!before && !after),
-      })),
+      files: found.rows.map(describeChanged),
       ...pageOf(request, reply, found),
     }
   })

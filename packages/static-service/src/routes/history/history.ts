@@ -5,7 +5,9 @@ import {
   afterQuery,
   answers,
   longListSchema,
+  Next,
   operation,
+  Pagination,
   pageOf,
   pageQuery,
   type RawBody,
@@ -24,12 +26,16 @@ import { contentTag } from '../../rfc9110/content-negotiation.ts'
 import type { ContentCache } from '../../serving/content-cache.ts'
 import { joinPieces, openStream } from '../../serving/content-stream.ts'
 import { requireWrittenPath } from '../callers.ts'
-import { file, Sha256, Size, Username } from '../openapi-examples.ts'
-import { ChangeId, Forgotten, forgottenIf } from './changes.ts'
+import { prefixQuery } from '../files/browse.ts'
+import { type DescribeFiles, FileList } from '../files/file-schema.ts'
+import { file, Sha256, Size, Username, VersionName } from '../openapi-examples.ts'
+import { ChangedFile, ChangeId, describeChanged, Forgotten, forgottenIf } from './changes.ts'
+import { requireVersion } from './versions.ts'
 
 interface Dependencies {
   catalog: Catalog
   cache: ContentCache
+  describe: DescribeFiles
 }
 
 const tags = ['history']
@@ -105,8 +111,57 @@ const getPastContent = operation({
   },
 })
 
-/** Routes of what was at a path. */
-export function registerHistoryRoutes(app: App, { catalog, cache }: Dependencies) {
+const VersionQuery = z.strictObject({
+  ...pageQuery(50, 1000),
+  ...afterQuery(z.string()),
+  prefix: prefixQuery('only files below this directory'),
+})
+
+const showing = {
+  access: 'viewer',
+  folders: 'prefix',
+  optionalSlash: true,
+  tags: ['versions'],
+  params: z.object({ version: VersionName }),
+  errors: [errors.versionNotFound('1.4.0'), errors.historyGone()],
+} as const
+
+const listVersionFiles = operation({
+  ...showing,
+  operationId: 'listVersionFiles',
+  summary: 'List the files that a version shows',
+  description: 'As the list of files, by path, at the moment of the version.',
+  querystring: VersionQuery,
+  ...answers(200, 'One page of the list', FileList),
+})
+
+const compareVersions = operation({
+  ...showing,
+  operationId: 'compareVersions',
+  summary: 'List what differs between a version and another, or the current files',
+  description:
+    'By path: a page holds the three kinds together. `before` is the version of the URL, `after` the other.',
+  querystring: VersionQuery.extend({
+    to: z
+      .string('must be given once')
+      .default('current')
+      .meta({ description: 'name of the other version; `current`: the files as they are' }),
+  }),
+  ...answers(
+    200,
+    'One page of the differences',
+    z.object({
+      added: z.array(ChangedFile),
+      removed: z.array(ChangedFile).meta({ examples: [[]] }),
+      changed: z.array(ChangedFile).meta({ examples: [[]] }),
+      pagination: Pagination,
+      next: Next,
+    }),
+  ),
+})
+
+/** Routes of what was at a path, and of the files that versions show. */
+export function registerHistoryRoutes(app: App, { catalog, cache, describe }: Dependencies) {
   app.get('/api/history', getHistory, async (request, reply) => {
     const path = pathOf(request)
     const { page, page_size: pageSize, after } = request.query
@@ -115,13 +170,30 @@ export function registerHistoryRoutes(app: App, { catalog, cache }: Dependencies
     return { history: found.rows.map(describePathState), ...pageOf(request, reply, found) }
   })
   app.get('/api/history/content', getPastContent, async (request, reply) => {
-    const path = pathOf(request)
-    const { change } = request.query
-    if (change > (await catalog.reads.lastChange())) throw errors.changeNotFound(change)
-    const row = await catalog.reads.fileAt({ path, change })
-    if (row) return sendPast(request, reply, { row, cache })
-    const isGone = await catalog.reads.isGone({ path, change })
-    throw isGone ? errors.historyGone() : errors.notThere(path, change)
+    const row = await catalog.reads.fileAt({ ...request.query, path: pathOf(request) })
+    return sendPast(request, reply, { row, cache })
+  })
+  app.get('/api/versions/:version/files', listVersionFiles, async (request, reply) => {
+    const { page_size: pageSize, prefix: directory, ...query } = request.query
+    const { changeId: change } = await requireVersion(catalog, request.params.version)
+    const found = await catalog.reads.listAt({ ...query, pageSize, directory, change })
+    return {
+      files: (await describe(found.rows)).map(({ record }) => record),
+      ...pageOf(request, reply, found),
+    }
+  })
+  app.get('/api/versions/:version/diff', compareVersions, async (request, reply) => {
+    const { page, page_size: pageSize, after, prefix: directory, to: name } = request.query
+    const { changeId: from } = await requireVersion(catalog, request.params.version)
+    const to = name === 'current' ? undefined : (await requireVersion(catalog, name)).changeId
+    const query = { directory, from, to, page, pageSize, after }
+    const { rows: files, ...found } = await catalog.reads.diff(query)
+    return {
+      added: files.filter(({ before }) => !before).map(describeChanged),
+      removed: files.filter((file) => !file.after).map(describeChanged),
+      changed: files.filter((file) => file.before && file.after).map(describeChanged),
+      ...pageOf(request, reply, found),
+    }
   })
 }
 

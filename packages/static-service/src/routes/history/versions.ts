@@ -156,6 +156,13 @@ const getStats = operation({
   ...answers(200, 'Files, bytes, categories and versions', Stats),
 })
 
+/** @throws {HttpError} `version_not_found`. */
+export async function requireVersion(catalog: Catalog, name: string): Promise<VersionRow> {
+  const found = await catalog.findVersion(name)
+  if (!found) throw versionNotFound(name)
+  return found
+}
+
 /** Routes of /api/versions. */
 export function registerVersionRoutes(app: App, catalog: Catalog) {
   const bodyLimit = maxVersionBytes
@@ -186,11 +193,9 @@ export function registerVersionRoutes(app: App, catalog: Catalog) {
     if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
     return reply.send(describeVersion(newest))
   })
-  app.get('/api/versions/:version', getVersion, async ({ params }) => {
-    const version = await catalog.findVersion(params.version)
-    if (!version) throw versionNotFound(params.version)
-    return describeVersion(version)
-  })
+  app.get('/api/versions/:version', getVersion, async ({ params }) =>
+    describeVersion(await requireVersion(catalog, params.version)),
+  )
   app.get('/api/versions/stats', getStats, async ({ query }) => {
     const usage = await catalog.reads.usage(query.prefix)
     return {

@@ -57,22 +57,6 @@ export const At = z
     examples: ['4711'],
   })
 
-/**
- * The last change of a moment.
- * @throws {HttpError} `version_not_found`.
- */
-export async function changeOf(catalog: Catalog, at: string): Promise<number> {
-  if (/^\d+$/.test(at)) return Number(at)
-  const isInstant = instant.test(at) && !Number.isNaN(Date.parse(at))
-  if (isInstant) return catalog.reads.changeAt(new Date(at).toISOString())
-  const version = await catalog.findVersion(at)
-  if (!version) throw errors.versionNotFound(at)
-  return version.changeId
-}
-
-// RFC 3339, 5.6.
-const instant = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
-
 export const atErrors = [
   errors.versionNotFound('1.4.0'),
   errors.changeNotFound(4711),
@@ -130,10 +114,8 @@ export function registerGetTreeRoute(app: App, { catalog, store }: Dependencies)
   app.get('/api/trees/*', getTree, async (request, reply) => {
     const directory = readTreePath(request)
     const { at } = request.query
-    const change = at === undefined ? undefined : await changeOf(catalog, at)
+    const change = at === undefined ? undefined : await catalog.reads.changeAt(at)
     const tree = await catalog.reads.openTree({ directory, at: change })
-    if (!tree) throw errors.changeNotFound(change ?? 0)
-    if (tree.isGone) throw errors.historyGone()
     const { files, etag } = tree
     if (files === 0) throw errors.directoryNotFound(directory)
     reply.header('etag', etag).header('cache-control', 'private, no-cache').header('vary', 'Accept')

@@ -23,15 +23,7 @@ import { conditionsOf } from '../files/store-files.ts'
 import { Change, describeChange } from '../history/changes.ts'
 import { NewVersion } from '../history/versions.ts'
 import { file } from '../openapi-examples.ts'
-import {
-  At,
-  atErrors,
-  changeOf,
-  readTreePath,
-  TreePath,
-  treePathErrors,
-  treeTag,
-} from './get-tree.ts'
+import { At, atErrors, readTreePath, TreePath, treePathErrors, treeTag } from './get-tree.ts'
 import { TreeArrivals, type TreeLimits } from './receive-tree.ts'
 
 export interface TreeDependencies {
@@ -203,7 +195,7 @@ async function readSource(
   if (!success) throw validationFailed(toFaults(error))
   const from = requireWrittenDirectory(callerOf(request), data.from)
   const { at } = data
-  return { from, change: at === undefined ? at : await changeOf(catalog, at) }
+  return { from, change: at === undefined ? at : await catalog.reads.changeAt(at) }
 }
 
 // Twenty thousand paths of usual length many times over; it counts as memory of request bodies.

@@ -25,10 +25,11 @@ describe.each(databases)('%s', (database) => {
     catalog.onFree((digests) => freed.push(...digests))
     const put = (content: string, size?: number) =>
       catalog.writes.put({ files: [contentOf('a', content, size)] })
-    const at = async (change: number) =>
-      Buffer.from((await catalog.reads.fileAt({ path: 'a', change }))?.digest ?? '', 'hex')
-        .toString()
-        .replaceAll('\0', '')
+    const at = (change: number) =>
+      catalog.reads.fileAt({ path: 'a', change }).then(
+        ({ digest }) => Buffer.from(digest, 'hex').toString().replaceAll('\0', ''),
+        ({ code }) => code,
+      )
     const sizes = async () => {
       const { storedSize, pastSize } = await catalog.totals()
       return [storedSize, pastSize]
@@ -71,14 +72,14 @@ describe.each(databases)('%s', (database) => {
     await beside.run(sql`update ${name('changes')} set at = ${longAgo}`)
     await record(catalog, '2')
     await expect.poll(sizes).toEqual([4, 4])
-    expect([await at(1), await at(2), await at(3)]).toEqual(['one', '', 'three'])
-    expect(await catalog.reads.isGone({ path: 'a', change: 2 })).toBe(true)
-    expect(await catalog.reads.isGone({ directory: '', change: 1 })).toBe(false)
+    expect([await at(1), await at(2), await at(3)]).toEqual(['one', 'history_gone', 'three'])
+    const tree = () => catalog.reads.openTree({ directory: '', at: 1 })
+    expect(await tree()).toMatchObject({ files: 1, change: 1 })
 
     await record(catalog, '3')
     await expect.poll(sizes).toEqual([4, 0])
 
-    expect(await catalog.reads.isGone({ directory: '', change: 1 })).toBe(true)
+    await expect(tree()).rejects.toMatchObject({ code: 'history_gone' })
     expect(
       freed.map((digest) => Buffer.from(digest, 'hex').toString().replaceAll('\0', '')),
     ).toEqual(['two', 'one'])
@@ -107,7 +108,7 @@ describe.each(databases)('%s', (database) => {
     expect(await sizes()).toEqual([4, 4])
     await put('three')
     expect(await sizes()).toEqual([4, 4])
-    expect([await at(1), await at(2)]).toEqual(['', 'two'])
+    expect([await at(1), await at(2)]).toEqual(['history_gone', 'two'])
 
     await put('four', 10)
     expect(await sizes()).toEqual([10, 0])
@@ -134,20 +135,24 @@ describe.each(databases)('%s', (database) => {
     await put('one')
     await put('two')
     await keep('first')
-    expect([await sizes(), await at(1), await at(2)]).toEqual([[4, 4], '', 'two'])
+    expect([await sizes(), await at(1), await at(2)]).toEqual([[4, 4], 'history_gone', 'two'])
     await put('three', 2)
     await put('four', 2)
     expect([await sizes(), await at(3)]).toEqual([[2, 6], 'three'])
 
     await keep('second')
-    expect([await sizes(), await at(3)]).toEqual([[2, 8], ''])
+    expect([await sizes(), await at(3)]).toEqual([[2, 8], 'history_gone'])
     await expect(keep('third')).rejects.toMatchObject({ code: 'quota_exceeded' })
     expect([await sizes(), await isKept('third')]).toEqual([[2, 8], false])
     await keep('third', false)
     expect(await sizes()).toEqual([2, 12])
 
     await put('five', 2)
-    expect([await sizes(), await at(4), await isKept('third')]).toEqual([[2, 8], '', true])
+    expect([await sizes(), await at(4), await isKept('third')]).toEqual([
+      [2, 8],
+      'history_gone',
+      true,
+    ])
     expect(await dropPast(1)).toBe(1)
     expect(await sizes()).toEqual([2, 4])
   })
@@ -157,7 +162,11 @@ describe.each(databases)('%s', (database) => {
     for (const content of ['one', 'two', 'three', 'four']) await put(content)
 
     expect(await dropPast(5)).toBe(2)
-    expect([await at(1), await at(2), await at(3)]).toEqual(['', '', 'three'])
+    expect([await at(1), await at(2), await at(3)]).toEqual([
+      'history_gone',
+      'history_gone',
+      'three',
+    ])
     expect([await dropPast(1000), await dropPast(1000)]).toEqual([1, 0])
     expect(await sizes()).toEqual([4, 0])
   })
