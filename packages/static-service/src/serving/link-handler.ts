@@ -103,10 +103,12 @@ export class LinkHandler implements RawRoute {
       {
         find: async () => {
           const file = await cache.find(path)
-          return file && asPrivate(file, headers)
+          if (!file) throw linkNotFound()
+          return asPrivate(file, headers)
         },
-        admit: (isFromStart) => links.admit(link, path, isFromStart),
-        missing: linkNotFound,
+        admit: async (isFromStart) => {
+          if (!(await links.admit(link, path, isFromStart))) throw linkNotFound()
+        },
       },
     )
   }

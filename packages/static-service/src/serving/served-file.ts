@@ -37,12 +37,11 @@ export interface ServedFile {
 
 export type Headers = Record<string, string>
 
-/** A file that is served to those who have a link to it. */
+/** A file that is served to those who have a link to it. Both throw the same error where it is not, or no longer. */
 export interface LinkedFile {
-  find(): Promise<ServedFile | undefined>
-  /** Counts a download where one begins. False: the link permits no more. */
-  admit(isFromStart: boolean): Promise<boolean>
-  missing(): HttpError
+  find(): Promise<ServedFile>
+  /** Counts a download where one begins. */
+  admit(isFromStart: boolean): Promise<void>
 }
 
 /** One representation of a file, with or without Last-Modified. */

@@ -103,7 +103,7 @@ export class StaticHandler implements RawRoute {
     return this.#serve(asked, this.#files.find(request, target.path))
   }
 
-  /** Responds with the file of a link. @throws {HttpError} as `respond`, or `link.missing()`. */
+  /** Responds with the file of a link. @throws {HttpError} as `respond`, or as the link. */
   respondWith(request: IncomingMessage, target: Target, link: LinkedFile): Promise<RawResponse> {
     const asked = { request, target, link, isFallback: false, attempt: 0 }
     return link.find().then((file) => this.#serve(asked, file))
@@ -169,10 +169,9 @@ export class StaticHandler implements RawRoute {
   async #admit(selected: Selected, link: LinkedFile): Promise<RawResponse> {
     const { selection } = selected
     const isFromStart = !Array.isArray(selection) || selection.some(({ start }) => start === 0)
-    if (!(await link.admit(isFromStart))) throw link.missing()
+    await link.admit(isFromStart)
     // A retry must not count the download again.
-    const admitted = { ...link, admit: async () => true }
-    return this.#sendContent({ ...selected, link: admitted })
+    return this.#sendContent({ ...selected, link: { ...link, admit: async () => undefined } })
   }
 
   #sendContent(selected: Selected): Reply {
@@ -221,8 +220,7 @@ export class StaticHandler implements RawRoute {
 
   // Tries a clean URL, the redirect to a directory's index, a recently removed file, then the site's 404 page.
   async #serveMissing(asked: Asked): Promise<RawResponse> {
-    const { request, link } = asked
-    if (link) throw link.missing()
+    const { request } = asked
     // Validates the path, which `plainPath` skipped.
     const { path, isDirectory } = readTarget(request.url ?? '', this.#rules)
     if (!isDirectory) {
