@@ -1,4 +1,4 @@
-import type { Priority, StoredCall } from './call-windows.ts'
+import { marginMs, type Priority, type Slots, type StoredCall, windowMs } from './call-windows.ts'
 
 /** The call budget of one registrar account, as a process reads it. Times are by the budget's clock. */
 export interface BudgetState {
@@ -12,23 +12,11 @@ export interface BudgetState {
   waiters: Slots[]
 }
 
-/** Slots that a process holds, or waits for. */
-export interface Slots {
-  priority: Priority
-  slots: number
-}
-
 /** What a process has in one turn: the calls that it makes, and the slots that it holds and waits for. */
 export interface BudgetShare {
   calls: Priority[]
   held: Iterable<Slots>
   waiting: Iterable<Slots>
-}
-
-/** What a process has counted: calls up to `id`. Calls older than `keepMs` count in no window. */
-export interface Since {
-  id: number
-  keepMs: number
 }
 
 /** Where the calls of one registrar account are counted. */
@@ -37,14 +25,17 @@ export interface CallBudget {
   readonly isShared: boolean
   /** Whether every counted call is stored; false while the storage fails. */
   readonly isStored: boolean
-  /** The state outside a turn: other processes may change it at any time. */
-  read(since: Since): Promise<BudgetState>
+  /** The state outside a turn, with the calls after `since`: other processes may change it at any time. */
+  read(since: number): Promise<BudgetState>
   /**
    * One turn: reads the state, and stores what `take` decides. No process makes a call for `pauseMs`.
    * @returns the id of the last call counted so far.
    */
-  turn(since: Since, pauseMs: number, take: (state: BudgetState) => BudgetShare): Promise<number>
+  turn(since: number, pauseMs: number, take: (state: BudgetState) => BudgetShare): Promise<number>
 }
+
+/** Calls older than this count in no window. */
+export const keepMs = windowMs.day + marginMs
 
 /** Held slots expire this long after their process has last stored them: it may have died. */
 export const holdMs = 120_000

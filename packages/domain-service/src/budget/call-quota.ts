@@ -7,13 +7,17 @@ import {
   CallWindows,
   type HourOfCalls,
   type Priority,
+  SlotCounts,
   type WindowState,
 } from './call-windows.ts'
-import { Reservation, WaitingCalls } from './waiting-calls.ts'
+import { type Reservation, WaitingCalls } from './waiting-calls.ts'
+
+/** Where a call gets its slot: the reservation of its batch, or the queue of all calls. */
+export type CallSlot = Priority | Reservation
 
 interface ReserveOptions {
   priority?: Priority
-  /** Infinity: waits without a deadline. */
+  /** Default: as long as calls of this priority wait. Infinity: waits without a deadline. */
   maxWaitMs?: number
   /** Authors of the write, for fair queueing. A caller that gets 503 keeps its place in the queue. */
   callers?: readonly string[]
@@ -27,15 +31,15 @@ interface Options {
   clock?: Clock
 }
 
-// Refusing the next call of a batch under way does harm, so it waits until a whole minute's window has become free.
-const followUpWaitMs = 61_000
+const maxWaits: Partial<Record<Priority, number>> = {
+  // Refusing the next call of a batch under way does harm: it waits until a whole minute's window has become free.
+  'follow-up': 61_000,
+  ...{ queued: Infinity, background: Infinity, sweep: Infinity },
+}
 
 // Shared budget: waiting calls retry, since other processes free slots; `state` is at most `refreshMs` old.
 const retryMs = 250
 const refreshMs = 1_000
-
-/** Maximum kept places of callers that got 503; beyond it the oldest place is given up. */
-const maxPlaces = 500
 
 /**
  * The registrar's call quota: sliding windows that survive restarts. Slots go by priority, then by fair queueing among
@@ -48,8 +52,6 @@ export class CallQuota {
   readonly #limits: CallLimit[]
   readonly #clock: Clock
   readonly #maxWaitMs: number
-  /** Places of callers that got 503: a caller that retries after its Retry-After gets in, however long the queue is. */
-  readonly #places: Reservation[] = []
   /** Reservations that hold slots. */
   readonly #held = new Set<Reservation>()
   /** By the monotonic clock; afterwards other processes may have taken the held slots. */
@@ -99,19 +101,18 @@ export class CallQuota {
     this.#serve()
   }
 
-  /** Resolves when one call may be made, which is counted then: of this priority, or with a held slot if there is one. */
-  take(slot: Priority | Reservation): Promise<void> {
+  /**
+   * Resolves when one call may be made, which is counted then: of this priority, or with a held slot if there is one. A
+   * further call of a batch goes before everything else.
+   * @throws 503 `registrar_busy` where it finds no slot.
+   */
+  take(slot: CallSlot): Promise<void> {
+    const isHeld = typeof slot === 'object' && this.#held.has(slot)
+    const held = isHeld && performance.now() < this.#heldUntil ? slot : undefined
     const priority = typeof slot === 'string' ? slot : 'follow-up'
-    const isHeld =
-      typeof slot === 'object' && this.#held.has(slot) && performance.now() < this.#heldUntil
     // A held slot waits only while the registrar wants no calls at all.
-    const slots = isHeld ? 0 : 1
-    const take = () => (isHeld ? this.#useHeld(slot) : this.#count(priority))
-    const call = new Reservation({ priority, slots, take }, this)
-    const taken = call.enter(this.now() + this.#waitOf(priority))
-    this.#queue.add(call)
-    this.#serve()
-    return taken
+    const slots = held ? 0 : 1
+    return this.#enter({ priority, slots, callers: [], turn: 0, call: { held } }).client.promise
   }
 
   /**
@@ -120,25 +121,32 @@ export class CallQuota {
    */
   async reserve(
     calls: number,
-    { priority = 'write', maxWaitMs = this.#waitOf(priority), callers = [] }: ReserveOptions = {},
+    { priority = 'write', maxWaitMs, callers = [] }: ReserveOptions = {},
   ): Promise<Reservation> {
-    const at = this.#places.findIndex((place) => place.isKeptFor(callers))
-    const [known] = at < 0 ? [] : this.#places.splice(at, 1)
+    const kept = this.#places.find((place) => callers.some((each) => place.callers.includes(each)))
+    if (kept && this.#held.has(kept)) return Object.assign(kept, { absentUntil: undefined })
     const slots = Math.min(calls, this.#windows.most(priority))
-    const take = (granted: Reservation) => this.#hold(granted)
-    const reservation = known ?? new Reservation({ priority, slots, callers, take }, this)
-    const entered = reservation.enter(this.now() + maxWaitMs)
-    if (this.#held.has(reservation)) return reservation
-    if (!known) this.#queue.add(reservation)
-    this.#serve()
-    try {
-      await entered
-    } catch (error) {
-      if (reservation.absentUntil !== undefined) this.#places.push(reservation)
-      if (this.#places.length > maxPlaces) giveUp(this.#places.shift())
-      throw error
-    }
+    const reservation = this.#enter(kept ?? { priority, slots, callers, turn: 0 }, maxWaitMs)
+    await reservation.client.promise
     return reservation
+  }
+
+  /** Of callers that got 503: one that retries after its Retry-After gets in, however long the queue is. */
+  get #places(): Reservation[] {
+    return [...this.#held, ...this.#queue.waiting].filter((each) => each.absentUntil !== undefined)
+  }
+
+  #enter(
+    wanted: Omit<Reservation, 'deadline' | 'client'>,
+    maxWaitMs = maxWaits[wanted.priority] ?? this.#maxWaitMs,
+  ): Reservation {
+    const isNew = wanted.absentUntil === undefined
+    const client = Promise.withResolvers<void>()
+    const deadline = this.now() + maxWaitMs
+    const call = Object.assign(wanted, { client, deadline, absentUntil: undefined })
+    if (isNew) this.#queue.add(call)
+    this.#serve()
+    return call
   }
 
   /** Upper estimate of the time until the last of `calls` calls is made, each as a slot comes free. */
@@ -169,13 +177,14 @@ export class CallQuota {
   close() {
     clearInterval(this.#refreshing)
     this.#retry?.cancel()
-    for (const place of this.#places.splice(0)) giveUp(place)
+    for (const place of this.#places) this.#held.delete(place)
     this.#queue.clear(registrarUnavailable(5))
     this.#serve()
   }
 
-  /** For reservations. */
+  /** Takes the unused slots back. Releasing twice does nothing; later calls are follow-ups. */
   release(reservation: Reservation) {
+    reservation.slots = 0
     if (this.#held.delete(reservation)) this.#serve()
   }
 
@@ -184,29 +193,23 @@ export class CallQuota {
     return Math.round(this.#clockOffset + this.#clock.now())
   }
 
-  #waitOf(priority: Priority): number {
-    if (['queued', 'background', 'sweep'].includes(priority)) return Number.POSITIVE_INFINITY
-    return priority === 'follow-up' ? followUpWaitMs : this.#maxWaitMs
-  }
-
-  // These three run while a turn serves waiting calls.
-
-  #hold(reservation: Reservation) {
-    this.#windows.hold(reservation.priority, reservation.slots)
-    this.#held.add(reservation)
-  }
-
-  #count(priority: Priority) {
+  /** Takes the slots of a call, in the turn in which they were found free: holds them, or counts one as a call. */
+  #grant(granted: Reservation) {
+    const { call } = granted
+    if (!call) {
+      this.#windows.held.add(granted)
+      this.#held.add(granted)
+      return
+    }
+    const { held } = call
+    const { priority } = held ?? granted
+    if (held) {
+      this.#windows.held.add({ priority, slots: -1 })
+      held.slots -= 1
+      if (held.slots === 0) this.#held.delete(held)
+    }
     this.#windows.count(priority, this.now())
     this.#calls.push(priority)
-  }
-
-  /** One of the held slots becomes a call. */
-  #useHeld(reservation: Reservation) {
-    this.#windows.hold(reservation.priority, -1)
-    reservation.slots -= 1
-    if (reservation.slots === 0) this.#held.delete(reservation)
-    this.#count(reservation.priority)
   }
 
   #serve() {
@@ -235,16 +238,15 @@ export class CallQuota {
     let wakeAt = Infinity
     const heldUntil = performance.now() + holdMs
     try {
-      this.#lastId = await this.#budget.turn(this.#since, pauseMs, (state) => {
+      this.#lastId = await this.#budget.turn(this.#lastId, pauseMs, (state) => {
         this.#adopt(state)
-        const served = this.#queue.serve({ ...state, windows: this.#windows })
-        wakeAt = served.wakeAt
-        granted = served.granted
+        const grant = (call: Reservation) => this.#grant(call)
+        ;({ wakeAt, granted } = this.#queue.serve(state, this.#windows, grant))
         this.#isPublished = this.#held.size + this.#queue.waiting.length > 0
         return { calls: this.#calls, held: this.#held, waiting: this.#queue.waiting }
       })
       if (this.#budget.isShared) this.#heldUntil = heldUntil
-      for (const call of granted) call.resolve()
+      for (const { client } of granted) client.resolve()
     } catch (error) {
       // No call was made, even if the database has stored the turn.
       const cause = new DatabaseUnavailableError(error)
@@ -255,7 +257,7 @@ export class CallQuota {
       this.#isPublished = true
       for (const call of granted) {
         this.#held.delete(call)
-        call.refuse(failure)
+        call.client.reject(failure)
       }
       this.#queue.clear(failure)
     }
@@ -270,12 +272,8 @@ export class CallQuota {
       this.#retry = this.#clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
   }
 
-  get #since() {
-    return { id: this.#lastId, keepMs: this.#windows.keepMs }
-  }
-
   async #refresh() {
-    const state = await this.#budget.read(this.#since)
+    const state = await this.#budget.read(this.#lastId)
     this.#adopt(state)
     this.#lastId = state.calls.at(-1)?.id ?? this.#lastId
   }
@@ -284,12 +282,8 @@ export class CallQuota {
     this.#clockOffset = now - this.#clock.now()
     this.#blockedUntil = blockedUntil
     for (const { priority, at } of calls) this.#windows.count(priority, at)
-    for (const each of this.#held) if ((each.absentUntil ?? Infinity) <= now) each.release()
-    this.#windows.replaceHolds([...holds, ...this.#held])
+    for (const each of this.#held) if ((each.absentUntil ?? Infinity) <= now) this.release(each)
+    this.#windows.held = new SlotCounts()
+    for (const each of [...holds, ...this.#held]) this.#windows.held.add(each)
   }
-}
-
-/** Lets the next turn remove a kept place. */
-function giveUp(place: Reservation | undefined) {
-  if (place) place.absentUntil = Number.NEGATIVE_INFINITY
 }

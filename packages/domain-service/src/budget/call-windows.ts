@@ -27,7 +27,7 @@ export function parseRate(text: string): CallLimit[] | undefined {
   }))
 }
 
-/** A stored call: when it was made, in milliseconds since 1970, and with which priority. */
+/** A call: when it was made, in milliseconds since 1970, and with which priority. */
 export interface StoredCall {
   at: number
   priority: string
@@ -66,43 +66,53 @@ const backgroundShare = (calls: number) => Math.max(1, Math.floor(readShare(call
 const sweepShare = (calls: number) => Math.max(1, Math.floor(readShare(calls) / 6))
 const queuedShare = (calls: number) => Math.max(1, Math.floor((calls * 2) / 3))
 
+/** Slots that a process holds, or waits for. */
+export interface Slots {
+  priority: Priority
+  slots: number
+}
+
+/** The sum of slots by priority. */
+export class SlotCounts extends Map<string, number> {
+  add({ priority, slots }: Slots) {
+    this.set(priority, (this.get(priority) ?? 0) + slots)
+  }
+
+  of(members: readonly Priority[]): number {
+    return members.reduce((sum, member) => sum + (this.get(member) ?? 0), 0)
+  }
+}
+
 /** The registrar's sliding windows: the calls made and reserved in each, and when there is room for more. */
 export class CallWindows {
-  readonly keepMs: number
+  readonly #keepMs: number
   readonly #all: Share
   readonly #reads: Share
-  readonly #shares: Share[]
+  readonly #shares: Record<string, Share[]>
+  /** Slots that are reserved and not used yet. */
+  held = new SlotCounts()
 
   constructor(limits: CallLimit[]) {
-    this.keepMs = Math.max(...limits.map(({ window }) => windowMs[window])) + marginMs
+    this.#keepMs = Math.max(...limits.map(({ window }) => windowMs[window])) + marginMs
     const share = (members: readonly Priority[], of: (calls: number) => number) => {
       const parts = limits.map(({ calls, window }) => ({ calls: of(calls), window }))
-      return new Share(members, parts, this.keepMs)
+      return new Share(members, parts, this.#keepMs)
     }
-    this.#all = share(priorities, (calls) => calls)
-    this.#reads = share(['read', 'background', 'sweep'], readShare)
-    this.#shares = [
-      this.#all,
-      this.#reads,
-      share(['background', 'sweep'], backgroundShare),
-      share(['sweep'], sweepShare),
-      share(['queued'], queuedShare),
-    ]
+    const all = share(priorities, (calls) => calls)
+    const reads = share(['read', 'background', 'sweep'], readShare)
+    const background = [all, reads, share(['background', 'sweep'], backgroundShare)]
+    this.#all = all
+    this.#reads = reads
+    this.#shares = {
+      ...{ 'follow-up': [all], write: [all], read: [all, reads] },
+      queued: [all, share(['queued'], queuedShare)],
+      background,
+      sweep: [...background, share(['sweep'], sweepShare)],
+    }
   }
 
   count(priority: string, at: number) {
     for (const share of this.#sharesOf(priority)) share.add(at)
-  }
-
-  /** Holds further slots; a negative number releases held ones. */
-  hold(priority: Priority, slots: number) {
-    for (const share of this.#sharesOf(priority)) share.held += slots
-  }
-
-  /** Replaces all held slots. */
-  replaceHolds(holds: Iterable<{ priority: Priority; slots: number }>) {
-    for (const share of this.#shares) share.held = 0
-    for (const { priority, slots } of holds) this.hold(priority, slots)
   }
 
   /** The most slots that can be held at once. */
@@ -111,22 +121,24 @@ export class CallWindows {
     return Math.min(...limits.map(({ calls }) => calls))
   }
 
-  /** The earliest time at which every window has room for the calls; `ahead` further calls are made before them. */
-  earliest(
-    { priority, calls, ahead }: { priority: Priority; calls: number; ahead: Map<Priority, number> },
-    now: number,
-    heldAreFree = false,
-  ): number {
+  /**
+   * The earliest time at which every window has room for the slots; `ahead` further calls are made before them. Held
+   * slots count as calls made now, or as free if `heldAreFree`.
+   */
+  earliest({ priority, slots }: Slots, ahead: SlotCounts, now: number, heldAreFree = false) {
     const times = this.#sharesOf(priority).map((share) => {
-      const before = share.members.reduce((sum, member) => sum + (ahead.get(member) ?? 0), 0)
-      return share.earliest(calls + before, now, heldAreFree)
+      const held = heldAreFree ? 0 : this.held.of(share.members)
+      return share.earliest(slots + ahead.of(share.members), held, now)
     })
-    return Math.max(...times)
+    return Math.max(now, ...times)
   }
 
   /** Upper estimate of when the last of `calls` calls is made, each as a slot comes free. */
   lastOf(priority: Priority, calls: number, now: number): number {
-    return Math.max(...this.#sharesOf(priority).map((share) => share.lastOf(calls, now)))
+    const times = this.#sharesOf(priority).map((share) =>
+      share.lastOf(calls, this.held.of(share.members), now),
+    )
+    return Math.max(...times)
   }
 
   state(now: number): WindowState[] {
@@ -137,7 +149,7 @@ export class CallWindows {
       return {
         window,
         limit: calls,
-        left: Math.max(0, calls - count - all.held),
+        left: Math.max(0, calls - count - this.held.of(priorities)),
         nextFreeAt,
         nextFreeMs: nextFreeAt === undefined ? 0 : nextFreeAt - now,
       }
@@ -146,7 +158,7 @@ export class CallWindows {
 
   /** Calls made in each of the last 24 hours, oldest first; fewer hours where no window is that long. */
   hours(now: number): HourOfCalls[] {
-    const count = Math.min(24, Math.max(1, Math.floor(this.keepMs / windowMs.hour)))
+    const count = Math.min(24, Math.max(1, Math.floor(this.#keepMs / windowMs.hour)))
     const within = (share: Share, from: number) =>
       share.after(from).count - share.after(from + windowMs.hour).count
     return Array.from({ length: count }, (_, at) => {
@@ -164,22 +176,19 @@ export class CallWindows {
     return calls - reads.after(now - windowMs[window]).count < calls / 2
   }
 
+  // Another version of this service may have stored a priority that this one does not know.
   #sharesOf(priority: string): Share[] {
-    return this.#shares.filter(
-      (share) => share === this.#all || share.members.some((each) => each === priority),
-    )
+    return this.#shares[priority] ?? [this.#all]
   }
 }
 
-/** The part of each window that some priorities may use together: the times of their calls, ascending, and held slots. */
+/** The part of each window that some priorities may use together: the times of their calls, ascending. */
 class Share {
   readonly members: readonly Priority[]
   readonly limits: CallLimit[]
   /** Calls older than this, the longest window, may be dropped. */
   readonly #keepMs: number
   #times: number[] = []
-  /** Slots that are reserved and not used yet. */
-  held = 0
 
   constructor(members: readonly Priority[], limits: CallLimit[], keepMs: number) {
     this.members = members
@@ -206,22 +215,18 @@ class Share {
     return { count: this.#times.length - low, oldest: this.#times[low] }
   }
 
-  /**
-   * The earliest time, not before `now`, at which `calls` more calls, or a whole window of them, fit into each window. Held
-   * slots count as calls made now, or as free if `heldAreFree`.
-   */
-  earliest(calls: number, now: number, heldAreFree = false): number {
-    const held = heldAreFree ? 0 : this.held
+  /** The earliest time at which `calls` more calls, or a whole window of them, fit into each window. */
+  earliest(calls: number, held: number, now: number): number {
     const times = this.limits.map((limit) =>
       this.#room(limit, held + Math.min(calls, limit.calls), now),
     )
-    return Math.max(now, ...times)
+    return Math.max(...times)
   }
 
-  lastOf(calls: number, now: number): number {
+  lastOf(calls: number, held: number, now: number): number {
     const times = this.limits.map((limit) => {
       const full = Math.floor((calls - 1) / limit.calls)
-      const rest = this.#room(limit, this.held + calls - full * limit.calls, now)
+      const rest = this.#room(limit, held + calls - full * limit.calls, now)
       return rest + full * (windowMs[limit.window] + marginMs)
     })
     return Math.max(...times)

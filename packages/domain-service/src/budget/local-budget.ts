@@ -1,6 +1,6 @@
 import type { Clock } from '@domains-and-files/http'
 import { join, name, type Sql, sql } from '@domains-and-files/persistence'
-import type { BudgetShare, BudgetState, CallBudget, Since } from './call-budget.ts'
+import { type BudgetShare, type BudgetState, type CallBudget, keepMs } from './call-budget.ts'
 import type { StoredCall } from './call-windows.ts'
 
 const calls = name('calls')
@@ -58,14 +58,12 @@ export class LocalBudget implements CallBudget {
     return { now, blockedUntil: this.#blockedUntil, calls, holds: [], waiters: [] }
   }
 
-  async turn(
-    { keepMs }: Since,
-    pauseMs: number,
-    take: (state: BudgetState) => BudgetShare,
-  ): Promise<number> {
-    const now = this.#options.clock.now()
-    if (pauseMs > 0) this.#blockedUntil = Math.max(this.#blockedUntil, now + pauseMs)
-    const { calls: made } = take({ ...(await this.read()), now })
+  async turn(_: number, pauseMs: number, take: (state: BudgetState) => BudgetShare) {
+    const state = await this.read()
+    const { now } = state
+    if (pauseMs > 0) state.blockedUntil = Math.max(this.#blockedUntil, now + pauseMs)
+    this.#blockedUntil = state.blockedUntil
+    const { calls: made } = take(state)
     this.#outdated = now - keepMs
     this.#unstored.push(...made.map((priority) => ({ at: now, priority })))
     this.#unstored = this.#unstored.filter(({ at }) => at > this.#outdated)

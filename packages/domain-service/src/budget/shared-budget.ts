@@ -13,10 +13,9 @@ import {
   type BudgetState,
   type CallBudget,
   holdMs,
-  type Since,
-  type Slots,
+  keepMs,
 } from './call-budget.ts'
-import { type Priority, priorities } from './call-windows.ts'
+import { type Priority, priorities, SlotCounts, type Slots } from './call-windows.ts'
 
 const waiterMs = 3_000
 
@@ -53,11 +52,11 @@ export class SharedBudget implements CallBudget {
     return this.#sql.isAvailable
   }
 
-  read(since: Since): Promise<BudgetState> {
+  read(since: number): Promise<BudgetState> {
     return this.#read(this.#sql, since)
   }
 
-  turn(since: Since, pauseMs: number, take: (state: BudgetState) => BudgetShare): Promise<number> {
+  turn(since: number, pauseMs: number, take: (state: BudgetState) => BudgetShare): Promise<number> {
     return this.#sql.transaction(async (transaction) => {
       // Also locks the budget's row until the transaction ends.
       await transaction.run(sql`update ${budgets} set blocked_until = greatest(blocked_until,
@@ -65,18 +64,18 @@ export class SharedBudget implements CallBudget {
       const state = await this.#read(transaction, since)
       const share = take(state)
       await this.#publish(transaction, share)
-      const last = await this.#count(transaction, share.calls, since)
-      return last ?? state.calls.at(-1)?.id ?? since.id
+      const last = await this.#count(transaction, share.calls)
+      return last ?? state.calls.at(-1)?.id ?? since
     })
   }
 
   // One statement, since every turn of every replica waits for it.
-  async #read(database: SqlTransaction, since: Since) {
+  async #read(database: SqlTransaction, since: number) {
     const row = await database.get<{ state: BudgetState }>(sql`select json_build_object(
         'now', ${now},
         'blockedUntil', blocked_until,
         'calls', coalesce((select json_agg(json_build_object('id', id, 'at', at, 'priority', priority) order by id)
-          from ${calls} where calls.account = budgets.account and id > ${since.id} and at > ${now} - ${since.keepMs}), '[]'),
+          from ${calls} where calls.account = budgets.account and id > ${since} and at > ${now} - ${keepMs}), '[]'),
         'holds', coalesce((select json_agg(json_build_object('priority', priority, 'slots', slots))
           from ${holds} where call_holds.account = budgets.account and id not in (${list(this.#holdIds)})
             and until > ${leaseNow}), '[]'),
@@ -101,12 +100,12 @@ export class SharedBudget implements CallBudget {
         values (${this.#account}, ${this.#replica}, ${priority}, ${slots}, ${leaseNow} + ${waiterMs})`)
   }
 
-  #idOf(priority: Priority): string {
+  #idOf(priority: string): string {
     return `${this.#account} ${this.#replica} ${priority}`
   }
 
   // Also deletes calls that no window counts any more, and expired holds.
-  async #count(transaction: SqlTransaction, made: Priority[], { keepMs }: Since) {
+  async #count(transaction: SqlTransaction, made: Priority[]) {
     if (made.length === 0) return undefined
     const ofAccount = sql`account = ${this.#account}`
     const rows = await transaction.all<{ id: number }>(sql`
@@ -119,9 +118,9 @@ export class SharedBudget implements CallBudget {
 }
 
 /** Slots by priority. */
-function sumOf(calls: Iterable<Slots>) {
-  const sums = new Map<Priority, number>()
-  for (const { priority, slots } of calls) sums.set(priority, (sums.get(priority) ?? 0) + slots)
+function sumOf(calls: Iterable<Slots>): SlotCounts {
+  const sums = new SlotCounts()
+  for (const each of calls) sums.add(each)
   return sums
 }
 

@@ -1,14 +1,9 @@
 import { type Clock, delay, type Histogram, HttpError, type Logger } from '@domains-and-files/http'
-import type { CallQuota } from '../budget/call-quota.ts'
-import type { Priority } from '../budget/call-windows.ts'
-import type { Reservation } from '../budget/waiting-calls.ts'
+import type { CallQuota, CallSlot } from '../budget/call-quota.ts'
 import { domainNotFound, registrarUnavailable } from '../errors.ts'
 import { CallFailed } from './call-failed.ts'
 import type { Element } from './responses.ts'
 import type { Account, Call, RegistrarTransport } from './transport.ts'
-
-/** Where a call gets its slot: the reservation of its batch, or the queue of all calls. */
-export type CallSlot = Priority | Pick<Reservation, 'use'>
 
 export interface CallerOptions {
   account: Account
@@ -85,7 +80,7 @@ export class RegistrarCaller {
     let observe: ReturnType<NonNullable<typeof calls>['startTimer']> | undefined
     try {
       const transport = await this.#openTransport()
-      await (typeof slot === 'string' ? quota.take(slot) : slot.use())
+      await quota.take(slot)
       observe = calls?.startTimer({ command: command.command })
       const { response, result } = await transport.call(command, onSend)
       const value = command.read(result, command.domain, response)

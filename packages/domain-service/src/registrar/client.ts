@@ -1,9 +1,9 @@
 import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
-import type { CallQuota } from '../budget/call-quota.ts'
+import type { CallQuota, CallSlot } from '../budget/call-quota.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import type { Zone } from '../dns/zone.ts'
 import { emailTypeConflict } from '../errors.ts'
-import { type CallerOptions, type CallSlot, isNotFound, RegistrarCaller } from './caller.ts'
+import { type CallerOptions, isNotFound, RegistrarCaller } from './caller.ts'
 import type { CacheOptions } from './response-cache.ts'
 import {
   type DomainInfo,
@@ -16,8 +16,6 @@ import {
   readZone,
   requireSuccess,
 } from './responses.ts'
-
-export type { CallSlot }
 
 /** The registrar, one method per command. Reads are repeated where that may help; a write is sent once. */
 export class RegistrarClient {

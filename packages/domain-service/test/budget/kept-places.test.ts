@@ -17,8 +17,8 @@ async function openQuota() {
 
 /** One write: it takes its slots as soon as it can. */
 async function write(quota: CallQuota, ...callers: string[]) {
-  using reservation = await quota.reserve(3, { callers })
-  for (let call = 0; call < 3; call++) await reservation.use()
+  const reservation = await quota.reserve(3, { callers })
+  for (let call = 0; call < 3; call++) await quota.take(reservation)
 }
 
 const refusalOf = (writing: Promise<void>) =>

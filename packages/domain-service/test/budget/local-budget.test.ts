@@ -110,7 +110,7 @@ test('ten write rounds at once: six get all their slots, four are refused, none 
 
   for (const round of rounds.slice(0, 6)) {
     const reservation = await round
-    for (let call = 0; call < 3; call++) await reservation.use()
+    for (let call = 0; call < 3; call++) await quota.take(reservation)
   }
 
   await expect(rounds[6]).rejects.toMatchObject(busy(60))
@@ -135,13 +135,13 @@ test('a sweep yields to everything else that waits', async () => {
 test('slots that a round leaves unused go to the next round without a wait', async () => {
   const { clock, quota } = await setUp('3/minute')
   const first = await quota.reserve(3)
-  await first.use()
+  await quota.take(first)
   const second = watch(quota.reserve(2))
   await clock.advance(500)
   expect(second.state).toBe('waiting')
 
-  first.release()
-  first.release()
+  quota.release(first)
+  quota.release(first)
   await clock.advance(0)
 
   expect(second.state).toBe('granted')
@@ -152,8 +152,8 @@ test('a reserved slot counts from the time of its call', async () => {
   const { clock, quota } = await setUp('2/minute')
   const round = await quota.reserve(2)
   await clock.advance(30_000)
-  await round.use()
-  await round.use()
+  await quota.take(round)
+  await quota.take(round)
   await clock.advance(51_000)
 
   const next = watch(quota.take('write'))
@@ -169,10 +169,10 @@ test('a further call of a round under way takes the slot that earlier writes and
   const round = await quota.reserve(3)
   await quota.take('write')
   await clock.advance(51_000)
-  for (let call = 0; call < 3; call++) await round.use()
+  for (let call = 0; call < 3; call++) await quota.take(round)
   const earlier = [watch(quota.take('read')), watch(quota.take('write'))]
 
-  const further = watch(round.use())
+  const further = watch(quota.take(round))
   await clock.advance(9_500)
 
   expect(further.state).toBe('granted')
@@ -182,12 +182,12 @@ test('a further call of a round under way takes the slot that earlier writes and
 test('a held slot is used although a further call of another round waits for one', async () => {
   const { clock, quota } = await setUp('4/minute')
   const [first, second] = [await quota.reserve(2), await quota.reserve(2)]
-  await first.use()
-  await first.use()
-  const further = watch(first.use())
+  await quota.take(first)
+  await quota.take(first)
+  const further = watch(quota.take(first))
 
-  await second.use()
-  await second.use()
+  await quota.take(second)
+  await quota.take(second)
 
   expect(further.state).toBe('waiting')
   await clock.advance(minuteMs)
@@ -250,7 +250,7 @@ test('asynchronous rounds wait however long, and leave slots to rounds with a cl
   await expect(quota.reserve(3)).resolves.toMatchObject({ slots: 3 })
   for (const round of queued.slice(0, 2)) {
     const reservation = await round
-    while (reservation.slots > 0) await reservation.use()
+    while (reservation.slots > 0) await quota.take(reservation)
   }
   await clock.advance(minuteMs)
 
@@ -274,7 +274,7 @@ test('after the registrar reports too many calls none is made for a while, reser
   const round = await quota.reserve(3)
   quota.pause(1_000)
 
-  const states = [watch(round.use()), watch(quota.take('read'))]
+  const states = [watch(quota.take(round)), watch(quota.take('read'))]
   await clock.advance(0)
   await clock.advance(999)
   expect(states.map(({ state }) => state)).toEqual(['waiting', 'waiting'])

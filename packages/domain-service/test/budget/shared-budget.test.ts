@@ -50,8 +50,8 @@ test('slots that one replica holds are taken for the others, until it releases t
   const reservation = await first.reserve(3)
 
   const refused = await second?.reserve(3).catch((error: unknown) => error)
-  await reservation.use()
-  reservation.release()
+  await first.take(reservation)
+  first.release(reservation)
   // The release is recorded in the background.
   const held = await vi.waitFor(() => second?.reserve(3), { timeout: 600_000 })
 
@@ -83,7 +83,7 @@ test('a write that waits at one replica goes before the reads of another', async
   await expect.poll(() => countWaiters(set.postgres)).toBe(1)
   const read = second?.take('read').then(() => order.push('read'))
   await expect.poll(() => second?.waiting).toBe(1)
-  reservation.release()
+  first.release(reservation)
   await Promise.all([write, read])
 
   expect(order).toEqual(['write', 'read'])

@@ -44,10 +44,9 @@ export class BatchCalls implements Disposable {
   /** Holds slots for `calls` further calls, ahead of other priorities, so that none of these calls waits. */
   async ensure(calls: number): Promise<void> {
     if (this.#reservation.slots >= calls) return
-    this.#reservation.release()
-    this.#reservation = await this.#options.registrar.quota.reserve(calls, {
-      priority: 'follow-up',
-    })
+    const { quota } = this.#options.registrar
+    quota.release(this.#reservation)
+    this.#reservation = await quota.reserve(calls, { priority: 'follow-up' })
   }
 
   get isFresh(): boolean {
@@ -88,7 +87,7 @@ export class BatchCalls implements Disposable {
 
   [Symbol.dispose]() {
     this.#compareReadBacks()
-    this.#reservation.release()
+    this.#options.registrar.quota.release(this.#reservation)
   }
 }
 
