@@ -1,6 +1,7 @@
 import { slices } from '@domains-and-files/http'
 import {
   join,
+  list,
   name,
   now,
   type SqlTransaction,
@@ -21,7 +22,13 @@ import {
 } from './change.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
 import { leaseNow } from './replicas/leases.ts'
-import { appendChangeEvents, callerIdOf, notify, statusesOf } from './stored-change.ts'
+import {
+  appendChangeEvents,
+  type ChangeRow,
+  callerIdOf,
+  listedColumns,
+  notify,
+} from './stored-change.ts'
 import { compress, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
 // The rows of changes, within the transactions of the ledger.
@@ -63,8 +70,8 @@ export async function insertChange(
     if (isAsync) await checkQueue(transaction, caller)
     if (isAwaited) await notify(transaction, request.domain)
     if (effect) {
-      await storeEffects(transaction, [{ ...effect, id }])
-      await appendChangeEvents(transaction, [id])
+      const proposed = await storeEffects(transaction, [{ ...effect, id }])
+      await appendChangeEvents(transaction, proposed)
     }
     return { id, isNew: true }
   }
@@ -85,8 +92,8 @@ export async function insertOutsideChange(
     values (${before.domain}, '', '', ${outsideReason}, ${outsideReason}, 'confirmed', 0, 1, ${first}, ${first},
       ${now}, ${since}, '[]') returning id`)
   if (!row) throw new Error('change was not inserted')
-  await storeEffects(transaction, [{ id: row.id, ...effectOf(before, after) }])
-  await appendChangeEvents(transaction, [row.id])
+  const stored = await storeEffects(transaction, [{ id: row.id, ...effectOf(before, after) }])
+  await appendChangeEvents(transaction, stored)
   return row.id
 }
 
@@ -121,7 +128,10 @@ async function checkQueue(transaction: SqlTransaction, caller: string): Promise<
     throw tooManyChanges('All callers together have too many queued changes')
 }
 
-/** Stores the effects of changes, and their zones; also stores `zones`, and sets the columns of `set` in each row. */
+/**
+ * Stores the effects of changes, and their zones; also stores `zones`, and sets the columns of `set` in each row.
+ * @returns the rows.
+ */
 export async function storeEffects(
   transaction: SqlTransaction,
   effects: (ChangeEffect & { id: number })[],
@@ -131,7 +141,7 @@ export async function storeEffects(
     ...zones,
     ...effects.flatMap(({ before, after }) => [before, after]),
   ])
-  if (effects.length === 0) return
+  if (effects.length === 0) return []
   const rows: Statement[] = []
   const nextSlice = slices()
   for (const { id, before, after, warnings, ...delta } of effects) {
@@ -145,10 +155,10 @@ export async function storeEffects(
     rows.push(sql`(cast(${id} as bigint), ${join(values)})`)
   }
   // Columns of a list of values have these names in both databases.
-  await transaction.run(sql`update ${changes} set ${set} before = effect.column2, after = effect.column3,
-      email_type_before = effect.column4, email_type_after = effect.column5, warnings = effect.column6,
-      summary = effect.column7
-    from (values ${join(rows)}) as effect where changes.id = effect.column1`)
+  return transaction.all<ChangeRow>(sql`update ${changes} set ${set} before = effect.column2,
+      after = effect.column3, email_type_before = effect.column4, email_type_after = effect.column5,
+      warnings = effect.column6, summary = effect.column7
+    from (values ${join(rows)}) as effect where changes.id = effect.column1 returning ${listedColumns}`)
 }
 
 /** Backoff before a batch may take a failed asynchronous change again: 5 s, doubled each time, at most 300 s. */
@@ -164,8 +174,11 @@ export async function endChanges(
   isHeld: boolean,
 ) {
   if (outcomes.length === 0) return
-  const ids = outcomes.map(({ id }) => id)
-  const before = await statusesOf(transaction, ids)
+  const known = await transaction.all<KnownChange>(sql`select id, status, before, after
+    from ${changes} where id in (${list(outcomes.map(({ id }) => id))})`)
+  const knownOf = new Map(known.map((each) => [each.id, each]))
+  for (const { id, zones } of isHeld ? outcomes : [])
+    await replaceZones(transaction, knownOf.get(id), zones)
   const rows = outcomes.map(({ id, status, error, ...rest }) => {
     const { verified = true, warnings, reason, releaseKey = false, isUnsent = false } = rest
     const isStored = error !== undefined && (status === 'refused' || status === 'unconfirmed')
@@ -176,7 +189,7 @@ export async function endChanges(
   const mayEnd = isHeld
     ? sql`(ended.column8 = 0 or status = 'queued')`
     : sql`ended.column8 = 1 and ended.column2 <> 'queued' and status = 'queued'`
-  const updated = await transaction.all<{ id: number }>(sql`
+  const ended = await transaction.all<ChangeRow>(sql`
     update ${changes} set status = ended.column2, verified = ended.column3,
       warnings = coalesce(ended.column4, warnings), problem = ended.column5, reason = coalesce(ended.column6, reason),
       idempotency_key = case when ended.column7 = 1 then null else idempotency_key end,
@@ -185,15 +198,25 @@ export async function endChanges(
       request = case when ended.column2 = 'queued' then request end,
       not_before = case when ended.column2 = 'queued' and ended.column8 = 1 then ${now} + ${pauseMs} else not_before end,
       attempts = case when ended.column2 = 'queued' then attempts + ended.column8 else attempts end
-    from (values ${join(rows)}) as ended where changes.id = ended.column1 and ${mayEnd} returning id`)
-  const isUpdated = new Set(updated.map(({ id }) => id))
-  const ended = outcomes.filter(({ id }) => isUpdated.has(id))
+    from (values ${join(rows)}) as ended where changes.id = ended.column1 and ${mayEnd} returning ${listedColumns}`)
+  const isEnded = new Set(ended.map(({ id }) => id))
   await storeEffects(
     transaction,
-    ended.flatMap(({ id, effect }) => (effect ? { ...effect, id } : [])),
+    outcomes.flatMap(({ id, effect }) => (effect && isEnded.has(id) ? { ...effect, id } : [])),
   )
-  for (const { id, zones } of ended) if (zones) await replaceZones(transaction, id, zones)
-  await appendChangeEvents(transaction, ids, before)
+  const told = ended.filter(({ id, status }) => knownOf.get(id)?.status !== status)
+  await appendChangeEvents(
+    transaction,
+    told.sort((one, other) => one.id - other.id),
+  )
+}
+
+/** A change as it was before its end, with the digests of its zones. */
+interface KnownChange {
+  id: number
+  status: string
+  before: string | null
+  after: string | null
 }
 
 /** Cancels asynchronous and proposed changes, and releases their idempotency keys. @returns how many. */
@@ -205,19 +228,17 @@ export const cancelAll = (transaction: SqlTransaction, which: Statement, reason?
 // The zones become those that were read; what the change itself did is stored beside them.
 async function replaceZones(
   transaction: SqlTransaction,
-  id: number,
-  { before, after }: NonNullable<ChangeOutcome['zones']>,
+  intended: KnownChange | undefined,
+  zones: ChangeOutcome['zones'],
 ) {
-  const intended = await transaction.get<{ before: string; after: string }>(
-    sql`select before, after from ${changes} where id = ${id} and before is not null`,
-  )
-  if (!intended) return
+  if (!zones || !intended?.before || !intended.after) return
+  const { before, after } = zones
   const zoneOf = await getZones(transaction, before.domain, [intended.before, intended.after])
   const delta = differenceOf(zoneOf(intended.before), zoneOf(intended.after))
   await putZones(transaction, [before, after])
   await transaction.run(sql`update ${changes} set before = ${zoneDigest(before)}, after = ${zoneDigest(after)},
     email_type_before = ${before.emailType}, email_type_after = ${after.emailType},
-    delta = ${compress(JSON.stringify(delta))} where id = ${id}`)
+    delta = ${compress(JSON.stringify(delta))} where id = ${intended.id}`)
 }
 
 /** Maximum characters of JSON for each of `added` and `removed` in a summary. */

@@ -130,31 +130,13 @@ export const changeEvents = [
 
 type ChangeEvent = (typeof changeEvents)[number]
 
-/**
- * Records an event for each of these changes whose status differs from `before`, if its status has an event. Call it last
- * in a transaction.
- */
-export async function appendChangeEvents(
-  transaction: SqlTransaction,
-  ids: number[],
-  before = new Map<number, ChangeStatus>(),
-): Promise<void> {
-  const rows = await transaction.all<ChangeRow>(
-    sql`select ${listedColumns} from ${name('changes')} where id in (${list(ids)}) order by id`,
-  )
+/** Records an event for each of these changes whose status has one. Call it last in a transaction. */
+export async function appendChangeEvents(transaction: SqlTransaction, rows: ChangeRow[]) {
   const added = rows.flatMap((row) => {
-    const type = before.get(row.id) === row.status ? undefined : typeOf(row)
+    const type = typeOf(row)
     return type ? [{ type, by: row.by || undefined, requestId: row.request_id, data: row }] : []
   })
   await appendEvents(transaction, added)
-}
-
-/** The status of each change, for `appendChangeEvents` after an update of them. */
-export async function statusesOf(transaction: SqlTransaction, ids: number[]) {
-  const rows = await transaction.all<Pick<ChangeRow, 'id' | 'status'>>(
-    sql`select id, status from ${name('changes')} where id in (${list(ids)})`,
-  )
-  return new Map(rows.map(({ id, status }) => [id, status]))
 }
 
 /** The change that an event is about, as it was then. */
