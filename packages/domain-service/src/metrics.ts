@@ -47,8 +47,8 @@ export function registerMetrics(sources: MetricSources) {
   const late = 'Late writes that overwrote newer changes and were repaired'
   const outside = 'Changes that were not made through this service, and were found by reading'
   registerCounters(metrics, {
-    zone_late_writes_total: [late, () => zones.lateWrites],
-    zone_changes_outside_total: [outside, () => zones.outsideChanges],
+    zone_late_writes_total: [late, () => zones.found.lateWrites],
+    zone_changes_outside_total: [outside, () => zones.found.outsideChanges],
   })
   registerStorageGauges(metrics, config)
 }

@@ -155,15 +155,14 @@ export interface StartedSend {
 /** How a change ended, or that it is queued again. */
 export interface ChangeOutcome {
   id: number
-  /** `queued`: an asynchronous change without effect so far, to be carried out later. */
+  /** `queued`: asynchronous, without effect so far, to be carried out later. `cancelled`: superseded by a later change. */
   status: 'queued' | 'confirmed' | 'refused' | 'unconfirmed' | 'cancelled'
-  /** Default: true. */
+  /** False: the registrar reported success, but the zone could not be read back yet. */
   verified?: boolean
-  /** Default: as they are. */
+  /** Default: none where nothing was done, else as they are. */
   warnings?: Warning[]
   /** Stored as the problem of a refused or unconfirmed change. */
   error?: unknown
-  reason?: 'superseded'
   /**
    * Nothing of it was sent. The outcome is ignored where the change is not queued any more. A queued change waits longer
    * each time.
@@ -191,8 +190,6 @@ export interface SendOutcome {
   latest?: Zone | undefined
   /** How many of its transmissions got no answer, so that they may still be carried out. */
   unanswered: number
-  /** The send did not happen: another send has to repair the late writes that it should have repaired. */
-  releaseRepairs?: boolean
   changes: ChangeOutcome[]
 }
 

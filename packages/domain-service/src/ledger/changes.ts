@@ -180,9 +180,12 @@ export async function endChanges(
   for (const { id, zones } of isHeld ? outcomes : [])
     await replaceZones(transaction, knownOf.get(id), zones)
   const rows = outcomes.map(({ id, status, error, ...rest }) => {
-    const { verified = true, warnings, reason, releaseKey = false, isUnsent = false } = rest
+    const { verified = true, releaseKey = false, isUnsent = false } = rest
+    const isUndone = isUnsent || status === 'refused'
+    const { warnings = isUndone ? [] : undefined } = rest
     const isStored = error !== undefined && (status === 'refused' || status === 'unconfirmed')
     const problem = isStored ? JSON.stringify(toStoredProblem(error)) : undefined
+    const reason = status === 'cancelled' ? 'superseded' : undefined
     return sql`(cast(${id} as bigint), ${status}, cast(${verified} as integer), ${warnings && JSON.stringify(warnings)},
       ${problem}, ${reason}, cast(${releaseKey} as integer), cast(${isUnsent} as integer))`
   })

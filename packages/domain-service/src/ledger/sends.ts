@@ -95,7 +95,8 @@ export async function endSend(transaction: SqlTransaction, id: number, outcome: 
   await transaction.run(sql`update ${sends} set state = ${state}, found = coalesce(${found && zoneDigest(found)}, found),
       ended_at = ${now}, unanswered = unanswered + ${unanswered},
       given_up_at = coalesce(given_up_at, case when ${unanswered} > 0 then ${now} end) where id = ${id}`)
-  if (outcome.releaseRepairs)
+  // A late write whose repair was not seen to work is repaired again: only the outdated zone itself triggers that.
+  if (!found || state === 'unknown')
     await transaction.run(sql`update ${sends} set unanswered = unanswered + 1, repaired_by = null
       where repaired_by = ${id}`)
   if (state === 'refused' || state === 'unsent')

@@ -4,7 +4,6 @@ import { leaseLost, ledgerUnavailable, serviceStopping } from '../errors.ts'
 import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
 import type { Leases } from '../ledger/replicas/leases.ts'
-import type { RegistrarClient } from '../registrar/client.ts'
 import { failed } from './batch/batch-recorder.ts'
 import type { WriteResult } from './batch/evaluate-write.ts'
 import { runBatch } from './batch/run-batch.ts'
@@ -12,7 +11,6 @@ import type { BatchDependencies } from './batch/write-batch.ts'
 import { WaitingClients } from './waiting-clients.ts'
 
 export interface DomainWritesOptions {
-  registrar: RegistrarClient
   batch: BatchDependencies
   /** Where several processes write zones. */
   replicas?: {
@@ -167,13 +165,10 @@ export class DomainWrites {
 
   /** @returns false where it failed. */
   async #runBatch(writes: QueuedChange[], tasks: Task[]): Promise<boolean> {
-    const { registrar, batch, replicas } = this.#options
     let failure: unknown
     try {
-      const ended = await runBatch(this.#domain, writes, {
-        ...{ registrar, batch, isShared: replicas !== undefined },
-        ...{ queue: this, clients: this.#clients },
-      })
+      const options = { ...this.#options.batch, queue: this, clients: this.#clients }
+      const ended = await runBatch(this.#domain, writes, options)
       failure = ended?.failure
       if (ended && !failure) this.#endTasks(tasks)
     } catch (error) {
@@ -201,7 +196,7 @@ export class DomainWrites {
     for (const change of ready) {
       if (!this.#options.replicas && !change.isAsync && !this.#clients.ends.has(change.id)) {
         // No client waits: it got an error while the ledger could not be written.
-        const end = failed(change, ledgerUnavailable(undefined)).outcome
+        const end = failed(change, ledgerUnavailable(undefined))
         if (!isAccepting) await ledger.endChanges(this.#domain.name, [end]).catch(() => undefined)
       } else {
         this.#clients.pulled.add(change.id)

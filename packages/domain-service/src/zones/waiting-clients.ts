@@ -3,13 +3,12 @@ import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import { changeCancelled, writeNotConfirmed } from '../errors.ts'
 import { fromStoredProblem, type Ledger, type QueuedChange } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
-import type { BatchClients } from './batch/batch-recorder.ts'
 import { resultOf, type WriteResult } from './batch/evaluate-write.ts'
 
 const outcomeUnknown = (cause: unknown) => databaseProblem(new OutcomeUnknownError(cause)) ?? cause
 
 /** The clients of this process that wait for changes of one domain to end, whichever process carries them out. */
-export class WaitingClients implements BatchClients {
+export class WaitingClients {
   readonly #ledger: Ledger
   readonly #awaited: AwaitedChanges | undefined
   /** Clients by the id of their change. Several may wait for one change, with the same idempotency key. */

@@ -3,7 +3,6 @@ import type { Domain } from '../dns/domain-name.ts'
 import { nameOf, type Row } from '../dns/record.ts'
 import type { Zone } from '../dns/zone.ts'
 import type { ChangeRequest } from '../ledger/ledger.ts'
-import type { RegistrarClient } from '../registrar/client.ts'
 import { type Cached, ResponseCache } from '../registrar/response-cache.ts'
 import { Approvals } from './approvals.ts'
 import { readCurrent } from './batch/current-zone.ts'
@@ -12,8 +11,7 @@ import type { BatchDependencies } from './batch/write-batch.ts'
 import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
 import { type RecordPattern, ZoneChecks } from './zone-watch.ts'
 
-interface Options extends Omit<BatchDependencies, 'cache' | 'onLateWrite'> {
-  registrar: RegistrarClient
+interface Options extends Omit<BatchDependencies, 'cache' | 'counts'> {
   cacheTtlMs: number
   /** Milliseconds after which a call to the registrar is given up. */
   timeoutMs: number
@@ -35,10 +33,8 @@ export class ZoneWriter {
   readonly approvals: Approvals
   /** Resolves when all zones that were read are compared with the known ones. */
   #comparing = Promise.resolve()
-  /** Late writes that were repaired. */
-  lateWrites = 0
-  /** Changes made outside that this process has recorded. */
-  outsideChanges = 0
+  /** Late writes that were repaired, and changes made outside that this process has recorded. */
+  readonly found = { lateWrites: 0, outsideChanges: 0 }
 
   constructor(options: Options) {
     const { registrar, ledger, clock, log, timeoutMs, cacheTtlMs, isActive } = options
@@ -49,11 +45,10 @@ export class ZoneWriter {
     }
     const versionOf = ledger.isShared ? (domain: string) => ledger.zoneVersion(domain) : undefined
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versionOf })
-    const onLateWrite = () => this.lateWrites++
     const readCurrent = (domain: Domain) => this.#readCurrent(domain)
     this.queue = options.openQueue({
-      ...{ registrar, readCurrent, isActive },
-      batch: { ...options, cache: this.#cache, onLateWrite },
+      ...{ readCurrent, isActive },
+      batch: { ...options, cache: this.#cache, counts: this.found },
     })
     this.#checks = new ZoneChecks({
       ...{ ledger, clock, timeoutMs, log, isActive },
@@ -118,7 +113,7 @@ export class ZoneWriter {
       const ageMs = clock.now() - readAt
       const change = await ledger.knownZones.compare(zone, { ageMs, isIgnored })
       if (change === undefined) return
-      this.outsideChanges++
+      this.found.outsideChanges++
       log.warn({ domain, change }, 'zone changed outside')
     } catch (error) {
       log.warn({ err: error, domain }, 'zone not compared with the last known one')

@@ -107,12 +107,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     const repair = await send(zoneOf(a, b), [late.id])
     const during = await ledger.lateSends(domain)
 
-    await ledger.endSend(repair.id, {
-      state: 'unsent',
-      unanswered: 0,
-      releaseRepairs: true,
-      changes: [],
-    })
+    await ledger.endSend(repair.id, { state: 'unsent', unanswered: 0, changes: [] })
 
     expect(during).toEqual([])
     expect(await ledger.lateSends(domain)).toMatchObject([{ id: late.id }])

@@ -10,19 +10,13 @@ import {
   type SendOutcome,
   toStoredProblem,
 } from '../../ledger/ledger.ts'
+import type { WaitingClients } from '../waiting-clients.ts'
 import { isChange, resultOf, type WriteResult } from './evaluate-write.ts'
 import type { WriteOutcome } from './verified-write.ts'
 
-/** The clients of the changes of a batch. */
-export interface BatchClients {
-  resolve(write: QueuedChange, result: WriteResult): void
-  reject(write: QueuedChange, error: unknown): void
-}
-
-/** How a write ends: what the ledger records, and what its client gets: the error of that, or a result. */
-export interface WriteEnd {
+/** How a write ends: what the ledger records, and the result of its client, which otherwise gets the error. */
+export interface WriteEnd extends ChangeOutcome {
   write: QueuedChange
-  outcome: ChangeOutcome
   result?: (warnings: string[]) => WriteResult
 }
 
@@ -41,6 +35,12 @@ export interface EndedSend {
 export const notVerified = 'the registrar reported success, but the zone could not be read back yet'
 const notRecorded = 'the change is made, but its outcome could not be recorded in the history'
 
+interface RecorderOptions {
+  ledger: Ledger
+  log: Logger
+  clients: Pick<WaitingClients, 'resolve' | 'reject'>
+}
+
 /** Pause before an unavailable database is tried again: one attempt may take its whole time limit. */
 const awayMs = 1_000
 
@@ -49,19 +49,15 @@ const awayMs = 1_000
  * the database was away.
  */
 export class BatchRecorder {
-  readonly #ledger: Ledger
-  readonly #log: Logger
-  readonly #clients: BatchClients
+  readonly #options: RecorderOptions
   #awayAt = Number.NEGATIVE_INFINITY
   /** Why the ledger lacks an outcome. */
   failure: unknown
   /** Writes of which nothing was done. */
   readonly undone = new Set<QueuedChange>()
 
-  constructor({ ledger, log }: { ledger: Ledger; log: Logger }, clients: BatchClients) {
-    this.#ledger = ledger
-    this.#log = log
-    this.#clients = clients
+  constructor(options: RecorderOptions) {
+    this.#options = options
   }
 
   /** Ends writes that no send carries. */
@@ -70,12 +66,12 @@ export class BatchRecorder {
     if (!first) return
     const { domain } = first.write.request
     const away = ends.find(isAway)
-    if (away) this.fail(away.outcome.error)
+    if (away) this.fail(away.error)
     const isForgettable = ends.every(
-      ({ write, outcome }) => outcome.effect && !write.isAsync && !write.request.idempotency,
+      ({ write, effect }) => effect && !write.isAsync && !write.request.idempotency,
     )
-    const outcomes = ends.map(({ outcome }) => outcome)
-    await this.#record(domain, () => this.#ledger.endChanges(domain, outcomes, isForgettable))
+    const { ledger } = this.#options
+    await this.#record(domain, () => ledger.endChanges(domain, ends, isForgettable))
     await this.answer(ends)
   }
 
@@ -85,32 +81,35 @@ export class BatchRecorder {
    * the zone later.
    */
   async endSend(send: EndedSend, ends: WriteEnd[]): Promise<number | undefined> {
-    const { id, outcome, evaluated } = send
+    const { ledger, log } = this.#options
+    const { id, outcome, evaluated, repair } = send
+    const { kind, unanswered } = outcome
     const { domain } = send.base
-    if (outcome.kind === 'differs' || outcome.kind === 'unknown') {
+    if (kind === 'differs' || kind === 'unknown') {
       const changes = evaluated.filter(isChange).map((each) => factsOf(each.write, each))
-      this.#log.error({ domain, detail: outcome.error.message, changes }, 'write not confirmed')
+      log.error({ domain, detail: outcome.error.message, changes }, 'write not confirmed')
     }
+    const repaired = repair ? [endWith(send, repair, kind === 'written')] : []
     // Writes that failed because the database was away are not ended: the next batch carries them out.
-    const recorded = sendOutcome(
-      send,
-      ends.filter((each) => !isAway(each)),
-    )
-    return this.#record(domain, () => this.#ledger.endSend(id, recorded))
+    const changes = [...repaired, ...ends.filter((each) => !isAway(each))]
+    const found = 'zone' in outcome && kind !== 'refused' ? outcome.zone : undefined
+    const ended = { state: stateOf(outcome, ends), found, unanswered, changes }
+    return this.#record(domain, () => ledger.endSend(id, ended))
   }
 
   async answer(ends: WriteEnd[], isRecorded = true): Promise<void> {
+    const { clients, log } = this.#options
     const nextSlice = slices()
-    for (const { write, outcome, result } of ends) {
+    for (const { write, status, isUnsent, error, result } of ends) {
       await nextSlice() // Each answer may have 400 KB.
-      if (outcome.status === 'queued' || outcome.status === 'refused') this.undone.add(write)
+      if (status === 'queued' || status === 'refused') this.undone.add(write)
       if (!result) {
-        this.#clients.reject(write, outcome.error)
+        clients.reject(write, error)
         continue
       }
-      const answer = result(isRecorded || outcome.isUnsent ? [] : [notRecorded])
-      if (!outcome.isUnsent) this.#log.info(factsOf(write, answer), 'zone written')
-      this.#clients.resolve(write, answer)
+      const answer = result(isRecorded || isUnsent ? [] : [notRecorded])
+      if (!isUnsent) log.info(factsOf(write, answer), 'zone written')
+      clients.resolve(write, answer)
     }
   }
 
@@ -121,7 +120,7 @@ export class BatchRecorder {
       return await run()
     } catch (error) {
       this.fail(error)
-      this.#log.error({ err: error, domain }, 'outcome not recorded')
+      this.#options.log.error({ err: error, domain }, 'outcome not recorded')
       return undefined
     }
   }
@@ -133,7 +132,7 @@ export class BatchRecorder {
   }
 }
 
-const isAway = ({ outcome }: WriteEnd) => isDatabaseAway(outcome.error)
+const isAway = ({ error }: WriteEnd) => isDatabaseAway(error)
 
 const factsOf = (
   { request, id }: QueuedChange,
@@ -152,90 +151,58 @@ const factsOf = (
  * the idempotency key of any other.
  */
 export function failed(write: QueuedChange, error: unknown): WriteEnd {
-  const { id, isAsync } = write
-  const isUnsent = true
   const releaseKey = toStoredProblem(error).status >= 500
-  if (isAsync && releaseKey)
-    return { write, outcome: { id, status: 'queued', verified: false, isUnsent, error } }
-  return { write, outcome: { id, status: 'refused', isUnsent, warnings: [], error, releaseKey } }
+  const end = { write, id: write.id, isUnsent: true, error }
+  if (write.isAsync && releaseKey) return { ...end, status: 'queued' }
+  return { ...end, status: 'refused', releaseKey }
 }
 
 /** The end of a write that a later one has made pointless. */
 export const superseded = (write: QueuedChange): WriteEnd => ({
-  write,
-  outcome: {
-    id: write.id,
-    status: 'cancelled',
-    reason: 'superseded',
-    isUnsent: true,
-    warnings: [],
-    error: changeSuperseded(write.id),
-    releaseKey: true,
-  },
+  ...{ write, id: write.id, status: 'cancelled', isUnsent: true, releaseKey: true },
+  error: changeSuperseded(write.id),
 })
 
 /** The end of a write that needs no send: it changes nothing, or it failed by itself. */
 export function unsent(each: EvaluatedWrite, zone?: Zone): WriteEnd {
   const { write, error } = each
   if (error !== undefined) return failed(write, error)
-  return {
-    write,
-    outcome: { id: write.id, status: 'confirmed', isUnsent: true, effect: each },
-    result: () => resultOf(each, zone),
-  }
+  const result = () => resultOf(each, zone)
+  return { write, id: write.id, status: 'confirmed', isUnsent: true, effect: each, result }
 }
 
 /** The end of a write whose content the registrar refused: the zone stayed as it was. */
 export function refused(write: QueuedChange, error: HttpError, zone: Zone): WriteEnd {
   if (write.isAsync && error.status >= 500) return failed(write, error)
   const zones = { before: zone, after: zone }
-  return { write, outcome: { id: write.id, status: 'refused', warnings: [], error, zones } }
+  return { write, id: write.id, status: 'refused', error, zones }
 }
 
 /** The end of a write that depends on a send. */
 export function endWith(send: EndedSend, each: EvaluatedWrite, isDone: boolean): WriteEnd {
   const { outcome, base } = send
   const { write } = each
-  const { id } = write
   // Where the zone differs from the intended one, the zones that were read replace those of the intent.
   const zones = outcome.kind === 'differs' ? { before: base, after: outcome.zone } : undefined
+  const end = { write, id: write.id, zones }
   if (isDone) {
     const verified = outcome.kind !== 'written' || outcome.verified
     const warnings = verified ? each.warnings : [...each.warnings, notVerified]
     const zone = 'zone' in outcome ? outcome.zone : undefined
-    return {
-      write,
-      outcome: { id, status: 'confirmed', verified, warnings, zones },
-      result: (more) => resultOf({ ...each, warnings: [...warnings, ...more] }, zone, verified),
-    }
+    const result = (more: string[]) =>
+      resultOf({ ...each, warnings: [...warnings, ...more] }, zone, verified)
+    return { ...end, status: 'confirmed', verified, warnings, result }
   }
   if (outcome.kind === 'written') return unsent(each, outcome.zone)
   const { error, kind } = outcome
   if (kind === 'unsent' || !isChange(each)) return failed(write, error)
   if (kind === 'refused') return refused(write, error, base)
-  const { warnings } = each
-  return {
-    write,
-    outcome: { id, status: 'unconfirmed', verified: false, warnings, zones, error },
-  }
-}
-
-function sendOutcome(send: EndedSend, ends: WriteEnd[]): SendOutcome {
-  const { outcome, repair } = send
-  const repaired = repair ? [endWith(send, repair, outcome.kind === 'written')] : []
-  return {
-    state: stateOf(outcome, ends),
-    // A repair that was not seen to work is tried again: only the outdated zone itself triggers it.
-    releaseRepairs: ['unsent', 'unknown', 'refused'].includes(outcome.kind),
-    found: 'zone' in outcome && outcome.kind !== 'refused' ? outcome.zone : undefined,
-    unanswered: outcome.unanswered,
-    changes: [...repaired, ...ends].map((end) => end.outcome),
-  }
+  return { ...end, status: 'unconfirmed', error }
 }
 
 function stateOf(outcome: WriteOutcome, ends: WriteEnd[]): SendOutcome['state'] {
   if (outcome.kind === 'written') return outcome.verified ? 'settled' : 'unverified'
   if (outcome.kind !== 'differs') return outcome.kind
-  const isDone = (end: WriteEnd) => !end.outcome.isUnsent && end.outcome.status === 'confirmed'
+  const isDone = ({ isUnsent, status }: WriteEnd) => !isUnsent && status === 'confirmed'
   return ends.some(isDone) ? 'settled' : 'closed'
 }

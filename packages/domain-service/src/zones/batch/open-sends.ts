@@ -53,11 +53,11 @@ async function outcomeOf(
     const changes = send.changes.map(
       (change): ChangeOutcome =>
         send.state === 'open' && change.is_async
-          ? { id: change.id, status: 'queued', verified: false }
+          ? { id: change.id, status: 'queued' }
           : notConfirmed(change, send, zone),
     )
     const state = isYoung ? 'unknown' : 'closed'
-    return { state, unanswered, releaseRepairs: send.state === 'open', changes }
+    return { state, unanswered, changes }
   }
   const changes = await Promise.all(
     send.changes.map(async (change) =>
@@ -88,7 +88,6 @@ function notConfirmed(change: StoredChange, send: OpenSend, zone: Zone): ChangeO
   return {
     id: change.id,
     status: 'unconfirmed',
-    verified: false,
     // The problem that the client got, or the one known now.
     error: change.problem
       ? fromStoredProblem(change.problem)

@@ -4,15 +4,13 @@ import { delay, HttpError } from '@domains-and-files/http'
 import type { Domain } from '../../dns/domain-name.ts'
 import { rightsEnded } from '../../errors.ts'
 import { isDatabaseAway, type QueuedChange } from '../../ledger/ledger.ts'
-import type { RegistrarClient } from '../../registrar/client.ts'
-import { type BatchClients, BatchRecorder, failed } from './batch-recorder.ts'
+import type { WaitingClients } from '../waiting-clients.ts'
+import { BatchRecorder, failed } from './batch-recorder.ts'
 import { BatchCalls } from './current-zone.ts'
 import { type BatchDependencies, WriteBatch } from './write-batch.ts'
 
-interface Options {
-  registrar: RegistrarClient
-  batch: BatchDependencies
-  clients: BatchClients
+interface Options extends BatchDependencies {
+  clients: WaitingClients
   queue: {
     /**
      * Adds the writes that the ledger has queued. Returns the id up to which it has added all: later ones wait, so that
@@ -22,8 +20,6 @@ interface Options {
     /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
     checkLease(): void
   }
-  /** Whether other processes queue writes, too. */
-  isShared: boolean
 }
 
 /** The calls of a batch: read, write, read-back. */
@@ -48,22 +44,21 @@ export async function runBatch(
   writes: QueuedChange[],
   options: Options,
 ): Promise<Pick<BatchRecorder, 'failure'> | undefined> {
-  const { batch: dependencies } = options
-  const recorder = new BatchRecorder(dependencies, options.clients)
+  const recorder = new BatchRecorder(options)
   try {
     using calls = await reserve(domain, writes, { ...options, recorder })
     if (!calls) return undefined
-    const batch = new WriteBatch(dependencies, { calls, recorder, domain: domain.name })
+    const batch = new WriteBatch(options, { calls, recorder, domain: domain.name })
     await batch.read()
     const pulledTo = await gather(writes, options)
     const taken = writes.splice(0).filter(({ id }) => id <= pulledTo)
-    const rechecked = taken.map((write) => recheck(write, { recorder, ...dependencies }))
+    const rechecked = taken.map((write) => recheck(write, { recorder, ...options }))
     await batch.run((await Promise.all(rechecked)).flat())
     return recorder
   } catch (error) {
     // An internal fault must not end the process, nor leave a client without an answer.
     if (!(error instanceof HttpError || isDatabaseAway(error)))
-      dependencies.log.error({ err: error, domain: domain.name }, 'batch failed')
+      options.log.error({ err: error, domain: domain.name }, 'batch failed')
     await recorder.end(writes.splice(0).map((write) => failed(write, error)))
     throw error
   }
@@ -72,7 +67,7 @@ export async function runBatch(
 async function reserve(
   domain: Domain,
   writes: QueuedChange[],
-  { registrar, batch: { clock }, queue, recorder }: Options & { recorder: BatchRecorder },
+  { registrar, clock, queue, recorder }: Options & { recorder: BatchRecorder },
 ): Promise<BatchCalls | undefined> {
   const awaited = writes.filter(({ isAsync }) => !isAsync)
   const callers = [...new Set(awaited.map(({ request }) => request.callerId ?? request.by))]
@@ -91,7 +86,8 @@ async function reserve(
 
 // Requests that arrived during the read join the batch, and so do those close behind them: registrar quota is scarcer
 // than latency.
-async function gather(writes: QueuedChange[], { queue, isShared }: Options): Promise<number> {
+async function gather(writes: QueuedChange[], { queue, ledger }: Options): Promise<number> {
+  const { isShared } = ledger // Other processes queue writes, too.
   let pulledTo = await queue.pull(writes)
   const latest = performance.now() + (isShared ? maxSharedDebounceMs : maxDebounceMs)
   const mayJoin = isShared || writes.length > 1

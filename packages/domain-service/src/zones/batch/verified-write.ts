@@ -33,7 +33,6 @@ interface Unsent {
 
 interface Write {
   calls: Pick<BatchCalls, 'ensure' | 'isFresh' | 'read' | 'replace'>
-  domain: string
   before: Zone
   after: Zone
   /** Sends before this one, newest first. */
@@ -74,7 +73,7 @@ export async function writeVerified(write: Write): Promise<WriteOutcome> {
     if (failure?.kind === 'doubtful')
       return { kind: 'refused', error: failure, rows: [], zone: write.before, unanswered }
     if (!mayResend) return { ...neverCarriedOut(write), unanswered }
-    write.log.warn({ domain: write.domain, code: failure?.code }, 'resending write')
+    write.log.warn({ domain: write.before.domain, code: failure?.code }, 'resending write')
   }
 }
 

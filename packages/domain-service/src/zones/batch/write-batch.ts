@@ -12,6 +12,7 @@ import {
   type RecentSend,
   type StartedSend,
 } from '../../ledger/ledger.ts'
+import type { RegistrarClient } from '../../registrar/client.ts'
 import type { ResponseCache } from '../../registrar/response-cache.ts'
 import {
   type BatchRecorder,
@@ -35,6 +36,7 @@ import { type Attempt, separate } from './separate.ts'
 import { type WriteOutcome, writeVerified } from './verified-write.ts'
 
 export interface BatchDependencies {
+  registrar: RegistrarClient
   ledger: Ledger
   /** The caller with this id, with its present rights; undefined if it is gone. */
   findCaller: (id: string) => Promise<Caller | undefined>
@@ -43,8 +45,10 @@ export interface BatchDependencies {
   /** Whether a write that the registrar reports as done is read back. */
   verify: boolean
   log: Logger
-  /** Called for each late write that is repaired. */
-  onLateWrite: () => void
+  counts: {
+    /** Late writes that were repaired. */
+    lateWrites: number
+  }
 }
 
 /** A late write to undo, by a change of the service itself; its id is 0 until the ledger has it. */
@@ -210,7 +214,7 @@ export class WriteBatch {
   /** The intent, durable before anything is sent. @throws 503 or 507 where the ledger cannot be written. */
   async #startSend(base: Zone, zone: Zone, changing: EvaluatedWrite[]): Promise<StartedSend> {
     if (zone.emailType === undefined) throw emailTypeUnknown()
-    const { ledger, log, onLateWrite } = this.#dependencies
+    const { ledger, log, counts } = this.#dependencies
     const domain = this.#domain
     const late = this.#late
     const repairs = late ? [late.send.id] : []
@@ -218,7 +222,7 @@ export class WriteBatch {
     const [change = 0] = started.changeIds
     if (late?.write.id === 0 && change > 0) {
       late.write.id = change
-      onLateWrite()
+      counts.lateWrites++
       const facts = { domain, send: late.send.id, change }
       log.error(facts, 'late write overwrote newer changes, restoring')
     }
@@ -230,7 +234,6 @@ export class WriteBatch {
     this.#zone = undefined
     return writeVerified({
       ...this.#dependencies,
-      domain: this.#domain,
       calls: this.#calls,
       before,
       after,

@@ -76,7 +76,7 @@ const log = { info: vi.fn(), error: vi.fn() } as never
 test('while the database is away one write of a batch tries to record its failure, and all are answered', async () => {
   const ledger = ledgerAway()
   const reject = vi.fn()
-  const recorder = new BatchRecorder({ ledger, log }, { reject, resolve: vi.fn() })
+  const recorder = new BatchRecorder({ ledger, log, clients: { reject, resolve: vi.fn() } })
 
   for (const id of [1, 2, 3]) await recorder.end([failed(awaited(id), new Error('failed'))])
 
@@ -87,7 +87,7 @@ test('while the database is away one write of a batch tries to record its failur
 test('a write that failed because the database is away does not wait for it again', async () => {
   const ledger = ledgerAway()
   const reject = vi.fn()
-  const recorder = new BatchRecorder({ ledger, log }, { reject, resolve: vi.fn() })
+  const recorder = new BatchRecorder({ ledger, log, clients: { reject, resolve: vi.fn() } })
 
   await recorder.end([failed(awaited(1), new DatabaseUnavailableError('silent'))])
 

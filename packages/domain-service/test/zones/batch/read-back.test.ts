@@ -30,7 +30,6 @@ async function write(shown: Zone[], failures: Error[] = [], isFresh = true) {
         if (failure) throw failure
       },
     },
-    domain: 'example.com',
     before,
     after,
     recent: [],

@@ -259,7 +259,7 @@ test('a write that the registrar was too busy for goes on with the zone that was
   const calls = { ensure: async () => {}, isFresh: true, read, replace: () => Promise.reject(busy) }
 
   const outcome = await writeVerified({
-    ...{ calls, domain: 'example.com', before, after, recent: [], verify: true },
+    ...{ calls, before, after, recent: [], verify: true },
     readCurrent: read,
     ...{ clock: new FakeClock(), log: createLogger({ name: 'test', level: 'silent' }) },
   })
