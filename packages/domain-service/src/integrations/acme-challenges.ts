@@ -69,7 +69,7 @@ export class AcmeChallenges {
       owner: `${protocol} ${caller.id}`,
       requestId,
       createdAt: clock.now(),
-      isAdded: false,
+      isAdded: 0,
     }
     const outdated = keep === undefined ? [] : await this.#outdated(challenge, keep)
     const isNew = await store.add(challenge)

@@ -15,19 +15,11 @@ export interface StoredChallenge extends ChallengeKey {
   requestId: string
   /** Milliseconds since 1970. */
   createdAt: number
-  /** Whether that request is known to have added the record: otherwise it may be another author's. */
-  isAdded: boolean
-}
-
-interface ChallengeRow extends ChallengeKey {
-  owner: string
-  request_id: string
-  created_at: number
-  added: number
+  /** 1: that request is known to have added the record; otherwise it may be another author's. */
+  isAdded: number
 }
 
 const challenges = name('acme_challenges')
-const columns = sql`domain, name, value, owner, request_id, created_at, added`
 
 /** ACME challenges, with the time at which each was set: challenges that their clients forget are removed. */
 export class ChallengeStore {
@@ -49,7 +41,7 @@ export class ChallengeStore {
   /** Records that the request of a challenge has added its record. */
   async confirm(challenge: StoredChallenge): Promise<void> {
     await this.#insert(
-      { ...challenge, isAdded: true },
+      { ...challenge, isAdded: 1 },
       sql`update set owner = excluded.owner, request_id = excluded.request_id,
         created_at = excluded.created_at, added = 1`,
     )
@@ -75,22 +67,16 @@ export class ChallengeStore {
     return this.#select(sql`created_at < ${time} limit 1000`)
   }
 
-  async #select(condition: Statement): Promise<StoredChallenge[]> {
-    const rows = await this.#sql.all<ChallengeRow>(
-      sql`select ${columns} from ${challenges} where ${condition}`,
-    )
-    return rows.map(({ request_id, created_at, added, ...key }) => ({
-      ...key,
-      requestId: request_id,
-      createdAt: created_at,
-      isAdded: added === 1,
-    }))
+  #select(condition: Statement): Promise<StoredChallenge[]> {
+    return this.#sql.all(sql`select domain, name, value, owner, request_id as "requestId",
+      created_at as "createdAt", added as "isAdded" from ${challenges} where ${condition}`)
   }
 
   #insert(challenge: StoredChallenge, otherwise: Statement): Promise<number> {
     const { domain, name, value, owner, requestId, createdAt, isAdded } = challenge
-    const values = [domain, name, value, owner, requestId, createdAt, isAdded ? 1 : 0]
-    return this.#sql.run(sql`insert into ${challenges} (${columns}) values (${join(values)})
+    return this.#sql.run(sql`
+      insert into ${challenges} (domain, name, value, owner, request_id, created_at, added)
+      values (${join([domain, name, value, owner, requestId, createdAt, isAdded])})
       on conflict (domain, name, value) do ${otherwise}`)
   }
 }

@@ -32,19 +32,21 @@ interface Outcomes {
 }
 
 const maxTries = 3
+const unknownMs = 60_000
+const maxUnknown = 10_000
 
 /** Makes calls: within the quota, past the circuit breaker, measured, and repeated where that is harmless. */
 export class RegistrarCaller {
   readonly #options: CallerOptions
-  readonly #unknown: UnknownDomains
+  /** Until when the registrar is not asked again for names that it does not know, per command; in order of expiry. */
+  readonly #unknown = new Map<string, number>()
   readonly breaker: CircuitBreaker
   #transport: Promise<RegistrarTransport> | undefined
   /** The last outcomes of calls about the account, as the API has them. */
-  readonly outcomes: Outcomes = { last_success_at: null, last_failure: null }
+  outcomes: Outcomes = { last_success_at: null, last_failure: null }
 
   constructor(options: CallerOptions) {
     this.#options = options
-    this.#unknown = new UnknownDomains(options.clock)
     this.breaker = new CircuitBreaker(options.clock, options.onFailing)
   }
 
@@ -55,13 +57,14 @@ export class RegistrarCaller {
   async read<Value>(command: Command<Value>): Promise<Value> {
     const { clock, timeoutMs, log } = this.#options
     const { command: name, domain } = command
-    if (this.#unknown.has(name, domain)) throw domainNotFound(domain)
+    const key = `${name} ${domain}`
     const startedAt = clock.now()
+    if ((this.#unknown.get(key) ?? 0) > startedAt) throw domainNotFound(domain)
     for (let tries = 1; ; tries++) {
       try {
         return await this.send(command)
       } catch (error) {
-        if (domain && isNotFound(error)) this.#unknown.add(name, domain)
+        if (domain && isNotFound(error)) this.#remember(key)
         if (!(error instanceof CallFailed)) throw error
         const mayHelp = error.kind === 'unknown' || error.kind === 'busy'
         const isLate = clock.now() - startedAt >= 2 * timeoutMs
@@ -70,6 +73,13 @@ export class RegistrarCaller {
         await delay(clock, backoffMs(tries))
       }
     }
+  }
+
+  #remember(unknown: string) {
+    this.#unknown.delete(unknown)
+    this.#unknown.set(unknown, this.#options.clock.now() + unknownMs)
+    const [oldest = ''] = this.#unknown.keys()
+    if (this.#unknown.size > maxUnknown) this.#unknown.delete(oldest)
   }
 
   /** Makes a call once. @throws {CallFailed}, or the HttpError of quota, breaker and `onSend`, which sent nothing. */
@@ -85,8 +95,7 @@ export class RegistrarCaller {
       const { response, result } = await transport.call(command, onSend)
       const value = command.read(result, command.domain, response)
       this.breaker.succeeded()
-      const last_success_at = new Date().toISOString()
-      Object.assign(this.outcomes, { last_success_at, last_failure: null } satisfies Outcomes)
+      this.outcomes = { last_success_at: new Date().toISOString(), last_failure: null }
       observe?.({ outcome: 'ok' })
       return value
     } catch (error) {
@@ -192,31 +201,5 @@ export class CircuitBreaker {
   /** The admitted call was not made. */
   skipped() {
     this.#isProbing = false
-  }
-}
-
-const keepMs = 60_000
-const maxEntries = 10_000
-
-/** Names that the registrar does not know, per command, for 60 s: repeated requests for them cost no call. */
-export class UnknownDomains {
-  readonly #clock: Pick<Clock, 'now'>
-  readonly #until = new Map<string, number>()
-
-  constructor(clock: Pick<Clock, 'now'>) {
-    this.#clock = clock
-  }
-
-  has(command: string, domain: string): boolean {
-    return (this.#until.get(`${command} ${domain}`) ?? 0) > this.#clock.now()
-  }
-
-  add(command: string, domain: string) {
-    const key = `${command} ${domain}`
-    // Re-inserted, so that the map is in order of expiry.
-    this.#until.delete(key)
-    this.#until.set(key, this.#clock.now() + keepMs)
-    const [oldest] = this.#until.keys()
-    if (this.#until.size > maxEntries && oldest !== undefined) this.#until.delete(oldest)
   }
 }

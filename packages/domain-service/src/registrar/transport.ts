@@ -49,10 +49,13 @@ export class RegistrarTransport {
    */
   async call(call: Call, onSend: () => void): Promise<{ response: Element; result: Element }> {
     const { url, apiUser, readApiKey, userName, clientIp } = this.#account
-    const credentials = {
-      ...{ ApiUser: apiUser, ApiKey: readApiKey(), UserName: userName, ClientIp: clientIp },
+    const caller = {
+      ApiUser: apiUser,
+      ApiKey: readApiKey(),
+      UserName: userName,
+      ClientIp: clientIp,
     }
-    const body = new URLSearchParams({ ...credentials, Command: call.command, ...call.params })
+    const body = new URLSearchParams({ ...caller, Command: call.command, ...call.params })
     try {
       const response = await request(url, {
         // Reads are POST too: that keeps the API key out of URLs, and so out of the logs of proxies.
@@ -116,7 +119,7 @@ export function readEnvelope(
   text: string,
   { command, result: resultName, domain }: Omit<Call, 'params'>,
 ) {
-  const root = parse(text)
+  const root = parseResponse(text)
   const errors = childrenOf(childOf(root, 'Errors'), 'Error').map((error) => ({
     number: error.attributes.Number?.trim() ?? '',
     words: error.text,
@@ -138,13 +141,4 @@ export function readEnvelope(
   const [result, ...more] = childrenOf(response, resultName)
   if (!response || !result || more.length > 0) throw badResult(`has no single ${resultName}`)
   return { response, result }
-}
-
-function parse(text: string): Element {
-  try {
-    return parseResponse(text)
-  } catch (error) {
-    if (error instanceof SyntaxError) throw badAnswer(error.message)
-    throw error
-  }
 }

@@ -1,22 +1,23 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser'
+import { badAnswer } from './call-failed.ts'
 import type { Element } from './responses.ts'
 
 /**
  * Parses one answer: a complete, well-formed `<ApiResponse>…</ApiResponse>`, alone but for comments around it. Refuses
  * DOCTYPE, entities other than XML's five, a second root, text around the root, and more markup than any answer has.
- * @throws {SyntaxError} whose message quotes nothing of the document.
+ * @throws {CallFailed} whose message quotes nothing of the document.
  */
 export function parseResponse(document: string): Element {
   const text = trimComments(document)
-  if (!/^<ApiResponse[\s>]/.test(text)) throw new SyntaxError('is not an answer in XML')
+  if (!/^<ApiResponse[\s>]/.test(text)) throw badAnswer('is not an answer in XML')
   // A lenient parser takes a truncated zone for a shorter one, and the next write deletes the rest.
-  if (!text.endsWith('</ApiResponse>')) throw new SyntaxError('is cut short')
+  if (!text.endsWith('</ApiResponse>')) throw badAnswer('is cut short')
   rejectUnsafe(text)
-  if (XMLValidator.validate(text) !== true) throw new SyntaxError('is not well-formed XML')
+  if (XMLValidator.validate(text) !== true) throw badAnswer('is not well-formed XML')
   const roots = toElements(parse(text), 0)
   const [root] = roots
   if (!root || roots.length > 1 || root.name !== 'ApiResponse')
-    throw new SyntaxError('has no single root')
+    throw badAnswer('has no single root')
   return root
 }
 
@@ -25,7 +26,7 @@ function trimComments(document: string): string {
   let text = document.trim().replace(/^<\?xml[^>]*\?>/, '')
   for (text = text.trimStart(); text.startsWith('<!--'); text = text.trimStart()) {
     const close = text.indexOf('-->', 4)
-    if (close < 0) throw new SyntaxError('has an open comment or section')
+    if (close < 0) throw badAnswer('has an open comment or section')
     checkComment(text.slice(0, close))
     text = text.slice(close + 3)
   }
@@ -40,26 +41,25 @@ function trimComments(document: string): string {
 
 // XML 1.0, 2.5: no `--` inside a comment.
 function checkComment(unclosed: string) {
-  if (unclosed.length < 4 || unclosed.includes('--', 4))
-    throw new SyntaxError('has a broken comment')
+  if (unclosed.length < 4 || unclosed.includes('--', 4)) throw badAnswer('has a broken comment')
 }
 
 function rejectUnsafe(text: string) {
-  if (text.includes('<!DOCTYPE')) throw new SyntaxError('has a DOCTYPE')
+  if (text.includes('<!DOCTYPE')) throw badAnswer('has a DOCTYPE')
   if (countUpTo(text, '<', maxMarkup) + countUpTo(text, '="', maxMarkup) >= maxMarkup) {
-    throw new SyntaxError('has too much markup')
+    throw badAnswer('has too much markup')
   }
-  if (/[\p{Cc}--[\t\n\r\x7f-\x9f]]/v.test(text)) throw new SyntaxError('has control characters')
+  if (/[\p{Cc}--[\t\n\r\x7f-\x9f]]/v.test(text)) throw badAnswer('has control characters')
   // An unclosed comment or section extends to the end: otherwise every `<!--` would be searched again.
   const plain = text.replace(/<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[[\s\S]*?(?:\]\]>|$)/g, '')
-  if (!plain.endsWith('</ApiResponse>')) throw new SyntaxError('has an open comment or section')
-  if (hasLongRun(plain)) throw new SyntaxError('has a longer text than any answer')
+  if (!plain.endsWith('</ApiResponse>')) throw badAnswer('has an open comment or section')
+  if (hasLongRun(plain)) throw badAnswer('has a longer text than any answer')
   if (/&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)/.test(plain)) {
-    throw new SyntaxError('has an entity that XML does not know')
+    throw badAnswer('has an entity that XML does not know')
   }
   // The validator takes `</name attribute="…"/>` for a self-closing element, and a row would vanish.
   if (/<\/(?![\p{L}_][\p{L}\p{N}_.:-]*\s*>)/u.test(plain))
-    throw new SyntaxError('has a broken closing tag')
+    throw badAnswer('has a broken closing tag')
 }
 
 // A zone of 150 records has some 2,000 tags and attributes; the limit only stops markup bombs.
@@ -100,12 +100,12 @@ function parse(text: string): Node[] {
   try {
     return parser.parse(text) as Node[] // With `preserveOrder` the parser returns lists of nodes.
   } catch {
-    throw new SyntaxError('cannot be parsed')
+    throw badAnswer('cannot be parsed')
   }
 }
 
 function toElements(nodes: Node[], depth: number): Element[] {
-  if (depth > maxDepth) throw new SyntaxError('is nested too deeply')
+  if (depth > maxDepth) throw badAnswer('is nested too deeply')
   return nodes.flatMap((node) => {
     const name = Object.keys(node).find((key) => key !== ':@')
     if (name === undefined || name.startsWith('#')) return []
@@ -114,8 +114,7 @@ function toElements(nodes: Node[], depth: number): Element[] {
     const children = toElements(inner, depth + 1)
     const text = inner.map(textOf).join('')
     // Answers have no mixed content; text here is an element that lost its bracket.
-    if (children.length > 0 && text.trim() !== '')
-      throw new SyntaxError('has text between its elements')
+    if (children.length > 0 && text.trim() !== '') throw badAnswer('has text between its elements')
     return {
       name,
       attributes: Object.fromEntries(
@@ -135,7 +134,7 @@ function textOf(node: Node): string {
 
 // XML 1.0, 3.3.3: literal white space in an attribute is a space; a character reference is kept.
 function decodeAttribute(raw: string): string {
-  if (raw.includes('<')) throw new SyntaxError('has a tag inside a value')
+  if (raw.includes('<')) throw badAnswer('has a tag inside a value')
   return decode(raw.replace(/\r\n|[\t\n\r]/g, ' '))
 }
 
@@ -148,7 +147,7 @@ const decode = (raw: string) =>
 
 function codePoint(code: number): string {
   const isChar = code === 9 || code === 10 || code === 13 || (code >= 0x20 && code <= 0x10ffff)
-  if (!isChar || (code >= 0xd800 && code <= 0xdfff)) throw new SyntaxError('refers to no character')
+  if (!isChar || (code >= 0xd800 && code <= 0xdfff)) throw badAnswer('refers to no character')
   return String.fromCodePoint(code)
 }
 

@@ -39,8 +39,9 @@ export class WriteQueue {
   #length = 0
   /** Domains whose asynchronous changes are carried out. */
   readonly #active = new Set<string>()
-  #debounce: Timer | undefined
-  #retry: Timer | undefined
+  /** The next start of asynchronous changes, and its time. */
+  #timer: Timer | undefined
+  #startsAt = 0
   #isClosing = false
 
   constructor(options: WriteQueueOptions) {
@@ -70,13 +71,10 @@ export class WriteQueue {
    * @throws {HttpError} validation_failed for a faulty list or RRset, unless the faulty records are already in the zone.
    */
   async add(domain: Domain, request: ChangeRequest): Promise<StoredChange> {
-    const { clock, ledger } = this.#options.batch
+    const { ledger } = this.#options.batch
     await this.#demandValid(domain, request)
     const { change } = await ledger.accept(request)
-    this.#debounce ??= clock.setTimer(() => {
-      this.#debounce = undefined
-      this.startQueued()
-    }, debounceMs)
+    this.#startIn(debounceMs)
     return change
   }
 
@@ -104,7 +102,7 @@ export class WriteQueue {
   startQueued() {
     this.#startNext().catch((error: unknown) => {
       this.#options.batch.log.error({ err: error }, 'queued changes not read')
-      this.#retryLater()
+      this.#startIn(retryMs)
     })
   }
 
@@ -118,7 +116,7 @@ export class WriteQueue {
       this.#active.add(name)
       void this.#carryOut(domain)
     }
-    if ((await batch.ledger.countQueued()).queued > 0) this.#retryLater()
+    if ((await batch.ledger.countQueued()).queued > 0) this.#startIn(retryMs)
   }
 
   async #carryOut(domain: Domain): Promise<void> {
@@ -131,16 +129,20 @@ export class WriteQueue {
       if (this.#isClosing) return
       const facts = { err: error, domain: domain.name }
       this.#options.batch.log.warn(facts, 'queued changes not carried out')
-      this.#retryLater()
+      this.#startIn(retryMs)
     }
   }
 
-  #retryLater() {
-    if (this.#isClosing) return
-    this.#retry ??= this.#options.batch.clock.setTimer(() => {
-      this.#retry = undefined
+  #startIn(milliseconds: number) {
+    const { clock } = this.#options.batch
+    const startsAt = clock.now() + milliseconds
+    if (this.#isClosing || (this.#timer && this.#startsAt <= startsAt)) return
+    this.#timer?.cancel()
+    this.#startsAt = startsAt
+    this.#timer = clock.setTimer(() => {
+      this.#timer = undefined
       this.startQueued()
-    }, retryMs)
+    }, milliseconds)
   }
 
   /** Reads the zone, resolves its open sends and repairs a late write. Waits for call slots without a deadline. */
@@ -167,8 +169,7 @@ export class WriteQueue {
   /** Carries out the writes whose clients wait; resolves when no batch runs any more. Asynchronous changes stay queued. */
   async close(): Promise<void> {
     this.#isClosing = true
-    this.#debounce?.cancel()
-    this.#retry?.cancel()
+    this.#timer?.cancel()
     await Promise.all([...this.#domains.values()].map((domain) => domain.close()))
   }
 

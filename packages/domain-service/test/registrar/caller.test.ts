@@ -1,6 +1,6 @@
 import type { FaultInput } from '@domains-and-files/registrar-sandbox'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { CircuitBreaker, UnknownDomains } from '../../src/registrar/caller.ts'
+import { CircuitBreaker } from '../../src/registrar/caller.ts'
 import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { add, final, passing, startBefore, startZone } from '../support/faulty-answers.ts'
@@ -176,25 +176,4 @@ test('a success resets the count of failures', () => {
   for (let failure = 0; failure < 4; failure++) breaker.failed()
 
   expect(breaker.state).toBe('closed')
-})
-
-test('a name is remembered for 60 s, for its command only', async () => {
-  const clock = new FakeClock()
-  const unknown = new UnknownDomains(clock)
-  unknown.add('getHosts', 'example.com')
-
-  await clock.advance(59_999)
-  expect(unknown.has('getHosts', 'example.com')).toBe(true)
-  expect(unknown.has('getInfo', 'example.com')).toBe(false)
-  await clock.advance(1)
-  expect(unknown.has('getHosts', 'example.com')).toBe(false)
-})
-
-test('the oldest of more than 10,000 names is forgotten', () => {
-  const unknown = new UnknownDomains(new FakeClock())
-  for (let name = 0; name <= 10_000; name++) unknown.add('getHosts', `${name}.com`)
-
-  expect(unknown.has('getHosts', '0.com')).toBe(false)
-  expect(unknown.has('getHosts', '1.com')).toBe(true)
-  expect(unknown.has('getHosts', '10000.com')).toBe(true)
 })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { CallFailed } from '../../src/registrar/call-failed.ts'
 import { childOf, childrenOf, type Element } from '../../src/registrar/responses.ts'
 import { parseResponse } from '../../src/registrar/xml.ts'
 
@@ -77,16 +78,16 @@ test.each([
   ['an open section', wrap('<![CDATA[ <a/>')],
   ['too deep', wrap(`${'<a>'.repeat(100)}${'</a>'.repeat(100)}`)],
 ])('%s is refused, and not quoted', (_name, document) => {
-  expect(() => parseResponse(document)).toThrow(SyntaxError)
+  expect(() => parseResponse(document)).toThrow(CallFailed)
   expect(() => parseResponse(document)).not.toThrow(/moment|host|nbsp/)
 })
 
 describe('hostile documents', () => {
-  const readOrRefuse = (document: string): Element | SyntaxError => {
+  const readOrRefuse = (document: string): Element | CallFailed => {
     try {
       return parseResponse(document)
     } catch (error) {
-      if (error instanceof SyntaxError) return error
+      if (error instanceof CallFailed) return error
       throw error
     }
   }
@@ -96,7 +97,7 @@ describe('hostile documents', () => {
       fc.property(fc.string({ unit: 'binary', maxLength: 2000 }), (text) => {
         for (const document of [text, wrap(text), wrap(`<host Address="${text}"/>`)]) {
           const result = readOrRefuse(document)
-          expect(result instanceof SyntaxError || result.name === 'ApiResponse').toBe(true)
+          expect(result instanceof CallFailed || result.name === 'ApiResponse').toBe(true)
         }
       }),
       { numRuns: 2000 },
@@ -110,7 +111,7 @@ describe('hostile documents', () => {
 
     const read = Array.from({ length: zone.length }, (_, at) => readOrRefuse(zone.slice(0, at)))
 
-    expect(read.filter((result) => !(result instanceof SyntaxError))).toEqual([])
+    expect(read.filter((result) => !(result instanceof CallFailed))).toEqual([])
     expect(childrenOf(childOf(parseResponse(zone), 'R'), 'host')).toHaveLength(20)
   })
 

@@ -1,4 +1,5 @@
 import { parentPort } from 'node:worker_threads'
+import { CallFailed } from '../../src/registrar/call-failed.ts'
 import { parseResponse } from '../../src/registrar/xml.ts'
 
 // A worker thread that parses the documents sent to it, and answers what became of each.
@@ -9,7 +10,7 @@ function parse(document: string): 'answered' | 'refused' {
     parseResponse(document)
     return 'answered'
   } catch (error) {
-    if (error instanceof SyntaxError) return 'refused'
+    if (error instanceof CallFailed) return 'refused'
     throw error
   }
 }

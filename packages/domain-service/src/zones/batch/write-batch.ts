@@ -118,17 +118,11 @@ export class WriteBatch {
       })
     // The repair was refused together with a write: alone it may pass.
     if (this.#late) await this.#tryAttempt([])
-    await this.#settleSuperseded()
-  }
-
-  // A superseded write whose later writes all failed waits for the next batch.
-  async #settleSuperseded(): Promise<void> {
-    const { undone } = this.#recorder
+    // A superseded write whose later writes all failed waits for the next batch.
     for (const [write, later] of this.#superseded) {
-      const isPointless = later.some((each) => !undone.has(each))
-      await this.#recorder.end([
-        isPointless ? superseded(write) : failed(write, zoneKeepsChanging()),
-      ])
+      const isPointless = later.some((each) => !this.#recorder.undone.has(each))
+      const end = isPointless ? superseded(write) : failed(write, zoneKeepsChanging())
+      await this.#recorder.end([end])
     }
   }
 
@@ -148,7 +142,7 @@ export class WriteBatch {
     let writes = group
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       const zone = await this.#currentZone(writes.length > 0)
-      await this.#findLateWrite(zone)
+      this.#late = await this.#findRepair(zone)
       const { usesRegistrarDns } = zone
       const intended = this.#late ? { ...this.#late.send.confirmed, usesRegistrarDns } : zone
       writes = await takeSuperseded(writes, intended, this.#superseded)
@@ -202,13 +196,13 @@ export class WriteBatch {
     return readCurrent({ clock, recent, isLate }, this.#calls)
   }
 
-  async #findLateWrite(zone: Zone): Promise<void> {
+  async #findRepair(zone: Zone): Promise<LateRepair | undefined> {
     const known = this.#late
-    if (known && isSame(zone, known.send.zone)) return
+    if (known && isSame(zone, known.send.zone)) return known
     const send = await findLateWrite(this.#dependencies.ledger, zone)
-    const request = send && repairRequest(this.#domain, send)
     const id = known?.write.id ?? 0
-    this.#late = request && { send, write: { id, request, isAsync: false } }
+    const request = send && repairRequest(this.#domain, send)
+    return request && { send, write: { id, request, isAsync: false } }
   }
 
   /** The intent, durable before anything is sent. @throws 503 or 507 where the ledger cannot be written. */
