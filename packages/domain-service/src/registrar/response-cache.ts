@@ -1,4 +1,4 @@
-import { steadyNow } from '@domains-and-files/http'
+import { HttpError } from '@domains-and-files/http'
 
 interface Entry<Value> {
   value: Value
@@ -22,47 +22,41 @@ export interface Cached<Value> {
 export interface CacheOptions {
   ttlMs: number
   /** Maximum age of a value that counts as fresh; 0 unless calls are scarce. */
-  freshAgeMs?: () => number
+  freshAgeMs: () => number
   /** Maximum age of a value that is served while loading fails. */
   maxStaleMs?: number
-  maxEntries?: number
-  now?: () => number
+  now: () => number
   /** The version, which each write of any process raises: an answer of another version is outdated. */
   versionOf?: ((key: string) => Promise<number>) | undefined
 }
+
+const maxEntries = 2_000
 
 /**
  * Answers of the registrar by key, in least-recently-loaded order; concurrent loads of a key are one load. A load that
  * began before `put` or `drop` neither overwrites what they did nor is joined after them.
  */
 export class ResponseCache<Value> {
-  readonly #options: Required<Omit<CacheOptions, 'versionOf'>>
-  readonly #versionOf: CacheOptions['versionOf']
+  readonly #options: CacheOptions
   readonly #entries = new Map<string, Entry<Value>>()
   readonly #loads = new Map<string, Load<Value>>()
   readonly counts = { hit: 0, miss: 0, stale: 0 }
 
-  constructor({ versionOf, ...options }: CacheOptions) {
-    const defaults = { freshAgeMs: () => 0, maxStaleMs: 300_000, maxEntries: 2_000, now: steadyNow }
-    this.#options = { ...defaults, ...options }
-    this.#versionOf = versionOf
+  constructor(options: CacheOptions) {
+    this.#options = options
   }
 
   /**
-   * The cached value up to `ttlMs` old, or up to `freshAgeMs` if `fresh`; otherwise a loaded one. If loading fails with
-   * an error that `mayBeStale` accepts, an expired value up to `maxStaleMs` old, but never if `fresh`.
+   * The cached value up to `ttlMs` old, or up to `freshAgeMs` if `fresh`; otherwise a loaded one. If loading fails for a
+   * reason that may pass, an expired value up to `maxStaleMs` old, but never if `fresh`.
    */
-  async read(
-    key: string,
-    load: () => Promise<Value>,
-    options: { fresh: boolean; mayBeStale: (error: unknown) => boolean },
-  ): Promise<Cached<Value>> {
-    const { ttlMs, freshAgeMs, maxStaleMs, now } = this.#options
-    const version = this.#versionOf ? await this.#versionOf(key) : 0
+  async read(key: string, load: () => Promise<Value>, fresh = false): Promise<Cached<Value>> {
+    const { ttlMs, freshAgeMs, maxStaleMs = 300_000, now, versionOf } = this.#options
+    const version = versionOf ? await versionOf(key) : 0
     const known = this.#entries.get(key)
     const entry = known?.version === version ? known : undefined
     const age = entry ? Math.max(0, now() - entry.at) : Number.POSITIVE_INFINITY
-    const isYoung = (!options.fresh && age < ttlMs) || age < freshAgeMs()
+    const isYoung = (!fresh && age < ttlMs) || age < freshAgeMs()
     if (entry && isYoung) {
       this.counts.hit++
       return { value: entry.value, age, stale: false }
@@ -71,7 +65,7 @@ export class ResponseCache<Value> {
     try {
       return { value: await this.#load(key, version, load), age: 0, stale: false }
     } catch (error) {
-      if (!entry || age > maxStaleMs || options.fresh || !options.mayBeStale(error)) throw error
+      if (!entry || age > maxStaleMs || fresh || !isTransient(error)) throw error
       this.counts.stale++
       return { value: entry.value, age, stale: true }
     }
@@ -79,9 +73,8 @@ export class ResponseCache<Value> {
 
   /** `version`: what `versionOf` gave when the value was current. */
   put(key: string, value: Value, version = 0) {
-    const { maxEntries, now } = this.#options
     this.drop(key)
-    this.#entries.set(key, { value, at: now(), version })
+    this.#entries.set(key, { value, at: this.#options.now(), version })
     const [oldest] = this.#entries.keys()
     if (this.#entries.size > maxEntries && oldest !== undefined) this.#entries.delete(oldest)
   }
@@ -109,3 +102,7 @@ export class ResponseCache<Value> {
     return loaded
   }
 }
+
+/** Whether a failure may pass by itself, so that an older value serves better than none. */
+const isTransient = (error: unknown) =>
+  error instanceof HttpError && error.status >= 500 && error.code.startsWith('registrar_')

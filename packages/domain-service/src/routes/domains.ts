@@ -15,7 +15,6 @@ import type { DomainList } from '../domain-list/domain-list.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { ResponseCache } from '../registrar/response-cache.ts'
 import type { DomainInfo, Nameservers } from '../registrar/responses.ts'
-import { isTransient } from '../zones/zone-writer.ts'
 import * as examples from './openapi-examples.ts'
 import { AtDomain, domainOf, setAgeHeader, wantsFresh } from './zone/zone-request.ts'
 
@@ -220,8 +219,7 @@ async function readCached<Value>(
   load: (domain: Domain) => Promise<Value>,
 ): Promise<Value> {
   const domain = domainOf(request)
-  const options = { fresh: wantsFresh(request), mayBeStale: isTransient }
-  const cached = await cache.read(domain.name, () => load(domain), options)
+  const cached = await cache.read(domain.name, () => load(domain), wantsFresh(request))
   setAgeHeader(reply, cached)
   return cached.value
 }

@@ -77,10 +77,7 @@ export class ZoneWriter {
 
   /** A zone at most `cacheTtlMs` old, or read now where `fresh`. */
   read(domain: Domain, fresh: boolean): Promise<Cached<Zone>> {
-    return this.#cache.read(domain.name, () => this.#load(domain), {
-      fresh,
-      mayBeStale: isTransient,
-    })
+    return this.#cache.read(domain.name, () => this.#load(domain), fresh)
   }
 
   /** The zone, or the one that the ledger knows where no call is left for a read: for clients that do not retry. */
@@ -134,8 +131,7 @@ export class ZoneWriter {
       const recent = await ledger.recentSends(domain.name)
       return readCurrent({ clock, recent, isLate: async () => false }, { read })
     }
-    const options = { fresh: true, mayBeStale: () => false }
-    const { value: zone } = await this.#cache.read(domain.name, load, options)
+    const { value: zone } = await this.#cache.read(domain.name, load, true)
     const emailType = zone.emailType ?? (await registrar.emailType(domain, 'read').catch(ignore))
     return { ...zone, emailType }
   }
@@ -159,7 +155,3 @@ export class ZoneWriter {
 }
 
 const ignore = () => undefined
-
-/** Whether a failure may pass by itself, so that an older value serves better than none. */
-export const isTransient = (error: unknown) =>
-  error instanceof HttpError && error.status >= 500 && error.code.startsWith('registrar_')

@@ -18,7 +18,6 @@ import type {
   Nameservers,
   Element as RegistrarElement,
 } from '../../registrar/responses.ts'
-import { isTransient } from '../../zones/zone-writer.ts'
 import { type HostContext, readHosts, writeHosts, zoneOf } from './hosts.ts'
 
 /** A caller, and what the commands need. */
@@ -52,8 +51,6 @@ export function commandsOf(registrar: RegistrarClient) {
   return new Map(commands.map((command) => [command.name.toLowerCase(), command]))
 }
 
-const cached = { fresh: false, mayBeStale: isTransient }
-
 async function listDomains(params: Params, { caller, domains }: DoorContext) {
   const query = readListQuery(params)
   const isVisible = caller.domains ? (name: string) => allowsDomain(caller, name) : undefined
@@ -83,7 +80,7 @@ async function getInfo(params: Params, { caller, infos, registrar }: DoorContext
   const name = params.require('DomainName', errors.domainMissing)
   const domain = readDomain(name)
   if (typeof domain === 'string' || !allowsDomain(caller, domain.name)) throw domainNotFound(name)
-  const { value } = await infos.read(domain.name, () => registrar.info(domain), cached)
+  const { value } = await infos.read(domain.name, () => registrar.info(domain))
   // No token sees the owner's mailbox; a token that is limited to some records does not see the number of all.
   const hidden = caller.records ? ['EmailDetails', 'HostCount'] : ['EmailDetails']
   return [toElement(value.element, hidden)]
@@ -94,7 +91,7 @@ const tldCacheMs = 86_400_000
 function tldReader(registrar: RegistrarClient): Command['run'] {
   const options = { ...registrar.cacheOptions(tldCacheMs), maxStaleMs: 30 * tldCacheMs }
   const cache = new ResponseCache<RegistrarElement>(options)
-  return async () => [toElement((await cache.read('', () => registrar.tlds(), cached)).value)]
+  return async () => [toElement((await cache.read('', () => registrar.tlds())).value)]
 }
 
 /** An element of the registrar without the attributes and children of these names. */
@@ -111,7 +108,7 @@ function toElement(
 async function getNameservers(params: Params, { caller, nameservers, registrar }: DoorContext) {
   const domain = zoneOf(params, caller)
   const load = () => registrar.nameservers(domain)
-  const { value } = await nameservers.read(domain.name, load, cached)
+  const { value } = await nameservers.read(domain.name, load)
   const IsUsingOurDNS = value.uses_registrar_dns ?? undefined
   const attributes = { Domain: domain.name, IsUsingOurDNS, IsPremiumDNS: false }
   const names = value.nameservers.map(({ name }) => name)
