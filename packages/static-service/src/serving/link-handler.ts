@@ -7,6 +7,7 @@ import { type Link, type Links, linkNotFound } from '../sharing/links.ts'
 import type { ContentCache } from './content-cache.ts'
 import { asPrivate, respondToOther } from './served-file.ts'
 import type { StaticHandler } from './static-handler.ts'
+import { splitTarget } from './static-target.ts'
 
 interface Dependencies {
   links: Links
@@ -30,14 +31,6 @@ const headers = {
   'referrer-policy': 'no-referrer',
   'x-robots-tag': 'noindex',
   'content-security-policy': `sandbox; ${contentPolicy}`,
-}
-
-/** A parsed link URL. */
-interface LinkTarget {
-  token: string
-  /** Below the folder; undefined: the link itself. */
-  rest: string | undefined
-  query: URLSearchParams | undefined
 }
 
 /**
@@ -151,12 +144,11 @@ const escapeHtml = (text: string) =>
 
 const pathBelow = ({ path }: Link, rest: string) => readOr404(() => readPath(path + rest))
 
-// In origin or absolute form (RFC 9112, 3.2).
-function readLinkTarget(url: string): LinkTarget {
-  const [, token = '', rest, search] =
-    /^(?:https?:\/\/[^/?#]*)?\/[^/?#]*\/([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/is.exec(url) ?? []
-  const query = search === undefined ? undefined : new URLSearchParams(search)
-  if (!/^[\w-]{22}$/.test(token) || /%2f/i.test(rest ?? '')) throw linkNotFound()
+/** Without `rest` the target is the link itself, not what is below its folder. */
+function readLinkTarget(url: string) {
+  const { rest: text, query } = splitTarget(url)
+  const [, token, rest] = /^([\w-]{22})(?:\/(.*))?$/s.exec(text) ?? []
+  if (token === undefined || /%2f/i.test(text)) throw linkNotFound()
   return { token, rest: rest && readOr404(() => decodeURIComponent(rest)), query }
 }
 

@@ -66,18 +66,23 @@ export interface Target {
   query: URLSearchParams | undefined
 }
 
+/** What follows the first segment of a request target, in origin or absolute form (RFC 9112, 3.2), and its query. */
+export function splitTarget(url: string) {
+  const [, rest = '', search] =
+    /^(?:https?:\/\/[^/?#]*)?\/[^/?#]*\/([^?]*)(?:\?(.*))?$/is.exec(url) ?? []
+  return { rest, query: search === undefined ? undefined : new URLSearchParams(search) }
+}
+
 /**
- * Reads a request target, in origin or absolute form (RFC 9112, 3.2). Its first segment is `/static/`.
+ * Reads a request target. Its first segment is `/static/`.
  * @throws {HttpError} `invalid_path`, or `file_not_found` for a valid path that cannot be stored.
  */
 export function readTarget(url: string, policies: StaticPolicies): Target {
-  const [, rest = '', search] =
-    /^(?:https?:\/\/[^/?#]*)?\/[^/?#]*\/([^?]*)(?:\?(.*))?$/is.exec(url) ?? []
+  const { rest, query } = splitTarget(url)
   const text = decodeUrl(rest)
   // One file has one URL: an encoded slash is no separator.
   if (hasEncodedSlash(rest)) throw encodedSlash(text)
   if (text.startsWith('/')) throw fileNotFound(text)
-  const query = search === undefined ? undefined : new URLSearchParams(search)
   const isDirectory = text === '' || text.endsWith('/')
   if (!isDirectory) return { path: readStoredPath(text), isDirectory, query }
   const directory = text && readStoredPath(text.slice(0, -1))

@@ -6,7 +6,7 @@ import type { FileRow, NewFile, NewVersion } from '../../files/file-record.ts'
 import type { Conditions } from '../../rfc9110/conditional-requests.ts'
 import { filesAt, requireKept } from '../history/past-files.ts'
 import type { TreeState } from '../list-query.ts'
-import { readTreeState } from '../listing/tree-files.ts'
+import { readOpenedTree } from '../listing/tree-files.ts'
 import { recordVersion } from '../versions.ts'
 import { type Actor, type ChangeEntry, causeOf } from './change-entry.ts'
 import { loadBelow } from './directory-changes.ts'
@@ -63,8 +63,8 @@ export async function replaceTree(group: Group, wanted: TreeReplacement): Promis
   if (change) await writeChanges(group, table)
   // Recorded last: it refers to the change. Its name was checked before.
   if (version) await recordVersion(group, version)
-  const state = await readTreeState(group.transaction, directory)
-  return { ...result, ...state, change: change ?? null }
+  const { files, etag } = await readOpenedTree(group.transaction, directory)
+  return { ...result, files, etag, change: change ?? null }
 }
 
 const isPast = (source: TreeSource) => 'from' in source && source.change !== undefined
@@ -72,7 +72,7 @@ const isPast = (source: TreeSource) => 'from' in source && source.change !== und
 async function applyTree(group: Group, wanted: TreeReplacement) {
   const { transaction } = group
   const { directory, source, isMerge, maxFiles, version, conditions } = wanted
-  const state = await readTreeState(transaction, directory)
+  const { first: _, ...state } = await readOpenedTree(transaction, directory)
   if (!holdsForTree(conditions, state)) throw errors.treeChanged(directory)
   if (version && (await isRecorded(transaction, version)))
     throw errors.versionExists(version.version)

@@ -14,17 +14,8 @@ export interface TreeFile {
 
 /** A tree as it was at one moment. */
 export interface OpenedTree extends TreeState {
-  /** The change that produced this state. */
-  change: number
-  /** The first 20,000 files; `readTreePage` has the rest. */
+  /** The first 20,000 files; `readTreePages` has the rest. */
   first: TreeFile[]
-}
-
-export interface TreeQueryAt {
-  /** The root is empty. */
-  directory: string
-  /** As this change left it; undefined: as it is now. */
-  at?: number | undefined
 }
 
 /** `after`: files after this name; empty: from the first. */
@@ -59,47 +50,34 @@ export async function* readTreePages(
 const pageFiles = 5000
 const heldFiles = 20_000
 
-/** The files below a directory as a change left them, or as they are now. @throws {HttpError} as `requireKept`. */
+/**
+ * The files below a directory as a change left them, or as they are now, and the last change that they show.
+ * @throws {HttpError} as `requireKept`.
+ */
 export const openTree = (
   database: Pick<Sql, 'snapshot'>,
-  { directory, at }: TreeQueryAt,
-): Promise<OpenedTree> =>
+  { directory, at }: { directory: string; at?: number | undefined },
+): Promise<OpenedTree & { change: number }> =>
   database.snapshot(async (transaction) => {
     if (at !== undefined) await requireKept(transaction, { directory, change: at })
-    const change = at ?? (await readLastChange(transaction))
-    const tag = new TreeTag()
-    const first: TreeFile[] = []
-    const query = { directory, after: '', change: at }
-    for await (const page of readTreePages((next) => readTreePage(transaction, next), query)) {
-      tag.add(page)
-      if (first.length < heldFiles) first.push(...page)
-    }
-    return { ...tag.state, first, change }
+    const tree = await readOpenedTree(transaction, directory, at)
+    return { ...tree, change: at ?? (await readLastChange(transaction)) }
   })
 
 /** The tree as a transaction sees it. */
-export async function readTreeState(
+export async function readOpenedTree(
   transaction: Pick<SqlTransaction, 'all'>,
   directory: string,
-): Promise<TreeState> {
-  const tag = new TreeTag()
-  const query = { directory, after: '' }
-  for await (const page of readTreePages((next) => readTreePage(transaction, next), query))
-    tag.add(page)
-  return tag.state
-}
-
-/** The state of a tree, from its files in their order. */
-export class TreeTag {
-  readonly #hash = createHash('sha256')
-  #files = 0
-
-  add(files: Pick<TreeFile, 'name' | 'digest'>[]): void {
-    for (const file of files) this.#hash.update(`${file.name}\0${file.digest}\n`)
-    this.#files += files.length
+  change?: number,
+): Promise<OpenedTree> {
+  const hash = createHash('sha256')
+  const first: TreeFile[] = []
+  let files = 0
+  const query = { directory, after: '', change }
+  for await (const page of readTreePages((next) => readTreePage(transaction, next), query)) {
+    for (const { name, digest } of page) hash.update(`${name}\0${digest}\n`)
+    files += page.length
+    if (first.length < heldFiles) first.push(...page)
   }
-
-  get state(): TreeState {
-    return { files: this.#files, etag: `"${this.#hash.copy().digest('hex').slice(0, 32)}"` }
-  }
+  return { files, first, etag: `"${hash.digest('hex').slice(0, 32)}"` }
 }

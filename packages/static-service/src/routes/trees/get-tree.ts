@@ -9,12 +9,7 @@ import { z } from 'zod'
 import { type ArchivedFile, writeTar, writeZip } from '../../archives/write-archive.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import {
-  type OpenedTree,
-  readTreePages,
-  type TreeFile,
-  TreeTag,
-} from '../../catalog/listing/tree-files.ts'
+import { type OpenedTree, readTreePages, type TreeFile } from '../../catalog/listing/tree-files.ts'
 import * as errors from '../../errors.ts'
 import { hasEncodedSlash, nameOf, readDirectory } from '../../files/file-path.ts'
 import { requireDirectory } from '../callers.ts'
@@ -137,22 +132,21 @@ function formatOf(accept: string | undefined): Format {
   return available.find((format) => format === best) ?? 'application/x-tar'
 }
 
-/** All pages of the tree with this tag. @throws if past files ended before they were read: the response is then cut off. */
+/** All pages of a tree. @throws if past files ended before they were read: the response is then cut off. */
 async function* wholeTree(
   catalog: Catalog,
   directory: string,
-  { etag, first, change }: OpenedTree,
+  { files, first, change }: OpenedTree & { change: number },
 ): AsyncGenerator<TreeFile[]> {
-  const tag = new TreeTag()
-  tag.add(first)
   yield first
-  if (tag.state.etag === etag) return
+  let missing = files - first.length
+  if (missing === 0) return
   const query = { directory, after: first.at(-1)?.name ?? '', change }
   for await (const page of readTreePages((next) => catalog.reads.treePage(next), query)) {
-    tag.add(page)
+    missing -= page.length
     yield page
   }
-  if (tag.state.etag !== etag) throw new Error(`files of the tree ${directory}/ are gone`)
+  if (missing > 0) throw new Error(`files of the tree ${directory}/ are gone`)
 }
 
 async function* archived(
