@@ -5,7 +5,7 @@ import { crc32, createGunzip, createZstdDecompress } from 'node:zlib'
 import { HttpError } from '@domains-and-files/http'
 import { extract, type Header } from 'tar-stream'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
-import { invalidArchive } from '../errors.ts'
+import { invalidArchive, treeTooLarge } from '../errors.ts'
 
 type ArchiveType = 'tar' | 'gzip' | 'zstd' | 'zip'
 
@@ -59,9 +59,9 @@ export const isJsonObject = ({ head }: Body) =>
   /^\s*\{/.test(head.toString('latin1')) && !head.includes(0)
 
 interface ReadOptions {
-  /** Maximum bytes after decompression, including the headers of the archive. */
+  /** Maximum bytes of all files. */
   maxBytes: number
-  tooLarge: () => Error
+  maxFiles: number
   /** Writes all bytes to a file and returns its path: a zip has its directory at the end. */
   spool: (chunks: AsyncIterable<Buffer>) => Promise<string>
 }
@@ -72,26 +72,32 @@ interface ReadOptions {
  */
 export async function* readArchive(
   { head, chunks }: Body,
-  { maxBytes, tooLarge, spool }: ReadOptions,
+  { spool, ...limits }: ReadOptions,
 ): AsyncGenerator<ArchiveEntry> {
   const type = archiveTypeOf(head)
-  if (type === 'zip') return yield* readZip(await spool(limited(chunks, maxBytes, tooLarge)))
+  if (type === 'zip') return yield* readZip(await spool(limited(chunks, limits)))
   if (type === 'tar')
-    return yield* readTar(limited(chunks, maxBytes, tooLarge), 'it is no tar, zip, gzip or zstd')
+    return yield* readTar(limited(chunks, limits), 'it is no tar, zip, gzip or zstd')
   const decoder = type === 'gzip' ? createGunzip() : createZstdDecompress()
-  const unpacked = limited(decompress(chunks, decoder), maxBytes, tooLarge)
-  yield* readTar(unpacked, `the ${type} holds no tar`)
+  yield* readTar(limited(decompress(chunks, decoder), limits), `the ${type} holds no tar`)
 }
 
 // Rejects a decompression bomb while it streams.
-async function* limited(chunks: AsyncIterable<Buffer>, maxBytes: number, tooLarge: () => Error) {
-  let bytes = 0
+async function* limited(
+  chunks: AsyncIterable<Buffer>,
+  { maxBytes, maxFiles }: Omit<ReadOptions, 'spool'>,
+) {
+  let left = maxBytes + overheadBytes + maxFiles * entryBytes
   for await (const chunk of chunks) {
-    bytes += chunk.length
-    if (bytes > maxBytes) throw tooLarge()
+    left -= chunk.length
+    if (left < 0) throw treeTooLarge(`${maxBytes} bytes`)
     yield chunk
   }
 }
+
+// What the format of an archive may add: the headers of its entries, and the padding of the last block.
+const overheadBytes = 1_048_576
+const entryBytes = 8192
 
 async function* decompress(chunks: AsyncIterable<Buffer>, decoder: Transform) {
   // Errors of both reach the loop below.

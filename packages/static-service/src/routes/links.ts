@@ -8,6 +8,7 @@ import {
   pageQuery,
   tooManyFailures,
 } from '@domains-and-files/http'
+import { Probe } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
 import { directoryNotFound, fileNotFound, invalidPath, rangeNotSatisfiable } from '../errors.ts'
@@ -148,21 +149,16 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
   recordUsedUp(app, dependencies)
 }
 
-const recordMs = 60_000
-
-// Links and events may be in different databases: after a failure or a crash, retries a minute later.
+// Links and events may be in different databases: after a failure or a crash, a later run records them.
 function recordUsedUp(app: App, { links, catalog }: Dependencies) {
-  let last: Promise<void> = Promise.resolve()
-  const record = () => {
-    last = last.then(() => links.recordUsedUp(catalog.writes.recordUsedUp)).catch(() => undefined) // The database does not answer, which its probe logs.
-  }
-  links.onUsedUp = record
-  const timer = setInterval(record, recordMs).unref()
-  app.addHook('onReady', async () => record())
-  app.addHook('onClose', () => {
-    clearInterval(timer)
-    return last
+  const recording = new Probe({
+    check: () => links.recordUsedUp(catalog.writes.recordUsedUp),
+    intervalMs: 10_000,
+    onLost: () => undefined, // The database does not answer, which its own probe logs.
   })
+  links.onUsedUp = () => void recording.run()
+  app.addHook('onReady', async () => links.onUsedUp())
+  app.addHook('onClose', () => recording.close())
 }
 
 /** `LinkHandler` answers. */

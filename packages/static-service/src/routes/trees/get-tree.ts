@@ -178,7 +178,7 @@ async function* readWhole(store: BlobStore, digest: string, size: number): Async
 const chunkBytes = 262_144
 
 async function* writeJson(directory: string, pages: AsyncIterable<TreeFile[]>) {
-  yield `{"prefix":${JSON.stringify(directory === '' ? '' : `${directory}/`)},"files":{`
+  yield `{"prefix":${JSON.stringify(directory && `${directory}/`)},"files":{`
   let separator = ''
   for await (const page of pages) {
     const members = page.map(

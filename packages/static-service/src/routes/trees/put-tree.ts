@@ -1,6 +1,7 @@
 import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
+  answers,
   bodyChunks,
   booleanQuery,
   describeIssue,
@@ -14,7 +15,7 @@ import { z } from 'zod'
 import { isJsonObject, peek } from '../../archives/read-archive.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import type { TreeChange, TreeSource } from '../../catalog/changes/tree-changes.ts'
+import type { TreeSource } from '../../catalog/changes/tree-changes.ts'
 import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
 import type { FileRow } from '../../files/file-record.ts'
@@ -95,7 +96,6 @@ const putTree = operation({
     errors.insufficientStorage(),
     errors.quotaExceeded(10_737_418_240),
   ],
-  responses: { 200: { description: 'The tree is what the body is', headers: treeTag } },
   consumes: [
     'application/x-tar',
     'application/gzip',
@@ -108,7 +108,7 @@ const putTree = operation({
     format: 'binary',
     examples: ['{ "from": "previews/pr-12/" }'],
   }),
-  response: { 200: TreeResult },
+  ...answers(200, 'The tree is what the body is', TreeResult, treeTag),
 })
 
 /** Route PUT /api/trees/{prefix}, in the scope of `registerRawBodies`. */
@@ -122,28 +122,22 @@ export function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
     const actor = actorOf(request)
     const { by: createdBy, requestId } = actor
     const { ifMatch, ifNoneMatch } = conditionsOf(request.headers)
-    const tree = await dependencies.catalog.writes.replaceTree({
+    const { rows, etag, change, ...counts } = await dependencies.catalog.writes.replaceTree({
       ...{ actor, directory, source, isDryRun },
       isMerge: mode === 'merge',
       conditions: { ifMatch, ifNoneMatch },
       version: version === undefined ? undefined : { version, changelog, createdBy, requestId },
       maxFiles: dependencies.limits.maxFiles,
     })
-    if (!isDryRun) for (const row of tree.rows) dependencies.onStored(row)
-    return reply.header('etag', tree.etag).send(describe(tree, directory, bytes))
+    if (!isDryRun) for (const row of rows) dependencies.onStored(row)
+    return reply.header('etag', etag).send({
+      change: change && describeChange(change),
+      prefix: directory && `${directory}/`,
+      ...counts,
+      bytes_received: bytes,
+    })
   })
 }
-
-const describe = (
-  { change: entry, files, added, replaced, removed, unchanged }: TreeChange,
-  directory: string,
-  bytes: number,
-) => ({
-  change: entry && describeChange(entry),
-  prefix: directory === '' ? '' : `${directory}/`,
-  ...{ files, added, replaced, removed, unchanged },
-  bytes_received: bytes,
-})
 
 /** The files that a body describes. @throws {HttpError} what `putTree` names. */
 async function receive(

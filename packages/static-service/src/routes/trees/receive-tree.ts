@@ -74,17 +74,12 @@ export class TreeArrivals implements AsyncDisposable {
    */
   async receive(body: Body): Promise<NewFile[]> {
     const { maxBytes, maxFiles, uploads } = this.#dependencies.limits
-    const tooLarge = () => treeTooLarge(`${maxBytes} bytes`)
-    const entries = readArchive(body, {
-      maxBytes: maxBytes + overheadBytes + maxFiles * entryBytes,
-      tooLarge,
-      spool: (chunks) => this.#spool(chunks),
-    })
+    const entries = readArchive(body, { maxBytes, maxFiles, spool: this.#spool })
     const batch: Arrival[] = []
     let [total, kept] = [0, 0]
     const check = (bytes: number) => {
       uploads.checkSize(bytes)
-      if (total + bytes > maxBytes) throw tooLarge()
+      if (total + bytes > maxBytes) throw treeTooLarge(`${maxBytes} bytes`)
     }
     for await (const { name, kind, size, content } of entries) {
       const path = this.#enter(name, kind)
@@ -153,7 +148,7 @@ export class TreeArrivals implements AsyncDisposable {
   }
 
   /** Stores bytes in a temporary file, and returns its path. */
-  async #spool(chunks: AsyncIterable<Buffer>): Promise<string> {
+  readonly #spool = async (chunks: AsyncIterable<Buffer>): Promise<string> => {
     const draft = this.#draft()
     for await (const chunk of chunks) await draft.write(chunk)
     return draft.spool()
@@ -201,10 +196,6 @@ export class TreeArrivals implements AsyncDisposable {
     }
   }
 }
-
-// What the format of an archive may add: the headers of its entries, and the padding of the last block.
-const overheadBytes = 1_048_576
-const entryBytes = 8192
 
 // The size of a group commit.
 const maxBatch = 64
