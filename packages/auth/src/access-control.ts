@@ -1,17 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { HttpError } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
-import type { ApiTokens } from './api-tokens/api-tokens.ts'
-import {
-  authorizationMalformed,
-  loginRequired,
-  roleRequired,
-  tokenExpired,
-  tokenInvalid,
-  tokenMissing,
-} from './errors.ts'
+import * as errors from './errors.ts'
 import { type Caller, Role, requireRights } from './rights.ts'
-import type { SessionTokens } from './sessions/session-tokens.ts'
 
 const callers = new WeakMap<FastifyRequest, Caller>()
 
@@ -27,7 +18,7 @@ export function callerOf(request: FastifyRequest): Caller {
 
 /** The caller, if it logged in. @throws {HttpError} 403 for an API token */
 export function requireLogin(caller: Caller): Caller {
-  if (caller.token) throw loginRequired()
+  if (caller.token) throw errors.loginRequired()
   return caller
 }
 
@@ -45,9 +36,9 @@ export function enforceAccess(app: FastifyInstance, authenticate: Authenticate):
     const needed = config?.access ?? 'public'
     if (!schema || needed === 'public') return
     schema.errors = [
-      ...[...(schema.errors ?? []), tokenMissing(), tokenExpired()],
-      ...(needed === 'viewer' ? [] : [roleRequired(needed)]), // Every role includes viewer.
-      ...(config?.needsLogin ? [loginRequired()] : []),
+      ...[...(schema.errors ?? []), errors.tokenMissing(), errors.tokenExpired()],
+      ...(needed === 'viewer' ? [] : [errors.roleRequired(needed)]), // Every role includes viewer.
+      ...(config?.needsLogin ? [errors.loginRequired()] : []),
     ]
   })
   app.addHook('onRequest', (request, _reply, done) => {
@@ -73,13 +64,14 @@ function admit(request: FastifyRequest, caller: Caller, access: Role) {
   request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
 }
 
-export function createAuthenticate(sessions: SessionTokens, apiTokens: ApiTokens) {
+/** `verify` finds the caller of a token, which must be sent from its networks. */
+export function createAuthenticate(
+  verify: (token: string, address: string) => Promise<Caller | 'invalid' | 'expired'>,
+) {
   const authenticate: Authenticate = async ({ headers, ip }) => {
-    const token = readCredential(headers)
-    const isApiToken = token.startsWith(apiTokens.prefix)
-    const caller = isApiToken ? await apiTokens.verify(token, ip) : await sessions.verify(token)
-    if (caller === 'expired') throw tokenExpired()
-    if (caller === 'invalid') throw tokenInvalid()
+    const caller = await verify(readCredential(headers), ip)
+    if (caller === 'expired') throw errors.tokenExpired()
+    if (caller === 'invalid') throw errors.tokenInvalid()
     return caller
   }
   /**
@@ -110,18 +102,18 @@ function readCredential(headers: IncomingHttpHeaders): string {
   const { authorization, 'x-api-key': apiKey } = headers
   if (authorization !== undefined) {
     const [, scheme = '', value] = /^(bearer|basic) +([^\s,]+)$/i.exec(authorization) ?? []
-    if (!value) throw authorizationMalformed()
+    if (!value) throw errors.authorizationMalformed()
     return scheme.toLowerCase() === 'bearer' ? value : passwordOf(value)
   }
   if (typeof apiKey === 'string' && apiKey !== '') return apiKey
-  throw tokenMissing()
+  throw errors.tokenMissing()
 }
 
 // RFC 7617: base64 of `user:password`; the user name is ignored.
 function passwordOf(value: string): string {
   const text = Buffer.from(value, 'base64').toString()
   const colon = text.indexOf(':')
-  if (colon === -1) throw authorizationMalformed()
+  if (colon === -1) throw errors.authorizationMalformed()
   return text.slice(colon + 1)
 }
 

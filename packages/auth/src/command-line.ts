@@ -15,8 +15,8 @@ import {
 import { createDirectory, explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { serviceOf } from './api-tokens/token-format.ts'
-import { openAccounts, openAuthFile } from './open-auth.ts'
-import { authMigrations } from './tables.ts'
+import { authMigrations, openAuthFile } from './auth-database.ts'
+import { openAccounts } from './open-auth.ts'
 import { FileUsers } from './users/file-users.ts'
 import { SqlUsers } from './users/sql-users.ts'
 

@@ -1,6 +1,13 @@
 export { callerOf } from './access-control.ts'
 export type { ApiTokens } from './api-tokens/api-tokens.ts'
-export { authTables, exportUsers, importUsers, readAuthFolder } from './auth-backup.ts'
+export {
+  authMigrations,
+  authTables,
+  exportUsers,
+  importUsers,
+  openAuthFile,
+  readAuthFolder,
+} from './auth-database.ts'
 export {
   allowsDomain,
   allowsPath,
@@ -13,7 +20,7 @@ export {
   writableTypes,
 } from './limits.ts'
 export type { HashQueue } from './login/password.ts'
-export { type Auth, openAuth, openAuthFile } from './open-auth.ts'
+export { type Auth, openAuth } from './open-auth.ts'
 export { auth } from './plugin.ts'
 export {
   type Caller,
@@ -29,7 +36,5 @@ export {
   requireRrsetWrites,
   requireWithinRecords,
 } from './rights.ts'
-export { exampleSecret } from './sessions/jwt-secret.ts'
-export { authConfig, authSettings, checkAuthSettings } from './settings.ts'
-export { authMigrations } from './tables.ts'
+export { authConfig, authSettings, checkAuthSettings, exampleSecret } from './settings.ts'
 export type { Users } from './users/user.ts'

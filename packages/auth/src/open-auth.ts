@@ -1,27 +1,24 @@
-import { join } from 'node:path'
-import type { Check, Logger } from '@domains-and-files/http'
-import {
-  ensurePrivateFile,
-  type Migrations,
-  type Postgres,
-  SqliteSql,
-} from '@domains-and-files/persistence'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { type Check, type Logger, StartRefusedError } from '@domains-and-files/http'
+import { type Migrations, type Postgres, SqliteSql } from '@domains-and-files/persistence'
 import { createAuthenticate } from './access-control.ts'
 import { ApiTokens, type ApiTokensOptions } from './api-tokens/api-tokens.ts'
 import { serviceOf } from './api-tokens/token-format.ts'
+import { loginTables, openAuthFile } from './auth-database.ts'
 import { defaultLoginLimits, LoginLimit, type LoginLimits } from './login/login-limit.ts'
-import { createHashQueue, verifyPassword } from './login/password.ts'
+import {
+  createHashQueue,
+  hashPassword,
+  minPasswordLength,
+  verifyPassword,
+} from './login/password.ts'
 import { OneTime } from './one-time.ts'
 import { type Caller, callerOfUser } from './rights.ts'
-import { resolveJwtSecret } from './sessions/jwt-secret.ts'
 import { SessionTokens } from './sessions/session-tokens.ts'
-import type { AuthConfig } from './settings.ts'
-import { accountTables, loginTables } from './tables.ts'
-import { Trusts } from './trusts/trusts.ts'
+import { type AuthConfig, resolveJwtSecret } from './settings.ts'
+import { findWorkload } from './trusts/trusts.ts'
 import { FileUsers } from './users/file-users.ts'
-import { ensureFirstAdmin } from './users/first-admin.ts'
-import { LastLogins } from './users/last-logins.ts'
-import { SqlUsers } from './users/sql-users.ts'
+import { findLogins, SqlUsers } from './users/sql-users.ts'
 import type { Users } from './users/user.ts'
 
 interface ServiceConfig {
@@ -43,9 +40,6 @@ interface AuthDependencies {
   now?: (() => number) | undefined
 }
 
-/** Stores API tokens in DATA_DIR, unless PostgreSQL does. */
-export const authFileName = 'auth.sqlite'
-
 /** Dependencies of the plugin `auth` and its routes, opened before the app is built. */
 export type Auth = Awaited<ReturnType<typeof openAuth>>
 
@@ -63,6 +57,7 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
   const report = (error: unknown) => log.warn({ err: error }, 'last use not recorded')
   const { prefix } = serviceOf(audience)
   const accounts = openAccounts({ users, database, prefix, now, report })
+  const { apiTokens } = accounts
   const oneTime = await OneTime.open(database, now)
   const secrets = previousSecret ? [secret, previousSecret] : [secret]
   const issuing = { audience, secrets, ttl: tokenTtl, now }
@@ -71,7 +66,9 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
   return {
     ...accounts,
     ...{ audience, now, isPasswordLoginOn, oidc, tokenTtl, oneTime, sessions, limit },
-    ...createAuthenticate(sessions, accounts.apiTokens),
+    ...createAuthenticate((token, address) =>
+      token.startsWith(prefix) ? apiTokens.verify(token, address) : sessions.verify(token),
+    ),
     hashes: createHashQueue(),
     /** Verifies a password against a PHC string. */
     verify: verifyPassword,
@@ -99,13 +96,55 @@ async function openUsers(config: ServiceConfig, { database, log }: AuthDependenc
   return users
 }
 
+interface FirstAdminOptions {
+  username?: string | undefined
+  password?: string | undefined
+  production: boolean
+  /** Receives a generated password, and warnings. Default: standard error. */
+  print?: (message: string) => void
+}
+
+/**
+ * Creates the first admin if there are no users: from the settings or, outside production, with a random printed
+ * password. If several services start together on one store, exactly one creates it.
+ * @throws {StartRefusedError} in production without settings, or when only one of the two settings is given.
+ */
+export async function ensureFirstAdmin(store: Users, options: FirstAdminOptions): Promise<void> {
+  const { username, password, production, print = console.error } = options
+  if ((await store.list()).length > 0) return
+  if (!username !== !password)
+    throw new StartRefusedError(
+      'There are no users yet: set both ADMIN_USERNAME and ADMIN_PASSWORD, or neither.',
+    )
+  if (!username && production)
+    throw new StartRefusedError(
+      `There are no users in ${store.name}: set ADMIN_USERNAME and ADMIN_PASSWORD, or add one with \`npm run users -- add\`.`,
+    )
+  const name = username ?? 'admin'
+  const secret = password ?? randomBytes(15).toString('base64url')
+  const credentials = { id: randomUUID(), password: await hashPassword(secret) }
+  let isCreated = false
+  await store.update((users) => {
+    isCreated = users.length === 0
+    return isCreated ? [{ username: name, role: 'admin', ...credentials }] : users
+  })
+  if (!isCreated) return
+  if (!password)
+    print(`Created the user ${name} with the password ${secret} (it is not shown again).`)
+  if (secret.length < minPasswordLength)
+    print(`ADMIN_PASSWORD is shorter than ${minPasswordLength} characters: choose a longer one.`)
+}
+
 /** The stores that identify callers of a service: users, API tokens, and trusts for workloads. */
 export function openAccounts(options: Omit<ApiTokensOptions, 'find'> & { users: Users }) {
   const { users, database } = options
-  const lastLogins = new LastLogins(options)
-  /** The user with the rights that it has now. */
-  const find = async (username: string) => lastLogins.withRights(await users.find(username))
-  const trusts = new Trusts(database)
+  /** The user with its present rights: for single sign-on, those of the last login to this service. */
+  const find = async (username: string) => {
+    const user = await users.find(username)
+    if (!user?.oidc) return user
+    const { rights } = (await findLogins(database, [username])).get(username) ?? {}
+    return rights && { ...user, ...rights }
+  }
   const apiTokens = new ApiTokens({ ...options, find })
   /**
    * The caller of a stored `Caller.id`, with its present rights. Undefined if its user or trust was removed, or its API
@@ -115,19 +154,12 @@ export function openAccounts(options: Omit<ApiTokensOptions, 'find'> & { users: 
     const [, kind, rest = ''] = /^(user|token|trust):(.*)$/s.exec(id) ?? []
     if (kind === 'token') return apiTokens.findCaller(rest)
     const [name = '', ...more] = rest.split(' ')
-    if (kind === 'trust') return trusts.findCaller(name, more.join(' '))
+    if (kind === 'trust') return findWorkload(database, name, more.join(' '))
     const user = await find(name)
     const caller = user && callerOfUser(user)
     return caller?.id === id ? caller : undefined
   }
-  return { users, database, lastLogins, find, trusts, apiTokens, findCaller }
-}
-
-/** Opens the API tokens of a data directory, which commands and a running service share. */
-export function openAuthFile(dataDir: string, migrations: Migrations = {}): SqliteSql {
-  const file = join(dataDir, authFileName)
-  ensurePrivateFile(file)
-  return new SqliteSql({ file, migrations: { ...accountTables, ...migrations } })
+  return { users, database, find, apiTokens, findCaller }
 }
 
 /**

@@ -8,7 +8,7 @@ import { registerAccountRoutes } from './login/account-routes.ts'
 import { registerOidcRoutes } from './oidc/oidc-routes.ts'
 import type { Auth } from './open-auth.ts'
 import { registerTokenExchange } from './trusts/token-exchange.ts'
-import { registerTrustRoutes } from './trusts/trust-routes.ts'
+import { registerTrustRoutes } from './trusts/trusts.ts'
 import { registerUserRoutes } from './users/user-routes.ts'
 
 /**

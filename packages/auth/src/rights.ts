@@ -1,6 +1,6 @@
 import { HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
-import { roleRequired } from './errors.ts'
+import * as errors from './errors.ts'
 import {
   describeRecordLimits,
   findOutside,
@@ -112,7 +112,7 @@ interface Need {
 /** @throws {HttpError} 403 if the role or the record limits of a caller do not permit this. */
 export function requireRights(rights: Rights, need: Need): void {
   const { access, enforcesRecordLimits, method, url } = need
-  if (!hasRole(rights, access)) throw roleRequired(access)
+  if (!hasRole(rights, access)) throw errors.roleRequired(access)
   const readsAll = rights.readsAll && ['GET', 'HEAD'].includes(method)
   if (rights.records && !enforcesRecordLimits && !readsAll)
     throw outsideRecords(rights, `${method} ${url.replace(/\?.*/s, '')}`)

@@ -1,9 +1,8 @@
 import { join } from 'node:path'
 import { SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
+import { accountTables, openAuthFile } from '../src/auth-database.ts'
 import { OneTime } from '../src/one-time.ts'
-import { authFileName, openAuthFile } from '../src/open-auth.ts'
-import { accountTables } from '../src/tables.ts'
 import { makeDatabase, schema } from './support/database.ts'
 import { makeFolder } from './support/start.ts'
 
@@ -41,7 +40,7 @@ test('what one replica has put is there for another, also by a fast clock', asyn
 test('sessions that had ended before an update of the service stay ended', async () => {
   await using folder = await makeFolder()
   const before = { ...accountTables, one_time: accountTables.one_time.slice(0, 1) }
-  const old = new SqliteSql({ file: join(folder.path, authFileName), migrations: before })
+  const old = new SqliteSql({ file: join(folder.path, 'auth.sqlite'), migrations: before })
   await old.run(sql`insert into ended_sessions values ('ended', null, 2000), ('kept', 'x', 2000)`)
   await old.close()
 

@@ -1,7 +1,7 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto'
-import { HttpError } from '@domains-and-files/http'
 import { name, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 import { z } from 'zod'
+import * as errors from '../errors.ts'
 import { isInNetworks, Network, RecordLimit, wantedLimits } from '../limits.ts'
 import {
   type Caller,
@@ -161,7 +161,7 @@ export class ApiTokens {
    */
   async remove(id: string, isAllowed: (owner: string) => boolean = () => true) {
     const stored = await this.#find(sql`id = ${id}`)
-    if (!stored || !isAllowed(stored.token.owner)) throw tokenNotFound(id)
+    if (!stored || !isAllowed(stored.token.owner)) throw errors.tokenNotFound(id)
     await this.#options.database.run(sql`delete from ${table} where id = ${id}`)
   }
 
@@ -185,7 +185,7 @@ export class ApiTokens {
       const found = await transaction.get<{ count: number }>(
         sql`select count(*) as count from ${table} where ${ownedBy(owner, ownerId)}`,
       )
-      if (found && found.count >= maxTokensPerOwner) throw tooManyTokens(maxTokensPerOwner)
+      if (found && found.count >= maxTokensPerOwner) throw errors.tooManyTokens(maxTokensPerOwner)
       return transaction.run(
         sql`insert into ${table} (id, lookup, owner, owner_id, name, definition, created_at, expires_at)
           values (${token.id}, ${lookupOf(digest)}, ${owner}, ${ownerId}, ${token.name},
@@ -193,7 +193,7 @@ export class ApiTokens {
           on conflict (owner, name) do nothing`,
       )
     })
-    if (added === 0) throw tokenExists(token.name)
+    if (added === 0) throw errors.tokenExists(token.name)
   }
 
   async #idOf(owner: string): Promise<string | null> {
@@ -250,12 +250,3 @@ const lookupOf = (digest: string) => digest.slice(0, 32)
 
 const isEqual = (one: string, other: string) =>
   one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
-
-export const tokenNotFound = (id: string) =>
-  new HttpError(404, 'token_not_found', `No API token ${id}`)
-
-export const tooManyTokens = (max: number) =>
-  new HttpError(409, 'too_many_tokens', `You have ${max} API tokens: delete some first`)
-
-export const tokenExists = (taken: string) =>
-  new HttpError(409, 'token_exists', `You have an API token named ${taken}: choose another name`)

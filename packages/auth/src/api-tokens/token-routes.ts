@@ -8,17 +8,11 @@ import {
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
+import * as errors from '../errors.ts'
 import { describeLimits, shownLimits, shownRecords } from '../limits.ts'
 import type { Auth } from '../open-auth.ts'
 import { mayManageTokens, refuse } from '../rights.ts'
-import {
-  type ApiToken,
-  NewToken,
-  tokenExists,
-  tokenLimits,
-  tokenNotFound,
-  tooManyTokens,
-} from './api-tokens.ts'
+import { type ApiToken, NewToken, tokenLimits } from './api-tokens.ts'
 
 const exampleId = '3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50'
 const exampleRecord = {
@@ -69,7 +63,7 @@ const createToken = operation({
       { name: exampleRecord.name, domains: exampleRecord.domains, records: exampleRecord.records },
     ],
   }),
-  errors: [tokenExists(exampleRecord.name), tooManyTokens(200)],
+  errors: [errors.tokenExists(exampleRecord.name), errors.tooManyTokens(200)],
   ...answers(201, 'The token, shown only now', CreatedToken),
 })
 
@@ -94,7 +88,7 @@ const deleteToken = operation({
   summary: 'Revoke an API token',
   description: 'Your own; an admin without limits may revoke any. It stops working at once.',
   params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
-  errors: [tokenNotFound(exampleId)],
+  errors: [errors.tokenNotFound(exampleId)],
   ...answers(204, 'Revoked'),
 })
 

@@ -1,42 +1,53 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto'
-import { type App, answers } from '@domains-and-files/http'
+import { type App, answers, booleanQuery, operation } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { callerOf, requireLogin } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
-import {
-  credentialsInvalid,
-  loginRequired,
-  passwordLoginOff,
-  tokenMissing,
-  tooBusy,
-  tooManyLogins,
-} from '../errors.ts'
+import * as errors from '../errors.ts'
 import { RecordLimit, Writes } from '../limits.ts'
 import type { Auth } from '../open-auth.ts'
 import { limitsOf, Role } from '../rights.ts'
-import { changeUser, Source, sourceOf, type User, Username, withPassword } from '../users/user.ts'
+import { recordLogin } from '../users/sql-users.ts'
+import {
+  changeUser,
+  Source,
+  sourceOf,
+  type User,
+  Username,
+  type Users,
+  withPassword,
+} from '../users/user.ts'
 import {
   hashPassword,
   isQueueFull,
+  makeDummyHash,
   maxPasswordLength,
   requireStrongPassword,
-  weakPassword,
 } from './password.ts'
+
+const Password = z
+  .string()
+  .min(1)
+  .max(maxPasswordLength)
+  .meta({ examples: ['correct horse battery'] })
 
 const Login = z
   .strictObject({
-    username: z.string().normalize('NFC').min(1).max(64),
-    password: z.string().min(1).max(maxPasswordLength),
+    username: z
+      .string()
+      .normalize('NFC')
+      .min(1)
+      .max(64)
+      .meta({ examples: ['admin'] }),
+    password: Password,
   })
-  .meta({ id: 'Login', examples: [{ username: 'admin', password: 'the password of admin' }] })
-
-const account = { username: 'admin', role: 'admin' as const }
+  .meta({ id: 'Login' })
 
 const Account = z
   .object({
-    username: z.string(),
-    role: Role,
+    username: z.string().meta({ examples: ['admin'] }),
+    role: Role.meta({ examples: ['admin'] }),
     domains: z.array(z.string()).optional().describe('only these; absent: all'),
     folders: z.array(z.string()).optional().describe('only these; absent: all'),
     writes: Writes.optional(),
@@ -44,22 +55,19 @@ const Account = z
       .optional()
       .describe('where the caller logs in; absent: here, with a password'),
   })
-  .meta({ id: 'Account', examples: [account] })
-
-const exampleLogin = {
-  user: account,
-  access_token: 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl',
-  ...{ token_type: 'Bearer', expires_in: 3600 },
-}
+  .meta({ id: 'Account' })
 
 export const LoggedIn = z
   .object({
     user: Account,
-    access_token: z.string().describe('for the header Authorization: Bearer …'),
+    access_token: z.string().meta({
+      description: 'for the header Authorization: Bearer …',
+      examples: ['eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl'],
+    }),
     token_type: z.literal('Bearer'),
-    expires_in: z.int().describe('seconds'),
+    expires_in: z.int().meta({ description: 'seconds', examples: [3600] }),
   })
-  .meta({ id: 'LoggedIn', examples: [exampleLogin] })
+  .meta({ id: 'LoggedIn' })
 
 const Me = z
   .object({
@@ -70,16 +78,13 @@ const Me = z
       .optional()
       .describe('the API token, if one was sent'),
   })
-  .meta({ id: 'Me', examples: [{ user: account, expires_at: '2027-01-15T10:30:00.000Z' }] })
+  .meta({ id: 'Me' })
 
 const NewPassword = z
   .strictObject({
-    current: z
-      .string()
-      .min(1)
-      .max(maxPasswordLength)
-      .optional()
-      .describe('your password until now; instead of `username` and `invite`'),
+    current: Password.optional().describe(
+      'your password until now; instead of `username` and `invite`',
+    ),
     username: Username.optional(),
     invite: z.string().min(1).max(100).optional().describe('the code of an invitation'),
     new: z
@@ -94,63 +99,69 @@ const NewPassword = z
   )
   .meta({ id: 'NewPassword', examples: [{ current: 'the old password', new: 'the new password' }] })
 
-const logInSchema = {
+const logInErrors = [
+  ...[errors.credentialsInvalid(), errors.passwordLoginOff()],
+  ...[errors.tooManyLogins(900), errors.tooBusy()],
+]
+
+const logIn = operation({
+  access: 'public',
   operationId: 'logIn',
   summary: 'Log in',
   description:
     'Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
   body: Login,
-  errors: [credentialsInvalid(), passwordLoginOff(), tooManyLogins(900), tooBusy()],
+  errors: logInErrors,
   ...answers(200, 'Your account, and a token', LoggedIn),
-}
+})
 
-const getMeSchema = {
+const getMe = operation({
+  access: 'viewer',
   operationId: 'getMe',
   summary: 'Who am I?',
   description: 'The caller behind the token of this request: user, role and limits.',
   ...answers(200, 'The account of the token, and its expiry', Me),
-}
+})
 
-const setPasswordSchema = {
+const setOwnPassword = operation({
+  access: 'public', // An invited person has no token yet.
   operationId: 'setPassword',
   summary: 'Change your password, or accept an invitation',
   description:
     'With `current`: your own, with the token of a login, which goes on while all your other logins end; API tokens stay valid until they are revoked. With `username` and `invite`: the first one, without a token.',
   body: NewPassword,
-  errors: [
-    weakPassword('A password must have at least 10 characters'),
-    ...[credentialsInvalid(), tokenMissing(), loginRequired()],
-    ...[passwordLoginOff(), tooManyLogins(900), tooBusy()],
-  ],
+  errors: [errors.weakPassword('A password must have at least 10 characters')].concat(
+    [errors.tokenMissing(), errors.loginRequired()],
+    logInErrors,
+  ),
   ...answers(204, 'The new password counts from now on'),
-}
+})
 
-const logOutSchema = {
+const logOut = operation({
+  ...{ access: 'viewer', needsLogin: true },
   operationId: 'logOut',
   summary: 'Log out',
   description:
     'The token that is sent ends at once, at every replica. Other logins go on, unless `everywhere` is true; API tokens do in any case.',
   querystring: z.strictObject({
-    everywhere: z
-      .stringbool({ error: 'must be true or false' })
-      .default(false)
-      .describe('ends all logins of this user'),
+    everywhere: booleanQuery(false, 'ends all logins of this user'),
   }),
   ...answers(204, 'The token has ended'),
-}
+})
 
 /** Logs users in and out, and sets their passwords. */
 export function registerAccountRoutes(app: App, context: Auth) {
-  const { users, sessions, lastLogins } = context
-  // An invited person, who sets a password, has no token yet.
-  const config = { access: 'public' } as const
-  app.post('/api/auth/login', { config, schema: logInSchema }, async (request) => {
+  const { users, sessions, database, now } = context
+  app.post('/api/auth/login', logIn, async (request) => {
     const user = await verifyLogin(context, { ...request.body, address: request.ip })
-    lastLogins.record(user.username)
+    // A full disk keeps nobody from logging in.
+    recordLogin(database, { username: user.username, at: now() }).catch((err: unknown) =>
+      request.log.warn({ err }, 'last use not recorded'),
+    )
     return answerLogin(request, user, context)
   })
-  const own = { access: 'viewer', enforcesRecordLimits: true } as const
-  app.get('/api/auth/me', { config: own, schema: getMeSchema }, async (request) => {
+  const own = { ...getMe, config: { ...getMe.config, enforcesRecordLimits: true } }
+  app.get('/api/auth/me', own, async (request) => {
     const caller = callerOf(request)
     const { token, records, expiresAt } = caller
     return {
@@ -159,12 +170,11 @@ export function registerAccountRoutes(app: App, context: Auth) {
       ...(token && { token: { ...token, records } }),
     }
   })
-  app.post('/api/auth/password', { config, schema: setPasswordSchema }, async (request, reply) => {
+  app.post('/api/auth/password', setOwnPassword, async (request, reply) => {
     await setPassword(context, request, request.body)
     return reply.code(204).send(undefined)
   })
-  const ending = { access: 'viewer', needsLogin: true } as const
-  app.post('/api/auth/logout', { config: ending, schema: logOutSchema }, async (request, reply) => {
+  app.post('/api/auth/logout', logOut, async (request, reply) => {
     const caller = callerOf(request)
     if (request.query.everywhere)
       await changeUser(users, caller.username, (user) => user && { ...user, logins: randomUUID() })
@@ -189,6 +199,13 @@ function describe({ username, role, ...limits }: Omit<z.infer<typeof Account>, '
   return { username, role, ...limitsOf(limits), ...(source !== 'local' && { source }) }
 }
 
+/** The user, and the hash to verify a password against: for an unknown one a dummy that costs as much. */
+export async function findLogin(users: Users, username: string) {
+  // Always both: response time must not reveal whether the user exists.
+  const [user, first] = await Promise.all([users.find(username), users.first()])
+  return { user, hash: user?.password ?? makeDummyHash(first?.password) }
+}
+
 /**
  * Verifies a username and password. A wrong one counts against the limits of failed logins.
  * @throws {HttpError} 401, 403 where passwords are switched off, 429, or 503 while too many hashes wait.
@@ -197,14 +214,14 @@ async function verifyLogin(
   { users, limit, hashes, verify, isPasswordLoginOn }: Auth,
   { username, password, address }: Record<'username' | 'password' | 'address', string>,
 ): Promise<User> {
-  if (!isPasswordLoginOn) throw passwordLoginOff()
-  const { user, hash } = await users.findLogin(username)
+  if (!isPasswordLoginOn) throw errors.passwordLoginOff()
+  const { user, hash } = await findLogin(users, username)
   const attempt = { username, isUser: user !== undefined, address }
   await limit.check(attempt)
-  if (isQueueFull(hashes)) throw tooBusy()
+  if (isQueueFull(hashes)) throw errors.tooBusy()
   // Earlier attempts may reach the limit while this one is queued, so `limit.run` checks again.
   const isRight = await hashes(() => limit.run(attempt, () => verify(hash, password)))
-  if (!user || !isRight) throw credentialsInvalid()
+  if (!user || !isRight) throw errors.credentialsInvalid()
   return user
 }
 
@@ -214,7 +231,7 @@ async function setPassword(
   { current, username: invited = '', invite = '', new: password }: z.infer<typeof NewPassword>,
 ) {
   const isInvited = current === undefined
-  if (isInvited && !context.isPasswordLoginOn) throw passwordLoginOff()
+  if (isInvited && !context.isPasswordLoginOn) throw errors.passwordLoginOff()
   const owner = isInvited ? undefined : requireLogin(await context.authenticate(request))
   const username = owner?.username ?? invited
   await requireStrongPassword(password, username)
@@ -225,7 +242,7 @@ async function setPassword(
   const hash = await context.hashes(() => hashPassword(password))
   await changeUser(context.users, username, (user) => {
     // Again under the lock: a concurrent request may have used the invitation, or changed the password.
-    if (!user || !isRight(user)) throw credentialsInvalid()
+    if (!user || !isRight(user)) throw errors.credentialsInvalid()
     return withPassword(user, hash, owner?.session)
   })
   request.log.info({ username }, 'password changed')
@@ -248,6 +265,6 @@ async function verifyInvite(
     Date.parse(user.invite.expires_at) > now() &&
     timingSafeEqual(Buffer.from(user.invite.digest), digest)
   const attempt = { username, isUser: invited !== undefined, address }
-  if (!(await limit.run(attempt, async () => isRight(invited)))) throw credentialsInvalid()
+  if (!(await limit.run(attempt, async () => isRight(invited)))) throw errors.credentialsInvalid()
   return isRight
 }

@@ -10,7 +10,7 @@ import {
   type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
-import { tooManyLogins } from '../errors.ts'
+import * as errors from '../errors.ts'
 
 /** Maximum failed logins in `windowMs`. */
 export const defaultLoginLimits = {
@@ -127,7 +127,7 @@ export class LoginLimit {
       return running > 0 ? 1 : Math.ceil((age + this.#limits.windowMs) / 1000)
     })
     const secondsToWait = Math.max(...waits)
-    if (secondsToWait > 0) throw tooManyLogins(secondsToWait)
+    if (secondsToWait > 0) throw errors.tooManyLogins(secondsToWait)
     return counted.filter(({ max, count = 0 }) => count === max - 1).map(({ lockout }) => lockout)
   }
 

@@ -1,7 +1,7 @@
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { HttpError } from '@domains-and-files/http'
 import pLimit, { type LimitFunction } from 'p-limit'
+import * as errors from '../errors.ts'
 
 /** The cost of one hash: memory in KiB, passes, lanes. */
 interface Cost {
@@ -23,20 +23,19 @@ export const defaultCost: Cost = { memory: 19_456, passes: 2, lanes: 1 }
 export const minPasswordLength = 10
 export const maxPasswordLength = 1024
 
-export const weakPassword = (reason: string) => new HttpError(400, 'weak_password', reason)
-
 /**
  * @throws {HttpError} 400 `weak_password` for fewer than 10 characters, the username, or one of the most common passwords.
  */
 export async function requireStrongPassword(password: string, username: string): Promise<void> {
   const text = password.normalize('NFC').toLowerCase()
   if ([...text].length < minPasswordLength)
-    throw weakPassword(`A password must have at least ${minPasswordLength} characters`)
-  if (text === username.toLowerCase()) throw weakPassword('A password must not be the username')
+    throw errors.weakPassword(`A password must have at least ${minPasswordLength} characters`)
+  if (text === username.toLowerCase())
+    throw errors.weakPassword('A password must not be the username')
   // Loaded on demand: it takes 4 MB, and only setting a password needs it.
   const { dictionary } = await import('@zxcvbn-ts/language-common')
   if (dictionary['passwords-common'].includes(text))
-    throw weakPassword('This password is among the most common ones: choose another')
+    throw errors.weakPassword('This password is among the most common ones: choose another')
 }
 
 /** Hashes a password with a new random salt into a PHC string. Does not check its strength. */

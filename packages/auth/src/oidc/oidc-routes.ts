@@ -1,16 +1,10 @@
-import {
-  type App,
-  AttemptLimit,
-  answers,
-  HttpError,
-  tooManyFailures,
-} from '@domains-and-files/http'
+import { type App, AttemptLimit, answers, tooManyFailures } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { codeInvalid, loginFailed, notBegun, providerAway } from '../errors.ts'
-import { isLoopback } from '../issuer-url.ts'
+import * as errors from '../errors.ts'
 import { answerLogin, LoggedIn } from '../login/account-routes.ts'
 import type { Auth } from '../open-auth.ts'
+import { isLoopback } from '../settings.ts'
 import type { SingleSignOn } from './single-sign-on.ts'
 
 /** Maximum logins begun, callbacks and wrong codes per minute and client network: a callback costs a provider request. */
@@ -44,9 +38,6 @@ const redirects = (description: string) => {
   return answers(302, description, z.undefined(), { location })
 }
 
-const notConfigured = () =>
-  new HttpError(404, 'not_found', 'There is no single sign-on here: OIDC_ISSUER is not set')
-
 const beginSchema = (origins: readonly string[]) => ({
   operationId: 'beginSingleSignOn',
   summary: 'Log in at the OpenID provider',
@@ -63,7 +54,7 @@ const beginSchema = (origins: readonly string[]) => ({
       .regex(/^[\w-]{43}$/, 'must be the SHA-256 of your verifier in base64url')
       .meta({ description: 'S256 of your verifier (RFC 7636, 4.2)', examples: [exampleChallenge] }),
   }),
-  errors: [notConfigured(), providerAway(), tooManyFailures(60)],
+  errors: [errors.notConfigured(), errors.providerAway(), tooManyFailures(60)],
   ...redirects('To the provider'),
 })
 
@@ -73,7 +64,13 @@ const finishSchema = {
   description: 'The provider sends the browser here; register it there.',
   // Providers add parameters of their own.
   querystring: z.looseObject({}),
-  errors: [notConfigured(), notBegun(), loginFailed(), providerAway(), tooManyFailures(60)],
+  errors: [
+    errors.notConfigured(),
+    errors.notBegun(),
+    errors.loginFailed(),
+    errors.providerAway(),
+    tooManyFailures(60),
+  ],
   ...redirects('To `return_to`, with a `code`; for browsers also after a failure'),
 }
 
@@ -94,7 +91,13 @@ const redeemSchema = {
   description:
     'Each code counts once, for 60 seconds, also with a wrong verifier. The code of a failed login gives its error.',
   body: Redemption,
-  errors: [notConfigured(), codeInvalid(), loginFailed(), providerAway(), tooManyFailures(60)],
+  errors: [
+    errors.notConfigured(),
+    errors.codeInvalid(),
+    errors.loginFailed(),
+    errors.providerAway(),
+    tooManyFailures(60),
+  ],
   ...answers(200, 'Your account, and a token', LoggedIn),
 }
 
@@ -105,7 +108,7 @@ export function registerOidcRoutes(app: App, context: Auth) {
   const limit = new AttemptLimit(maxAttempts, now)
   let loaded: Promise<SingleSignOn> | undefined
   const open = async ({ ip }: FastifyRequest) => {
-    if (!oidc) throw notConfigured()
+    if (!oidc) throw errors.notConfigured()
     limit.check(ip)
     // Loaded at the first login: the library takes 20 MB.
     loaded ??= import('./single-sign-on.ts').then(
@@ -135,7 +138,7 @@ export function registerOidcRoutes(app: App, context: Auth) {
     const user = await signOn.redeem(request.body.code, request.body.verifier)
     if (!user) {
       limit.add(request.ip)
-      throw codeInvalid()
+      throw errors.codeInvalid()
     }
     reply.headers(noStore)
     return answerLogin(request, user, context)

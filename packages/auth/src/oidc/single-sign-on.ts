@@ -4,15 +4,16 @@ import type { FastifyBaseLogger } from 'fastify'
 import * as client from 'openid-client'
 import { z } from 'zod'
 import { digestOf, serviceOf } from '../api-tokens/token-format.ts'
-import { loginFailed, notAllowed, notBegun, providerAway } from '../errors.ts'
-import { isLoopback } from '../issuer-url.ts'
+import * as errors from '../errors.ts'
 import type { Auth } from '../open-auth.ts'
 import type { Rights, Role } from '../rights.ts'
 import type { OidcConfig } from '../settings.ts'
+import { isLoopback } from '../settings.ts'
+import { recordLogin } from '../users/sql-users.ts'
 import { changeUser, isActive, oidcPrefix, type User, Username, type Users } from '../users/user.ts'
 import { rightsOfGroups } from './group-rights.ts'
 
-type Dependencies = Pick<Auth, 'users' | 'lastLogins' | 'sessions' | 'oneTime' | 'audience' | 'now'>
+type Dependencies = Pick<Auth, 'users' | 'database' | 'sessions' | 'oneTime' | 'audience' | 'now'>
 
 /** State of a login in progress. Kept in a signed cookie, so that any replica can serve the callback. */
 const Begun = z.object({
@@ -101,7 +102,7 @@ export class SingleSignOn {
    * @throws {HttpError} why the login failed, for a code that a browser brought from there.
    */
   async redeem(code: string, verifier: string): Promise<User | undefined> {
-    const { users, oneTime, lastLogins } = this.#auth
+    const { users, database, oneTime, now } = this.#auth
     const value = await oneTime.take(digestOf(`code ${code}`))
     const stored: Redeemable & { challenge?: string } = JSON.parse(value ?? '{}')
     const { challenge, login, refusal } = stored
@@ -109,9 +110,8 @@ export class SingleSignOn {
     if (refusal) throw new HttpError(refusal.status, refusal.code, refusal.detail)
     const user = login && (await users.find(login.username))
     if (!user || user.id !== login.id) return undefined
-    const loggedIn = { ...user, ...login.rights }
-    await lastLogins.recordRights(loggedIn)
-    return loggedIn
+    await recordLogin(database, { ...login, at: now() })
+    return { ...user, ...login.rights }
   }
 
   async #logIn(identity: Identity, to: Client): Promise<string> {
@@ -120,7 +120,7 @@ export class SingleSignOn {
     const rights = rightsOfGroups(identity.groups, { roles: this.#config.roles, kind })
     if (!rights) {
       this.#log.info({ subject: identity.subject }, 'login refused: in no group of OIDC_ROLES')
-      throw notAllowed('You are in no group that may use this service: ask the operator')
+      throw errors.notAllowed('You are in no group that may use this service: ask the operator')
     }
     const { username, id = '' } = await bindUser(users, identity, rights.role)
     return this.#withCode(to, { login: { username, id, rights } })
@@ -150,7 +150,7 @@ export class SingleSignOn {
     const claims = this.#auth.sessions.read(value, this.#audienceOf(state))
     const { data: begun } = Begun.safeParse(claims)
     if (begun && begun.exp * 1000 > this.#auth.now()) return begun
-    throw notBegun() // A missing and a forged cookie get the same error.
+    throw errors.notBegun() // A missing and a forged cookie get the same error.
   }
 
   get #redirectUri(): string {
@@ -178,7 +178,7 @@ export class SingleSignOn {
       return await work(await this.#discovered)
     } catch (error) {
       this.#log.warn({ err: error }, 'login at the provider failed')
-      throw isOutage(error) ? providerAway() : loginFailed()
+      throw isOutage(error) ? errors.providerAway() : errors.loginFailed()
     }
   }
 }
@@ -215,15 +215,16 @@ async function bindUser(users: Users, identity: Identity, role: Role): Promise<U
   const { issuer, subject, name } = identity
   const named = Username.safeParse(oidcPrefix + name)
   if (name === '' || !named.success)
-    throw notAllowed('The provider sent no name that can be a username: ask the operator')
+    throw errors.notAllowed('The provider sent no name that can be a username: ask the operator')
   const username = named.data
   const isBound = ({ oidc }: User) => oidc?.issuer === issuer && oidc.subject === subject
   const known = await users.find(username)
   if (known && isBound(known) && known.role === role) return known
   return changeUser(users, username, (before) => {
-    if (before && !isActive(before)) throw notAllowed(`${username} was removed: ask the operator`)
+    if (before && !isActive(before))
+      throw errors.notAllowed(`${username} was removed: ask the operator`)
     if (before?.oidc?.subject !== undefined && !isBound(before))
-      throw notAllowed(`${username} is another person's: ask the operator`)
+      throw errors.notAllowed(`${username} is another person's: ask the operator`)
     return {
       ...{ created_at: new Date().toISOString(), id: randomUUID(), ...before },
       ...{ username, role, oidc: { issuer, subject } },

@@ -4,7 +4,7 @@ import type { FastifyJWTOptions, JWT } from '@fastify/jwt'
 import { z } from 'zod'
 import { type OneTime, oneTimeTable } from '../one-time.ts'
 import { type Caller, callerOfUser, limitsOf, Role } from '../rights.ts'
-import type { Trust, Trusts } from '../trusts/trusts.ts'
+import { findWorkload, type Trust } from '../trusts/trusts.ts'
 import { activeUserOf, usersTable } from '../users/sql-users.ts'
 import { keptSessionOf, trustPrefix, type User, type Users } from '../users/user.ts'
 
@@ -35,7 +35,6 @@ interface SessionTokenOptions {
   users: Pick<Users, 'find'>
   /** Stores sessions that were ended before their expiry. */
   oneTime: OneTime
-  trusts: Trusts
 }
 
 /** Issues and verifies session tokens. A new password of the user ends them. */
@@ -107,7 +106,8 @@ export class SessionTokens {
     const expiresAt = new Date(claims.exp * 1000)
     if (expiresAt.getTime() <= now) return 'expired'
     if (claims.trust !== undefined) {
-      const caller = await this.#options.trusts.findCaller(claims.trust, claims.workload)
+      const { database } = this.#options
+      const caller = await findWorkload(database, claims.trust, claims.workload)
       return caller ? { ...caller, expiresAt } : 'invalid'
     }
     const user = await this.#userOf(claims)

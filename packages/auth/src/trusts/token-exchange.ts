@@ -11,8 +11,9 @@ import {
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { digestOf } from '../api-tokens/token-format.ts'
-import { issuerAway, TokenRefusedError } from '../errors.ts'
+import * as errors from '../errors.ts'
 import type { Auth } from '../open-auth.ts'
+import { listTrusts } from './trusts.ts'
 import type { WorkloadTokens } from './workload-token.ts'
 
 const formType = 'application/x-www-form-urlencoded'
@@ -53,7 +54,7 @@ const exchangeToken = operation({
     'For CI without secrets: a token of the issuer of a trust becomes one of this service, with the rights of the trust. Each is exchanged once. RFC 8693.',
   consumes: [formType],
   body: ExchangeForm,
-  errors: [issuerAway(), tooManyFailures(60)],
+  errors: [errors.issuerAway(), tooManyFailures(60)],
   ...eachAnswer({
     200: { description: 'A token for 15 minutes at most', body: Exchanged },
     400: { description: 'Why not, in the form of OAuth; the log says more.', body: OAuthError },
@@ -61,7 +62,7 @@ const exchangeToken = operation({
 })
 
 /** POST /api/auth/token: token exchange (RFC 8693). The only route with form bodies, and it accepts no other. */
-export async function registerTokenExchange(app: App, { trusts, oneTime, sessions, now }: Auth) {
+export async function registerTokenExchange(app: App, { database, oneTime, sessions, now }: Auth) {
   const limit = new AttemptLimit(maxRefused, now)
   let loaded: Promise<WorkloadTokens> | undefined
   const load = () =>
@@ -71,7 +72,7 @@ export async function registerTokenExchange(app: App, { trusts, oneTime, session
     scope.addContentTypeParser(formType, readForm)
     // In the form of OAuth (RFC 6749, 5.2).
     scope.setErrorHandler((error, request, reply) => {
-      if (error instanceof TokenRefusedError) {
+      if (error instanceof errors.TokenRefusedError) {
         limit.add(request.ip)
         request.log.info({ reason: error.message }, 'token of a workload refused')
         return reply.code(400).send(refused)
@@ -85,10 +86,10 @@ export async function registerTokenExchange(app: App, { trusts, oneTime, session
       limit.check(request.ip)
       const workloads = await load()
       const { subject_token: token } = request.body
-      const verified = await workloads.verify(token, await trusts.list(), now())
+      const verified = await workloads.verify(token, await listTrusts(database), now())
       const { trust, subject, identity, endsAt } = verified
       if (!(await oneTime.put(digestOf(`workload ${identity}`), '', endsAt)))
-        throw new TokenRefusedError(`it was exchanged before, by ${subject}`)
+        throw new errors.TokenRefusedError(`it was exchanged before, by ${subject}`)
       request.log.info({ trust: trust.name, subject }, 'token of a workload exchanged')
       const issued = sessions.issueForWorkload(trust, subject)
       return { ...issued, token_type: 'Bearer' as const, issued_token_type: accessTokenType }

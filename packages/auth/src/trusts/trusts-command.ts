@@ -12,7 +12,7 @@ import {
   serviceOptions,
   usesDatabase,
 } from '../command-line.ts'
-import { NewTrust, type Trust } from './trusts.ts'
+import { addTrust, listTrusts, NewTrust, removeTrust, type Trust } from './trusts.ts'
 
 const help = `Manages trusts: which workloads may exchange a token of their CI for one of the services.
 
@@ -31,9 +31,9 @@ Exit status: 0 success, 1 failure, 2 usage error.
 `
 
 const commands = {
-  add: command(['name'], NewTrust, addTrust),
-  list: command([], z.strictObject({}), listTrusts),
-  remove: command(['name'], z.strictObject({ name: z.string() }), removeTrust),
+  add: command(['name'], NewTrust, add),
+  list: command([], z.strictObject({}), list),
+  remove: command(['name'], z.strictObject({ name: z.string() }), remove),
 }
 
 export const manageTrusts = (args: string[], line: CommandLine) =>
@@ -63,24 +63,24 @@ function servicesOf({ service, fields }: Parameters<typeof open>[0], env: NodeJS
   return isOfOne ? both.slice(0, 1) : both
 }
 
-async function addTrust({ opened }: Opened, trust: NewTrust) {
-  for (const { trusts } of opened) await trusts.add(trust, Date.now())
+async function add({ opened }: Opened, trust: NewTrust) {
+  for (const { database } of opened) await addTrust(database, trust, Date.now())
   return `Added the trust ${trust.name} to ${opened.map(({ service }) => service).join(' and ')}\n`
 }
 
-async function listTrusts({ opened }: Opened) {
+async function list({ opened }: Opened) {
   const rows: object[] = []
-  for (const { service, trusts } of opened)
-    for (const trust of await trusts.list()) rows.push({ service, ...trust })
+  for (const { service, database } of opened)
+    for (const trust of await listTrusts(database)) rows.push({ service, ...trust })
   return describeRows(rows)
 }
 
-async function removeTrust({ opened }: Opened, { name: wanted }: { name: string }) {
+async function remove({ opened }: Opened, { name: wanted }: { name: string }) {
   const isNamed = ({ id, name }: Trust) => id === wanted || name === wanted
   let removed = 0
-  for (const { trusts } of opened)
-    for (const { id } of (await trusts.list()).filter(isNamed)) {
-      await trusts.remove(id)
+  for (const { database } of opened)
+    for (const { id } of (await listTrusts(database)).filter(isNamed)) {
+      await removeTrust(database, id)
       removed += 1
     }
   if (removed === 0) throw new Error(`No trust ${wanted}`)

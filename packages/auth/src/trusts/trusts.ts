@@ -1,11 +1,23 @@
 import { randomUUID } from 'node:crypto'
-import { HttpError } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  listPage,
+  listSchema,
+  operation,
+  pageQuery,
+} from '@domains-and-files/http'
 import { isUniqueViolation, name, type Sql, sql } from '@domains-and-files/persistence'
 import { z } from 'zod'
+import { callerOf } from '../access-control.ts'
 import { tokenLimits } from '../api-tokens/api-tokens.ts'
-import { IssuerUrl } from '../issuer-url.ts'
-import { type Caller, Role, rightsOfGrant } from '../rights.ts'
+import * as errors from '../errors.ts'
+import { shownLimits, shownRecords } from '../limits.ts'
+import { type Caller, findExcess, Role, refuse, rightsOfGrant } from '../rights.ts'
+import { IssuerUrl } from '../settings.ts'
 import { trustPrefix, Username } from '../users/user.ts'
+
+// Trusts in workloads of external issuers. Each look-up reads the database, so a removal takes effect at once.
 
 /** Claims that identify a workload. Others, such as a branch, can be equal in tokens of unrelated workloads. */
 const workloadClaims = [
@@ -17,23 +29,34 @@ const workloadClaims = [
 const claimText = z.string().min(1).max(500)
 
 /** A new trust: which workloads may exchange tokens of its issuer, and the rights that they get. */
-export const NewTrust = z.strictObject({
-  name: Username,
-  issuer: IssuerUrl.describe('of the tokens: `iss`'),
-  audience: claimText.describe('that the tokens must be for: in `aud`'),
-  claims: z
-    .record(z.string().min(1).max(100), claimText)
-    .refine((claims) => Object.keys(claims).length <= 20, 'must have at most 20 claims')
-    .refine(
-      (claims) => workloadClaims.some((claim) => Object.hasOwn(claims, claim)),
-      'must have a claim that names one workload, such as sub, repository or project_path: anybody can get a token for any audience',
-    )
-    .describe('that the tokens must have, all of them, exactly'),
-  role: Role,
-  domains: tokenLimits.domains,
-  folders: tokenLimits.folders,
-  records: tokenLimits.records,
-})
+export const NewTrust = z
+  .strictObject({
+    name: Username.meta({ examples: ['deploy-site'] }),
+    issuer: IssuerUrl.meta({
+      description: 'of the tokens: `iss`',
+      examples: ['https://token.actions.githubusercontent.com'],
+    }),
+    audience: claimText.meta({
+      description: 'that the tokens must be for: in `aud`',
+      examples: ['https://files.example.com'],
+    }),
+    claims: z
+      .record(z.string().min(1).max(100), claimText)
+      .refine((claims) => Object.keys(claims).length <= 20, 'must have at most 20 claims')
+      .refine(
+        (claims) => workloadClaims.some((claim) => Object.hasOwn(claims, claim)),
+        'must have a claim that names one workload, such as sub, repository or project_path: anybody can get a token for any audience',
+      )
+      .meta({
+        description: 'that the tokens must have, all of them, exactly',
+        examples: [{ repository: 'acme/site', ref: 'refs/heads/main' }],
+      }),
+    role: Role,
+    domains: tokenLimits.domains,
+    folders: tokenLimits.folders,
+    records: tokenLimits.records,
+  })
+  .meta({ id: 'NewTrust' })
 export type NewTrust = z.infer<typeof NewTrust>
 
 export interface Trust extends NewTrust {
@@ -44,67 +67,131 @@ export interface Trust extends NewTrust {
 
 const table = name('trusts')
 
-/** Trusts in workloads of external issuers. Each look-up reads the database, so a removal takes effect at once. */
-export class Trusts {
-  readonly #database: Sql
-
-  constructor(database: Sql) {
-    this.#database = database
-  }
-
-  /** @throws {HttpError} 409 for a name that is taken. */
-  async add(trust: NewTrust, now: number): Promise<Trust> {
-    const added = { id: randomUUID(), ...trust, created_at: new Date(now).toISOString() }
-    try {
-      await this.#database.run(
-        sql`insert into ${table} (id, name, issuer, definition, created_at)
-          values (${added.id}, ${added.name}, ${added.issuer}, ${JSON.stringify(added)}, ${now})`,
-      )
-    } catch (error) {
-      throw isUniqueViolation(error) ? trustExists(trust.name) : error
-    }
-    return added
-  }
-
-  /** Oldest first. */
-  async list(): Promise<Trust[]> {
-    const rows = await this.#database.all<{ definition: string }>(
-      sql`select definition from ${table} order by created_at, id`,
+/** @throws {HttpError} 409 for a name that is taken. */
+export async function addTrust(database: Sql, trust: NewTrust, now: number): Promise<Trust> {
+  const added = { id: randomUUID(), ...trust, created_at: new Date(now).toISOString() }
+  try {
+    await database.run(
+      sql`insert into ${table} (id, name, issuer, definition, created_at)
+        values (${added.id}, ${added.name}, ${added.issuer}, ${JSON.stringify(added)}, ${now})`,
     )
-    return rows.map(trustOf)
+  } catch (error) {
+    throw isUniqueViolation(error) ? errors.trustExists(trust.name) : error
   }
+  return added
+}
 
-  /** Removes a trust, if `isAllowed`: its tokens end at once. @throws {HttpError} 404 */
-  async remove(id: string, isAllowed: (trust: Trust) => boolean = () => true): Promise<void> {
-    const trust = await this.#find(id)
-    if (!trust || !isAllowed(trust)) throw trustNotFound(id)
-    await this.#database.run(sql`delete from ${table} where id = ${id}`)
-  }
+/** Oldest first. */
+export async function listTrusts(database: Sql): Promise<Trust[]> {
+  const rows = await database.all<{ definition: string }>(
+    sql`select definition from ${table} order by created_at, id`,
+  )
+  return rows.map(trustOf)
+}
 
-  /** A workload as a caller. Undefined: its trust was removed. */
-  async findCaller(id: string, subject: string): Promise<Caller | undefined> {
-    const trust = await this.#find(id)
-    return (
-      trust && {
-        id: `trust:${id} ${subject}`,
-        username: trustPrefix + trust.name,
-        ...rightsOfGrant(trust),
-        token: { id, name: subject },
-      }
-    )
-  }
+/** Removes a trust: its tokens end at once. */
+export const removeTrust = (database: Sql, id: string) =>
+  database.run(sql`delete from ${table} where id = ${id}`)
 
-  async #find(id: string): Promise<Trust | undefined> {
-    const row = await this.#database.get<{ definition: string }>(
-      sql`select definition from ${table} where id = ${id}`,
-    )
-    return row && trustOf(row)
-  }
+async function findTrust(database: Sql, id: string): Promise<Trust | undefined> {
+  const row = await database.get<{ definition: string }>(
+    sql`select definition from ${table} where id = ${id}`,
+  )
+  return row && trustOf(row)
 }
 
 const trustOf = ({ definition }: { definition: string }): Trust => JSON.parse(definition)
 
-export const trustNotFound = (id: string) => new HttpError(404, 'trust_not_found', `No trust ${id}`)
+/** A workload as a caller. Undefined: its trust was removed. */
+export async function findWorkload(
+  database: Sql,
+  id: string,
+  subject: string,
+): Promise<Caller | undefined> {
+  const trust = await findTrust(database, id)
+  return (
+    trust && {
+      id: `trust:${id} ${subject}`,
+      username: trustPrefix + trust.name,
+      ...rightsOfGrant(trust),
+      token: { id, name: subject },
+    }
+  )
+}
 
-export const trustExists = (taken: string) =>
-  new HttpError(409, 'trust_exists', `There is a trust named ${taken}: choose another name`)
+const exampleId = '5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11'
+const managing = { access: 'admin', needsLogin: true } as const
+
+const TrustRecord = z
+  .object({
+    id: z.string().meta({ examples: [exampleId] }),
+    ...NewTrust.shape,
+    domains: shownLimits.domains,
+    folders: shownLimits.folders,
+    records: shownRecords,
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Trust' })
+
+const listOperation = operation({
+  access: 'admin',
+  operationId: 'listTrusts',
+  summary: 'List trusts',
+  description: 'Which workloads may log in without secrets, with which rights; oldest first.',
+  querystring: z.strictObject(pageQuery(50, 200)),
+  ...answers(200, 'The trusts', listSchema('TrustList', 'trusts', TrustRecord)),
+})
+
+const addOperation = operation({
+  ...managing,
+  operationId: 'addTrust',
+  summary: 'Trust a workload',
+  description:
+    'A workload with a token of this issuer, for this audience, with all these claims, gets a token of this service at `POST /api/auth/token`.',
+  body: NewTrust,
+  errors: [errors.trustExists('deploy-site')],
+  ...answers(201, 'The trust', TrustRecord),
+})
+
+const removeOperation = operation({
+  ...managing,
+  operationId: 'removeTrust',
+  summary: 'Remove a trust',
+  description: 'Its tokens end at once.',
+  params: TrustRecord.pick({ id: true }).strict(),
+  errors: [errors.trustNotFound(exampleId)],
+  ...answers(204, 'Removed'),
+})
+
+/** Trusts, for admins. */
+export function registerTrustRoutes(
+  app: App,
+  { database, now }: { database: Sql; now: () => number },
+) {
+  // An admin with limits sees only trusts within them.
+  const maySee = (caller: Caller, trust: Trust) => findExcess(caller, trust) === undefined
+  app.get('/api/trusts', listOperation, async (request) => {
+    const seen = (await listTrusts(database)).filter((trust) => maySee(callerOf(request), trust))
+    return listPage('trusts', seen, request.query, describe)
+  })
+  // Bytes: holds 100 domains and names of records.
+  app.post('/api/trusts', { ...addOperation, bodyLimit: 131_072 }, async (request, reply) => {
+    refuse(findExcess(callerOf(request), request.body))
+    const trust = await addTrust(database, request.body, now())
+    request.log.info({ trust: trust.name }, 'trust added')
+    return reply.code(201).send(describe(trust))
+  })
+  app.delete('/api/trusts/:id', removeOperation, async (request, reply) => {
+    const { id } = request.params
+    const trust = await findTrust(database, id)
+    if (!trust || !maySee(callerOf(request), trust)) throw errors.trustNotFound(id)
+    await removeTrust(database, id)
+    request.log.info({ trust_id: id }, 'trust removed')
+    return reply.code(204).send(undefined)
+  })
+}
+
+function describe(trust: Trust): z.input<typeof TrustRecord> {
+  const { domains = null, folders = null, records = null, ...rest } = trust
+  return { ...rest, domains, folders, records }
+}

@@ -2,15 +2,15 @@ import {
   createRemoteJWKSet,
   customFetch,
   decodeJwt,
-  errors,
   type FetchImplementation,
   type JWTPayload,
   type JWTVerifyGetKey,
+  errors as joseErrors,
   jwtVerify,
 } from 'jose'
 import { z } from 'zod'
-import { issuerAway, TokenRefusedError } from '../errors.ts'
-import { isPrivateUrl } from '../issuer-url.ts'
+import * as errors from '../errors.ts'
+import { isPrivateUrl } from '../settings.ts'
 import type { Trust } from './trusts.ts'
 
 const cacheMs = 600_000
@@ -29,7 +29,8 @@ export class WorkloadTokens {
   async verify(token: string, trusts: Trust[], now: number) {
     const issuer = issuerOf(token)
     const ofIssuer = trusts.filter((trust) => trust.issuer === issuer)
-    if (ofIssuer.length === 0) throw new TokenRefusedError(`no trust has the issuer ${issuer}`)
+    if (ofIssuer.length === 0)
+      throw new errors.TokenRefusedError(`no trust has the issuer ${issuer}`)
     const { payload } = await jwtVerify(token, this.#keysOf(issuer), {
       ...{ issuer, audience: ofIssuer.map(({ audience }) => audience) },
       ...{ algorithms: ['RS256', 'ES256', 'EdDSA'], requiredClaims: ['exp'] },
@@ -38,13 +39,15 @@ export class WorkloadTokens {
       throw explain(error, issuer)
     })
     const { sub: subject, iat = 0, exp = 0, jti } = payload
-    if (iat > now / 1000 + leewayS) throw new TokenRefusedError('it was issued in the future')
+    if (iat > now / 1000 + leewayS)
+      throw new errors.TokenRefusedError('it was issued in the future')
     if (typeof subject !== 'string' || !/^[^\p{Cc}\p{Cs}]{1,500}$/u.test(subject))
-      throw new TokenRefusedError('it has no usable sub')
+      throw new errors.TokenRefusedError('it has no usable sub')
     const [trust] = ofIssuer
       .filter((each) => admits(each, payload))
       .sort((one, other) => Object.keys(other.claims).length - Object.keys(one.claims).length)
-    if (!trust) throw new TokenRefusedError(`no trust has the audience and claims of ${subject}`)
+    if (!trust)
+      throw new errors.TokenRefusedError(`no trust has the audience and claims of ${subject}`)
     return {
       ...{ trust, subject },
       // Without the signature, which has several base64url spellings; the signed part has one.
@@ -91,7 +94,7 @@ function issuerOf(token: string): string {
   try {
     return decodeJwt(token).iss ?? ''
   } catch {
-    throw new TokenRefusedError('it is no JWT')
+    throw new errors.TokenRefusedError('it is no JWT')
   }
 }
 
@@ -104,9 +107,9 @@ const admits = ({ audience, claims }: Trust, payload: JWTPayload) =>
 // jose gives faults of the token specific codes. Otherwise the keys could not be fetched, or are invalid.
 function explain(cause: unknown, issuer: string): Error {
   const isOfToken =
-    cause instanceof errors.JOSEError &&
+    cause instanceof joseErrors.JOSEError &&
     !['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC'].includes(cause.code)
   return isOfToken
-    ? new TokenRefusedError(cause.message)
-    : issuerAway(new Error(`The keys of ${issuer} cannot be fetched`, { cause }))
+    ? new errors.TokenRefusedError(cause.message)
+    : errors.issuerAway(new Error(`The keys of ${issuer} cannot be fetched`, { cause }))
 }

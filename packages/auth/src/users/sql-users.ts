@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { makeDummyHash } from '../login/password.ts'
+import { list, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import type { Rights } from '../rights.ts'
 import { changeUsers, isActive, User, type Users } from './user.ts'
 
 interface Row {
@@ -8,6 +8,7 @@ interface Row {
 }
 
 export const usersTable = name('users')
+const loginsTable = name('last_logins')
 
 /** Users in PostgreSQL. Each look-up reads the table, so a change takes effect on every replica at once. */
 export class SqlUsers implements Users {
@@ -26,15 +27,11 @@ export class SqlUsers implements Users {
     return row && activeUserOf(row)
   }
 
-  // One query either way: response time must not reveal whether the user exists.
-  async findLogin(username: string) {
-    const rows = await this.#database.all<Row>(
-      sql`select definition from ${usersTable} where username = ${username}
-        or position = (select min(position) from ${usersTable})`,
+  async first() {
+    const row = await this.#database.get<Row>(
+      sql`select definition from ${usersTable} order by position limit 1`,
     )
-    const found = rows.map(userOf)
-    const user = found.find((each) => each.username === username)
-    return { user, hash: user?.password ?? makeDummyHash(found[0]?.password) }
+    return row && userOf(row)
   }
 
   list() {
@@ -76,3 +73,32 @@ export function activeUserOf(row: Row): User | undefined {
 }
 
 const userOf = ({ definition }: Row): User => User.parse(JSON.parse(definition))
+
+/** The last login of a user to this service. API tokens have the rights that single sign-on granted until the next one. */
+interface LastLogin {
+  username: string
+  /** Milliseconds since 1970. */
+  at: number
+  rights?: Pick<Rights, 'role' | 'domains' | 'folders'>
+}
+
+export async function recordLogin(database: Sql, { username, at, rights }: LastLogin) {
+  await database.run(
+    sql`insert into ${loginsTable} (username, at, rights)
+      values (${username}, ${at}, ${rights ? JSON.stringify(rights) : null})
+      on conflict (username) do update set at = excluded.at, rights = excluded.rights`,
+  )
+}
+
+/** Last logins by username; a user who never logged in is absent. */
+export async function findLogins(database: Sql, usernames: string[]) {
+  const rows = await database.all<{ username: string; at: number; rights: string | null }>(
+    sql`select username, at, rights from ${loginsTable} where username in (${list(usernames)})`,
+  )
+  return new Map(
+    rows.map(({ rights, ...row }): [string, LastLogin] => [
+      row.username,
+      { ...row, ...(rights !== null && { rights: JSON.parse(rights) }) },
+    ]),
+  )
+}

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import {
   type App,
   answers,
-  HttpError,
   listPage,
   listSchema,
   operation,
@@ -11,10 +10,12 @@ import {
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
+import * as errors from '../errors.ts'
 import { describeLimits, shownLimits } from '../limits.ts'
-import { hashPassword, requireStrongPassword, weakPassword } from '../login/password.ts'
+import { hashPassword, requireStrongPassword } from '../login/password.ts'
 import type { Auth } from '../open-auth.ts'
 import { type Caller, findExcess, Role, refuse } from '../rights.ts'
+import { findLogins } from './sql-users.ts'
 import {
   addUser,
   changedRights,
@@ -28,16 +29,8 @@ import {
   sourceOf,
   type User,
   type Users,
-  userExists,
-  userNotFound,
   withoutAccess,
 } from './user.ts'
-
-const rightsElsewhere = (username: string) =>
-  new HttpError(409, 'rights_elsewhere', `Change the groups of ${username} at the provider`)
-
-const lastAdmin = () =>
-  new HttpError(409, 'last_admin', 'Only another admin can remove you, or your role admin')
 
 const UserRecord = z
   .object({
@@ -95,7 +88,10 @@ const createUser = operation({
   summary: 'Add a user',
   description: 'With a password, or with an invitation by which the person sets one.',
   body: NewUser,
-  errors: [weakPassword('A password must have at least 10 characters'), userExists('alice')],
+  errors: [
+    errors.weakPassword('A password must have at least 10 characters'),
+    errors.userExists('alice'),
+  ],
   ...answers(201, 'The user, and an invitation if there is no password', CreatedUser),
 })
 
@@ -107,7 +103,7 @@ const updateUser = operation({
     'Rights count at once, also for the logins and API tokens of the user. The password stays valid until the invitation is accepted.',
   params,
   body: UserChange,
-  errors: [userNotFound('alice'), lastAdmin(), rightsElsewhere('oidc:bob')],
+  errors: [errors.userNotFound('alice'), errors.lastAdmin(), errors.rightsElsewhere('oidc:bob')],
   ...answers(200, 'The changed user, and the invitation if one was wanted', CreatedUser),
 })
 
@@ -118,18 +114,21 @@ const deleteUser = operation({
   description:
     'The logins and API tokens of the user end at once. One of single sign-on is barred until `users allow` admits it.',
   params,
-  errors: [userNotFound('alice'), lastAdmin()],
+  errors: [errors.userNotFound('alice'), errors.lastAdmin()],
   ...answers(204, 'Removed'),
 })
 
 /** The users of the service, for admins: the same that `npm run users` edits. */
 export function registerUserRoutes(app: App, context: Auth) {
-  const { users, lastLogins } = context
+  const { users, database } = context
   app.get(path, listUsers, async (request) => {
     const all = await users.list().catch(explainToClient)
     const seen = all.filter((user) => maySee(callerOf(request), user))
     const page = listPage('users', seen, request.query, (user) => user)
-    const logins = await lastLogins.find(page.users.map(({ username }) => username))
+    const logins = await findLogins(
+      database,
+      page.users.map(({ username }) => username),
+    )
     return { ...page, users: page.users.map((user) => describe(user, logins)) }
   })
   serveChanges(app, context)
@@ -141,7 +140,7 @@ export function registerUserRoutes(app: App, context: Auth) {
   })
 }
 
-function serveChanges(app: App, { users, lastLogins, hashes, now }: Auth) {
+function serveChanges(app: App, { users, database, hashes, now }: Auth) {
   const bodyLimit = 65_536 // 100 domains.
   app.post(path, { ...createUser, bodyLimit }, async (request, reply) => {
     const { password, ...wanted } = request.body
@@ -162,10 +161,10 @@ function serveChanges(app: App, { users, lastLogins, hashes, now }: Auth) {
     const { invite: isInvited = false, ...change } = request.body
     const { code, invite } = createInvite(now())
     // Read before the change: a failure after it would report a stored change as failed.
-    const logins = await lastLogins.find([username])
+    const logins = await findLogins(database, [username])
     const caller = callerOf(request)
     const changed = await changeOther(users, caller, username, (user) => {
-      if (user.oidc) throw rightsElsewhere(username)
+      if (user.oidc) throw errors.rightsElsewhere(username)
       const changed = changeRights(user, change)
       refuse(findUserExcess(caller, changed))
       return { ...changed, ...(isInvited && { invite }) }
@@ -196,7 +195,7 @@ const changeOther = <Changed extends User | undefined>(
     const changed = change(user)
     const isCaller = (each?: User) =>
       each?.username === caller.username && (each.oidc ? isActive(each) : each.role === 'admin')
-    if (!all.some((each) => isCaller(each === user ? changed : each))) throw lastAdmin()
+    if (!all.some((each) => isCaller(each === user ? changed : each))) throw errors.lastAdmin()
     return changed
   })
 
@@ -212,13 +211,13 @@ const findUserExcess = (caller: Caller, wanted: Parameters<typeof findExcess>[1]
 
 function describe(
   user: User,
-  logins?: Awaited<ReturnType<Auth['lastLogins']['find']>>,
+  logins?: Awaited<ReturnType<typeof findLogins>>,
 ): z.input<typeof UserRecord> {
   const { username, created_at = null } = user
   const { at, rights } = logins?.get(username) ?? {}
   const { role, ...limits } = { ...user, ...rights }
   return {
     ...{ username, role, ...describeLimits(limits), source: sourceOf(username), created_at },
-    last_login_at: at?.toISOString() ?? null,
+    last_login_at: at === undefined ? null : new Date(at).toISOString(),
   }
 }

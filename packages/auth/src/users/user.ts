@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
 import { digestOf } from '../api-tokens/token-format.ts'
+import * as errors from '../errors.ts'
 import { Domains, Folders, Writes, wantedLimits } from '../limits.ts'
 import { maxPasswordLength, parsePhc } from '../login/password.ts'
 import { limitsOf, Role } from '../rights.ts'
@@ -116,7 +117,7 @@ export function changeRights(
 
 /** @throws {HttpError} 404 if there is none. */
 export function expectUser(user: User | undefined, username: string): User {
-  if (!user) throw userNotFound(username)
+  if (!user) throw errors.userNotFound(username)
   return user
 }
 
@@ -151,8 +152,8 @@ export interface Users {
   /** Why some users or the last changes are ignored; undefined if none are. */
   readonly fault?: string | undefined
   find(username: string): Promise<User | undefined>
-  /** For a login: the user, and the hash to verify the password against (an unknown username gets a dummy hash). */
-  findLogin(username: string): Promise<{ user: User | undefined; hash: string }>
+  /** Any user: the hash of an unknown username costs as much as that of this one. */
+  first(): Promise<User | undefined>
   list(): Promise<User[]>
   /**
    * Replaces the users by the result of `change`, atomically and exclusively. Nothing changes if `change` throws.
@@ -183,7 +184,7 @@ export async function changeUser<Changed extends User | undefined>(
 /** Adds a user. @throws {HttpError} 409 if the name is taken. */
 export const addUser = (users: Users, user: User, now: number): Promise<User> =>
   changeUser(users, user.username, (before) => {
-    if (before) throw userExists(user.username)
+    if (before) throw errors.userExists(user.username)
     return { ...user, id: randomUUID(), created_at: new Date(now).toISOString() }
   })
 
@@ -202,9 +203,3 @@ export const changeUsers = (users: User[], change: (users: User[]) => User[]): U
 function areNamesUnique(users: { username: string }[]) {
   return new Set(users.map(({ username }) => username)).size === users.length
 }
-
-export const userExists = (username: string) =>
-  new HttpError(409, 'user_exists', `The user ${username} exists already`)
-
-export const userNotFound = (username: string) =>
-  new HttpError(404, 'user_not_found', `No user ${username}`)

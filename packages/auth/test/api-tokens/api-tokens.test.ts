@@ -1,7 +1,7 @@
 import { type Sql, sql } from '@domains-and-files/persistence'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { ApiTokens, type NewToken } from '../../src/api-tokens/api-tokens.ts'
-import { openAuthFile } from '../../src/open-auth.ts'
+import { openAuthFile } from '../../src/auth-database.ts'
 import { type Caller, callerOfUser } from '../../src/rights.ts'
 import { makeDatabase, tokensTable } from '../support/database.ts'
 import { makeFolder, makeUser } from '../support/start.ts'

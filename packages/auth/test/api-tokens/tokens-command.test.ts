@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { ApiTokens } from '../../src/api-tokens/api-tokens.ts'
-import { openAuthFile } from '../../src/open-auth.ts'
+import { openAuthFile } from '../../src/auth-database.ts'
 import { runCommand, spawnCommand } from '../support/commands.ts'
 import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
 

@@ -1,7 +1,7 @@
 import type { HttpError } from '@domains-and-files/http'
 import { type Sql, SqliteSql, sql } from '@domains-and-files/persistence'
+import { loginTables } from '../../src/auth-database.ts'
 import { type Attempt, LoginLimit } from '../../src/login/login-limit.ts'
-import { loginTables } from '../../src/tables.ts'
 import { makeDatabase, schema } from './database.ts'
 
 const few = { windowMs: 60_000, perPair: 2, perNetwork: 4, perUsername: 6 }

@@ -1,6 +1,7 @@
 import { createHmac, createPublicKey } from 'node:crypto'
 import { generateKeyPair } from 'jose'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { listTrusts, removeTrust } from '../../src/trusts/trusts.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { forge, forms, makeUser, readClaims, start } from '../support/start.ts'
 
@@ -39,7 +40,7 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
   })
   afterAll(() => service[Symbol.asyncDispose]())
   beforeEach(async () => {
-    for (const { id } of await service.trusts.list()) await service.trusts.remove(id)
+    for (const { id } of await listTrusts(service.database)) await removeTrust(service.database, id)
   })
 
   const add = (more: object = {}) =>

@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { openAuthFile } from '../../src/open-auth.ts'
-import { Trusts } from '../../src/trusts/trusts.ts'
+import { openAuthFile } from '../../src/auth-database.ts'
+import { listTrusts } from '../../src/trusts/trusts.ts'
 import { runCommand, spawnCommand } from '../support/commands.ts'
 import { makeFolder } from '../support/start.ts'
 
@@ -12,7 +12,7 @@ const claims = ['--claim', 'repository=acme/site', '--claim', 'ref=refs/heads/a=
 async function trustsIn(dataDir: string) {
   const database = openAuthFile(dataDir)
   try {
-    return await new Trusts(database).list()
+    return await listTrusts(database)
   } finally {
     await database.close()
   }

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { findLogin } from '../../src/login/account-routes.ts'
 import { parsePhc } from '../../src/login/password.ts'
 import { FileUsers } from '../../src/users/file-users.ts'
 import { SqlUsers } from '../../src/users/sql-users.ts'
@@ -94,8 +95,8 @@ describe.each(backends)('users in %s', async (_name, open) => {
   test('a login of an unknown user is verified against a hash of the same cost', async () => {
     const users = openUsers()
 
-    const known = await users.findLogin('adam')
-    const unknown = await users.findLogin('nobody')
+    const known = await findLogin(users, 'adam')
+    const unknown = await findLogin(users, 'nobody')
 
     expect(known).toEqual({ user: adam, hash: adam.password })
     expect(unknown.user).toBeUndefined()

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { authSettings } from '../../src/index.ts'
-import { verifyPassword } from '../../src/login/password.ts'
-import { FileUsers } from '../../src/users/file-users.ts'
-import { ensureFirstAdmin } from '../../src/users/first-admin.ts'
-import { makeFolder, makeUser, readUsers, writeUsers } from '../support/start.ts'
+import { authSettings } from '../src/index.ts'
+import { verifyPassword } from '../src/login/password.ts'
+import { ensureFirstAdmin } from '../src/open-auth.ts'
+import { FileUsers } from '../src/users/file-users.ts'
+import { makeFolder, makeUser, readUsers, writeUsers } from './support/start.ts'
 
 const usersIn = (file: string) => new FileUsers(file, () => undefined)
 
@@ -133,10 +133,9 @@ test('a short password is accepted with a warning', async () => {
 test('of services that start together exactly one creates the admin', async () => {
   await using place = await begin()
   const { file } = place
-  const source = (name: string) =>
-    JSON.stringify(new URL(`../../src/users/${name}`, import.meta.url).href)
-  const script = `const { ensureFirstAdmin } = await import(${source('first-admin.ts')})
-    const { FileUsers } = await import(${source('file-users.ts')})
+  const source = (name: string) => JSON.stringify(new URL(`../src/${name}`, import.meta.url).href)
+  const script = `const { ensureFirstAdmin } = await import(${source('open-auth.ts')})
+    const { FileUsers } = await import(${source('users/file-users.ts')})
     const users = new FileUsers(${JSON.stringify(file)}, () => undefined)
     await ensureFirstAdmin(users, { production: false })`
 

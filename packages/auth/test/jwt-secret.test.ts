@@ -1,9 +1,9 @@
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { exampleSecret } from '../../src/index.ts'
-import { resolveJwtSecret } from '../../src/sessions/jwt-secret.ts'
-import { makeFolder } from '../support/start.ts'
+import { exampleSecret } from '../src/index.ts'
+import { resolveJwtSecret } from '../src/settings.ts'
+import { makeFolder } from './support/start.ts'
 
 const good = '0123456789abcdef0123456789abcdef'
 

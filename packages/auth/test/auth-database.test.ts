@@ -1,7 +1,7 @@
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { readAuthFolder } from '../src/auth-backup.ts'
+import { readAuthFolder } from '../src/auth-database.ts'
 import { makeFolder } from './support/start.ts'
 
 test('tokens that the disk does not show fail a backup, which would lack them', async () => {
