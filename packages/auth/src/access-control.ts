@@ -56,24 +56,16 @@ export function enforceAccess(app: FastifyInstance, authenticate: Authenticate):
 }
 
 function admit(request: FastifyRequest, caller: Caller, access: Role) {
-  const { routeOptions, method, url } = request
-  const { enforcesRecordLimits, needsLogin } = routeOptions.config
-  requireRights(caller, { access, enforcesRecordLimits, method, url })
-  if (needsLogin) requireLogin(caller)
+  const { config } = request.routeOptions
+  requireRights(caller, { ...config, access }, request)
+  if (config.needsLogin) requireLogin(caller)
   callers.set(request, caller)
   request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
 }
 
-/** `verify` finds the caller of a token, which must be sent from its networks. */
-export function createAuthenticate(
-  verify: (token: string, address: string) => Promise<Caller | 'invalid' | 'expired'>,
-) {
-  const authenticate: Authenticate = async ({ headers, ip }) => {
-    const caller = await verify(readCredential(headers), ip)
-    if (caller === 'expired') throw errors.tokenExpired()
-    if (caller === 'invalid') throw errors.tokenInvalid()
-    return caller
-  }
+/** `verify` finds the caller of a token that was sent from this address. @throws {HttpError} 401 */
+export function createAuthenticate(verify: (token: string, address: string) => Promise<Caller>) {
+  const authenticate: Authenticate = async ({ headers, ip }) => verify(readCredential(headers), ip)
   /**
    * The caller of a request outside the app's routes, or of a long response, if it may read without record limits.
    * Undefined without valid credentials.
@@ -83,7 +75,7 @@ export function createAuthenticate(
     if (authorization === undefined && apiKey === undefined) return undefined
     try {
       const caller = await authenticate(sender)
-      requireRights(caller, { access: 'viewer', method: 'GET', url: '' })
+      requireRights(caller, { access: 'viewer' }, { method: 'GET', url: '' })
       return caller
     } catch (error) {
       if (error instanceof HttpError && error.status < 500) return undefined

@@ -23,7 +23,7 @@ import { SqlUsers } from './users/sql-users.ts'
 /** What a command reads and writes: `process` in a terminal. */
 export interface CommandLine {
   env: NodeJS.ProcessEnv
-  stdin: Input
+  stdin: NodeJS.ReadableStream & Pick<Partial<ReadStream>, 'isTTY'>
   stdout: Writable
   stderr: Writable
 }
@@ -41,12 +41,8 @@ const knownOptions = {
   help: { type: 'boolean', short: 'h' },
 } as const satisfies ParseArgsOptionsConfig
 
-const readArguments = (args: string[]) =>
-  parseArgs({ args, allowPositionals: true, options: knownOptions })
-
 type Fields = ReturnType<typeof fieldsOf>
 
-/** A command: its words and options are the fields of one request. */
 interface Command<Opened> {
   words: string[]
   /** @throws {UsageError} naming the first fault of the fields. */
@@ -72,7 +68,6 @@ export interface Program<Opened> {
   name: string
   help: string
   commands: Record<string, Command<Opened>>
-  /** Opens the stores of a service. */
   open: (
     given: { service: string | undefined; fields: Partial<Fields> },
     env: NodeJS.ProcessEnv,
@@ -104,7 +99,7 @@ export async function runProgram<Opened>(
 
 async function runCommand<Opened>(program: Program<Opened>, args: string[], line: CommandLine) {
   const { name, help, commands, open } = program
-  const { values, positionals } = parse(args)
+  const { values, positionals } = readArguments(args)
   const { help: isHelp, ...options } = values
   if (isHelp) return help
   const [verb = '', ...words] = positionals
@@ -124,9 +119,9 @@ async function runCommand<Opened>(program: Program<Opened>, args: string[], line
   return await run(opened, line)
 }
 
-function parse(args: string[]) {
+function readArguments(args: string[]) {
   try {
-    return readArguments(args)
+    return parseArgs({ args, allowPositionals: true, options: knownOptions })
   } catch (error) {
     const [message = ''] = error instanceof Error ? error.message.split(/[.\n]/) : []
     throw new UsageError(message)
@@ -134,12 +129,8 @@ function parse(args: string[]) {
 }
 
 /** The fields that options name, as the API takes them: null gives up a limit. */
-function fieldsOf({
-  record,
-  claim,
-  expires,
-  ...given
-}: ReturnType<typeof readArguments>['values']) {
+function fieldsOf(options: ReturnType<typeof readArguments>['values']) {
+  const { record, claim, expires, ...given } = options
   const { domains, folders, writes, networks } = given
   const fields = {
     ...given,
@@ -148,10 +139,10 @@ function fieldsOf({
     writes: writes === 'direct' ? null : writes,
     networks: split(networks),
     records: record?.map((each) => {
-      const [name, types] = splitAt(each, ':')
+      const [name, types = ''] = each.split(/:(.*)/s)
       return { name, types: types.split(',') }
     }),
-    claims: claim && Object.fromEntries(claim.map((each) => splitAt(each, '='))),
+    claims: claim && Object.fromEntries(claim.map((each) => [...each.split(/=(.*)/s), ''])),
     expires_in: expires === 'never' ? 0 : expires && Math.round(Number(expires) * 86_400),
   }
   const isGiven = ([, value]: [string, unknown]) => value !== undefined
@@ -160,22 +151,16 @@ function fieldsOf({
 
 const split = (list: string | undefined) => list?.split(',').map((entry) => entry.trim())
 
-/** Splits at the first `sign`; without one, the second part is empty. */
-function splitAt(word: string, sign: string): [string, string] {
-  const [before = '', ...after] = word.split(sign)
-  return [before, after.join(sign)]
-}
-
 /** Rows as lines of `name=value`, without absent values. */
 export const describeRows = (rows: object[]): string =>
   rows.map((row) => `${Object.entries(row).flatMap(describeField).join('  ')}\n`).join('') ||
   'None\n'
 
-function describeField([name, value]: [string, unknown]): string[] {
-  if (value === undefined || value === null) return []
-  const isList = Array.isArray(value) && value.every((each) => typeof each === 'string')
-  return [`${name}=${typeof value === 'string' || isList ? value : JSON.stringify(value)}`]
-}
+const describeField = ([name, value]: [string, unknown]): string | [] =>
+  (value ?? null) === null ? [] : `${name}=${describeValue(value)}`
+
+const describeValue = (value: unknown) =>
+  [value].flat().every((each) => typeof each === 'string') ? String(value) : JSON.stringify(value)
 
 export const usesDatabase = (env: NodeJS.ProcessEnv) =>
   Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
@@ -232,21 +217,21 @@ function openDatabase(service: string, env: NodeJS.ProcessEnv): Promise<Postgres
   })
 }
 
-/** The source of a password: a terminal, or a stream whose first line it is. */
-export type Input = NodeJS.ReadableStream & Pick<Partial<ReadStream>, 'isTTY'>
-
 /**
  * Reads a new password: from a terminal twice, without echo; otherwise from the first line.
  * @throws {Error} if it is missing, or not repeated.
  */
-export async function readNewPassword(input: Input, prompt: Writable): Promise<string> {
+export async function readNewPassword({
+  stdin: input,
+  stderr,
+}: Pick<CommandLine, 'stdin' | 'stderr'>): Promise<string> {
   const terminal = input.isTTY === true
   // readline echoes to its output, so it gets one that discards.
   const output = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input, output, terminal, historySize: 0 })
   const typed = lines[Symbol.asyncIterator]()
   const ask = async (question: string) => {
-    if (terminal) prompt.write(question)
+    if (terminal) stderr.write(question)
     // Ctrl-C, Ctrl-D and the end of a pipe all end the lines.
     const { value, done } = await typed.next()
     if (done) throw new Error('No password was given')
@@ -258,7 +243,7 @@ export async function readNewPassword(input: Input, prompt: Writable): Promise<s
       throw new Error('The two passwords differ')
     return password
   } finally {
-    if (terminal) prompt.write('\n')
+    if (terminal) stderr.write('\n')
     lines.close()
   }
 }

@@ -8,9 +8,8 @@ export const Writes = z
   .enum(['propose'], 'must be propose')
   .describe('propose: another person approves each write of a zone')
 
-/** Whether an entry of each kind of list covers a name, or a narrower entry. */
+/** Whether an entry of a list covers a name, or a narrower entry: `*.uk` covers `*.co.uk`. */
 const covers = {
-  // `*.uk` covers `*.co.uk`.
   domains: (pattern: string, name: string) =>
     pattern === name || (pattern.startsWith('*.') && name.endsWith(pattern.slice(1))),
   folders: (folder: string, path: string) => path.startsWith(folder),
@@ -18,7 +17,6 @@ const covers = {
 
 type Kind = keyof typeof covers
 
-/** The limits that are lists. */
 export const listLimits: Kind[] = ['domains', 'folders']
 
 /** The intersection of two lists; an absent list allows all. */
@@ -29,7 +27,6 @@ export function intersect(kind: Kind, one?: string[], other?: string[]): string[
   return [...new Set([...within(other, one), ...within(one, other)])]
 }
 
-/** The first wanted entry that `list` does not cover. */
 export const findOutside = (kind: Kind, list: string[] | undefined, wanted: string[] = []) =>
   list && wanted.find((entry) => !list.some((each) => covers[kind](each, entry)))
 
@@ -60,14 +57,11 @@ export function allowsDomain({ domains }: { domains?: string[] }, domain: string
 
 /** The lower-case A-labels of a domain or of a `*.` pattern; undefined if it is neither. */
 function canonicalDomain(text: string): string | undefined {
-  if (text.length > maxPatternLength) return undefined
+  if (text.length > 255) return undefined // `*.` and the longest name (RFC 1035, 2.3.4).
   const [, star = '', name = ''] = domainPattern.exec(text) ?? []
   const canonical = domainToASCII(name)
   return canonical ? star + canonical : undefined
 }
-
-// `*.` and the longest name (RFC 1035, 2.3.4).
-const maxPatternLength = 255
 
 // Checked before domainToASCII, which parses a URL host: it would drop a path, and turn `1.2` into an address.
 const domainPattern =
@@ -79,38 +73,36 @@ const domainPattern =
  */
 export const Folders = listOf('folder', canonicalFolder, 'must be a folder such as docs/')
   .max(10, 'must name at most 10 folders')
-  .transform((folders) => [...new Set(folders)].filter(isOutermost))
+  .transform((folders) =>
+    [...new Set(folders)].filter(
+      (folder) => !folders.some((other) => other !== folder && folder.startsWith(other)),
+    ),
+  )
 
 /** Whether a caller may see a path, or a folder that ends in a slash; without a list, always. */
 export const allowsPath = ({ folders }: { folders?: string[] }, path: string): boolean =>
   !folders || folders.some((folder) => covers.folders(folder, path))
 
-const isOutermost = (folder: string, _at: number, folders: string[]) =>
-  !folders.some((other) => other !== folder && folder.startsWith(other))
-
 function canonicalFolder(text: string): string | undefined {
   const path = text.normalize('NFC').replace(/^\//, '').replace(/\/$/, '')
-  const isPath = path.isWellFormed() && Buffer.byteLength(path) < maxFolderBytes
+  const isPath = path.isWellFormed() && Buffer.byteLength(path) < 1024
   const isFolder = isPath && path.split('/').every((segment) => folderSegment.test(segment))
   return isFolder ? `${path}/` : undefined
 }
 
 // Like paths of the static service: no segment is `.` or `..`, or contains a control character.
-const maxFolderBytes = 1024
 const folderSegment = /^(?!\.{1,2}$)[^\\\p{Cc}\u202a-\u202e\u2066-\u2069]+$/u
 
-/** A set of records with one name, relative to its domain (`@` for the domain itself), and one type. */
+/** `name` is relative to its domain; `@` is the domain itself. */
 export interface Rrset {
   name: string
   type: string
 }
 
 /** Record types that the domain service can write: the same as in its own table. */
-export const writableTypes = [
-  ...['A', 'AAAA', 'ALIAS', 'CAA', 'CNAME', 'MX', 'MXE', 'NS', 'TXT', 'URL', 'URL301', 'FRAME'],
-]
+export const writableTypes = 'A AAAA ALIAS CAA CNAME MX MXE NS TXT URL URL301 FRAME'.split(' ')
 
-/** RRsets by name and types. `*` as a whole label stands for one or more labels; `@` is the domain itself. */
+/** RRsets by name and types. */
 export const RecordLimit = z
   .strictObject({
     name: z
@@ -134,7 +126,7 @@ export const RecordLimit = z
       .min(1)
       .max(20),
   })
-  .meta({ id: 'RecordLimit' })
+  .meta({ id: 'RecordLimit', examples: [{ name: '_acme-challenge', types: ['TXT'] }] })
 export type RecordLimit = z.infer<typeof RecordLimit>
 
 /** The limits of users and tokens in both services, as requests give them. An absent limit does not limit. */
@@ -165,7 +157,6 @@ export const describeLimits = ({ domains, folders, writes }: Limits) => ({
 })
 export const shownRecords = z.array(RecordLimit).nullable().describe('null: not limited')
 
-/** Whether the limits name this RRset; `name` is relative to its domain, `@` for the domain itself. */
 export const namesRrset = (limits: readonly RecordLimit[], name: string, type: string) =>
   limits.some((limit) => limit.types.includes(type.toUpperCase()) && matchesName(limit.name, name))
 
@@ -183,36 +174,25 @@ function matchesName(pattern: string, name: string): boolean {
 }
 
 function isNamePattern(text: string): boolean {
-  const labels = text.split('.')
   const isLabel = (label: string) => /^(?:\*|[\p{L}\p{M}\p{N}_-]{1,63})$/u.test(label)
-  const stars = labels.filter((label) => label === '*')
-  return text === '@' || (stars.length <= 1 && labels.every(isLabel))
+  return text === '@' || (text.split('*').length <= 2 && text.split('.').every(isLabel))
 }
 
 /** An IPv4 or IPv6 network such as `192.0.2.0/24`, or one address. */
 export const Network = z
-  .string()
-  .trim()
-  .refine((text) => readNetwork(text) !== undefined, 'must be a network such as 192.0.2.0/24')
+  .union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], 'must be a network such as 192.0.2.0/24')
+  .meta({ examples: ['192.0.2.0/24'] })
 
 /** Whether an address, without its zone, is in one of these networks. IPv4-mapped IPv6 addresses count as IPv4. */
 export function isInNetworks(text: string, networks: readonly string[]): boolean {
-  const own = readNetwork(text.replace(/^::ffff:(?=[0-9.]+$)/i, '').replace(/%.*/, ''))
-  if (!own) return false
-  const list = new BlockList()
-  for (const network of networks.flatMap((each) => readNetwork(each) ?? [])) {
-    // BlockList would match an IPv4 address with ::/0.
-    if (network.family === own.family) list.addSubnet(network.address, network.length, own.family)
-  }
-  return list.check(own.address, own.family)
-}
-
-function readNetwork(text: string) {
-  const [, address = '', bits] = /^([^/%]+)(?:\/([0-9]{1,3}))?$/.exec(text) ?? []
+  const address = text.replace(/^::ffff:(?=[0-9.]+$)/i, '').replace(/%.*/, '')
   const version = isIP(address)
-  if (version === 0) return undefined
-  const max = version === 4 ? 32 : 128
-  const length = bits === undefined ? max : Number(bits)
-  const family = version === 4 ? ('ipv4' as const) : ('ipv6' as const)
-  return length <= max ? { address, length, family } : undefined
+  const family = version === 4 ? 'ipv4' : 'ipv6'
+  const list = new BlockList()
+  for (const network of networks) {
+    const [base = '', bits = version === 4 ? 32 : 128] = network.split('/')
+    // BlockList would match an IPv4 address with ::/0.
+    if (isIP(base) === version) list.addSubnet(base, Number(bits), family)
+  }
+  return version !== 0 && list.check(address, family)
 }

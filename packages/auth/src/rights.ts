@@ -1,4 +1,4 @@
-import { HttpError } from '@domains-and-files/http'
+import type { FastifyContextConfig } from 'fastify'
 import { z } from 'zod'
 import * as errors from './errors.ts'
 import {
@@ -18,7 +18,7 @@ import {
 export const Role = z.enum(['viewer', 'editor', 'admin'])
 export type Role = z.infer<typeof Role>
 
-/** The limits of a user, a token or a request, without absent ones. */
+/** The limits without absent ones. */
 export const limitsOf = (limits: { [Limit in keyof Limits]: Limits[Limit] | null }) => ({
   ...(limits.domains && { domains: limits.domains }),
   ...(limits.folders && { folders: limits.folders }),
@@ -57,9 +57,8 @@ interface Account extends Limits {
   id?: string | undefined
 }
 
-/** A user as a caller: with the rights of the user, and no others. */
 export const callerOfUser = (user: Account): Caller => ({
-  id: `user:${user.username}${user.id === undefined ? '' : ` ${user.id}`}`,
+  id: `user:${[user.username, user.id ?? []].flat().join(' ')}`,
   username: user.username,
   role: user.role,
   ...limitsOf(user),
@@ -96,22 +95,18 @@ export function intersectRights(owner: Account, token: Rights): Rights {
   }
 }
 
-/** Whether the caller has this role, or a higher one, which includes it. */
 export const hasRole = ({ role }: Pick<Rights, 'role'>, needed: Role) =>
   Role.options.indexOf(role) >= Role.options.indexOf(needed)
 
-/** What a route declares, or a request needs. */
-interface Need {
-  access: Role
-  /** Whether the handler checks `records`. Other routes reject callers with `records`, except for reading with `readsAll`. */
-  enforcesRecordLimits?: boolean | undefined
-  method: string
-  url: string
-}
-
-/** @throws {HttpError} 403 if the role or the record limits of a caller do not permit this. */
-export function requireRights(rights: Rights, need: Need): void {
-  const { access, enforcesRecordLimits, method, url } = need
+/**
+ * Routes whose handler does not check `records` reject callers with `records`, except for reading with `readsAll`.
+ * @throws {HttpError} 403 if the role or the record limits of a caller do not permit this.
+ */
+export function requireRights(
+  rights: Rights,
+  { access, enforcesRecordLimits }: FastifyContextConfig & { access: Role },
+  { method, url }: { method: string; url: string },
+): void {
   if (!hasRole(rights, access)) throw errors.roleRequired(access)
   const readsAll = rights.readsAll && ['GET', 'HEAD'].includes(method)
   if (rights.records && !enforcesRecordLimits && !readsAll)
@@ -123,7 +118,7 @@ export const mayManageTokens = (caller: Caller, owner: string) =>
   caller.username === owner ||
   (hasRole(caller, 'admin') && !caller.domains && !caller.folders && !caller.writes)
 
-/** Why a caller may not grant these rights; undefined if it has them all itself. */
+/** Why a caller may not grant these rights. */
 export function findExcess(caller: Rights, wanted: Grant): string | undefined {
   if (wanted.role && !hasRole(caller, wanted.role))
     return `You may grant at most your own role, ${caller.role}`
@@ -140,7 +135,7 @@ export function findExcess(caller: Rights, wanted: Grant): string | undefined {
 
 /** @throws {HttpError} 403 with this reason; nothing if undefined. */
 export function refuse(excess: string | undefined): void {
-  if (excess !== undefined) throw new HttpError(403, 'forbidden', excess)
+  if (excess !== undefined) throw errors.forbidden(excess)
 }
 
 /** Whether the caller may write this RRset of a domain that it may see, without another person's approval. */
@@ -149,7 +144,6 @@ export const mayWriteRrset = (rights: Rights, name: string, type: string) =>
   !rights.writes &&
   (!rights.records || namesRrset(rights.records, name, type))
 
-/** Whether the caller may read this RRset of a domain that it may see. */
 export const mayReadRrset = ({ records, readsAll }: Rights, name: string, type: string) =>
   !records || readsAll === true || namesRrset(records, name, type)
 
@@ -174,9 +168,9 @@ function outsideRecords({ records, readsAll, writes }: Rights, what: string) {
   const may = records
     ? `This token may ${readsAll ? 'write' : 'read and write'} only ${describeRecordLimits(records)}`
     : 'This needs the role editor'
-  return new HttpError(403, 'forbidden', `${may}, not ${what}`)
+  return errors.forbidden(`${may}, not ${what}`)
 }
 
 /** 403 for a caller whose writes need approval, on routes that cannot wait for one. */
 export const onlyProposes = () =>
-  new HttpError(403, 'forbidden', 'You may only propose changes: send them to /api/domains')
+  errors.forbidden('You may only propose changes: send them to /api/domains')

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { integerSetting, StartRefusedError } from '@domains-and-files/http'
 import { updateFile } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import { maxPasswordLength } from './login/password.ts'
+import { Password } from './login/password.ts'
 import { groupRights } from './oidc/group-rights.ts'
 import { Username } from './users/user.ts'
 
@@ -46,7 +46,7 @@ export const authSettings = {
   TOKEN_TTL: integerSetting(1, 604_800).default(3600),
   USERS_FILE: z.string().optional(),
   ADMIN_USERNAME: Username.optional(),
-  ADMIN_PASSWORD: z.string().min(1).max(maxPasswordLength).optional(),
+  ADMIN_PASSWORD: Password.min(1).optional(),
   PASSWORD_LOGIN: z.stringbool({ error: 'must be true or false' }).default(true),
   PUBLIC_BASE_URL: z
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })

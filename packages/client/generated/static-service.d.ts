@@ -1162,14 +1162,10 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * @example {
-         *       "username": "admin",
-         *       "password": "the password of admin"
-         *     }
-         */
         LoginInput: {
+            /** @example admin */
             username: string;
+            /** @example correct horse battery */
             password: string;
         };
         /**
@@ -1208,28 +1204,26 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /**
-         * @example {
-         *       "name": "deploy-site",
-         *       "issuer": "https://token.actions.githubusercontent.com",
-         *       "audience": "https://files.example.com",
-         *       "claims": {
-         *         "repository": "acme/site",
-         *         "ref": "refs/heads/main"
-         *       },
-         *       "role": "editor",
-         *       "folders": [
-         *         "site/"
-         *       ]
-         *     }
-         */
         NewTrustInput: {
+            /** @example deploy-site */
             name: string;
-            /** @description of the tokens: `iss` */
+            /**
+             * @description of the tokens: `iss`
+             * @example https://token.actions.githubusercontent.com
+             */
             issuer: string;
-            /** @description that the tokens must be for: in `aud` */
+            /**
+             * @description that the tokens must be for: in `aud`
+             * @example https://files.example.com
+             */
             audience: string;
-            /** @description that the tokens must have, all of them, exactly */
+            /**
+             * @description that the tokens must have, all of them, exactly
+             * @example {
+             *       "repository": "acme/site",
+             *       "ref": "refs/heads/main"
+             *     }
+             */
             claims: {
                 [key: string]: string;
             };
@@ -1241,6 +1235,14 @@ export interface components {
             folders?: string[];
             records?: components["schemas"]["RecordLimitInput"][];
         };
+        /**
+         * @example {
+         *       "name": "_acme-challenge",
+         *       "types": [
+         *         "TXT"
+         *       ]
+         *     }
+         */
         RecordLimitInput: {
             /** @description relative to the domain; `*` for one label or more; `@` for the domain */
             name: string;
@@ -1279,7 +1281,7 @@ export interface components {
              */
             writes?: "propose";
             records?: components["schemas"]["RecordLimitInput"][];
-            networks?: string[];
+            networks?: (string)[];
             replace?: boolean;
         };
         NewUserInput: {
@@ -1489,35 +1491,28 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /**
-         * @example {
-         *       "user": {
-         *         "username": "admin",
-         *         "role": "admin"
-         *       },
-         *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl",
-         *       "token_type": "Bearer",
-         *       "expires_in": 3600
-         *     }
-         */
         LoggedIn: {
             user: components["schemas"]["Account"];
-            /** @description for the header Authorization: Bearer … */
+            /**
+             * @description for the header Authorization: Bearer …
+             * @example eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl
+             */
             access_token: string;
             /** @constant */
             token_type: "Bearer";
-            /** @description seconds */
+            /**
+             * @description seconds
+             * @example 3600
+             */
             expires_in: number;
         };
-        /**
-         * @example {
-         *       "username": "admin",
-         *       "role": "admin"
-         *     }
-         */
         Account: {
+            /** @example admin */
             username: string;
-            /** @enum {string} */
+            /**
+             * @example admin
+             * @enum {string}
+             */
             role: "viewer" | "editor" | "admin";
             /** @description only these; absent: all */
             domains?: string[];
@@ -1534,15 +1529,6 @@ export interface components {
              */
             source?: "oidc" | "workload";
         };
-        /**
-         * @example {
-         *       "user": {
-         *         "username": "admin",
-         *         "role": "admin"
-         *       },
-         *       "expires_at": "2027-01-15T10:30:00.000Z"
-         *     }
-         */
         Me: {
             user: components["schemas"]["Account"];
             /** @description null: never */
@@ -1554,6 +1540,14 @@ export interface components {
                 records?: components["schemas"]["RecordLimit"][];
             };
         };
+        /**
+         * @example {
+         *       "name": "_acme-challenge",
+         *       "types": [
+         *         "TXT"
+         *       ]
+         *     }
+         */
         RecordLimit: {
             /** @description relative to the domain; `*` for one label or more; `@` for the domain */
             name: string;
@@ -1597,32 +1591,28 @@ export interface components {
             trusts: components["schemas"]["Trust"][];
             pagination: components["schemas"]["Pagination"];
         };
-        /**
-         * @example {
-         *       "id": "5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11",
-         *       "name": "deploy-site",
-         *       "issuer": "https://token.actions.githubusercontent.com",
-         *       "audience": "https://files.example.com",
-         *       "claims": {
-         *         "repository": "acme/site",
-         *         "ref": "refs/heads/main"
-         *       },
-         *       "role": "editor",
-         *       "folders": [
-         *         "site/"
-         *       ],
-         *       "domains": null,
-         *       "records": null,
-         *       "created_at": "2027-01-15T09:30:00.000Z"
-         *     }
-         */
         Trust: {
+            /** @example 5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11 */
             id: string;
+            /** @example deploy-site */
             name: string;
-            /** @description of the tokens: `iss` */
+            /**
+             * @description of the tokens: `iss`
+             * @example https://token.actions.githubusercontent.com
+             */
             issuer: string;
-            /** @description that the tokens must be for: in `aud` */
+            /**
+             * @description that the tokens must be for: in `aud`
+             * @example https://files.example.com
+             */
             audience: string;
+            /**
+             * @description that the tokens must have, all of them, exactly
+             * @example {
+             *       "repository": "acme/site",
+             *       "ref": "refs/heads/main"
+             *     }
+             */
             claims: {
                 [key: string]: string;
             };
@@ -1652,39 +1642,17 @@ export interface components {
             total_items: number;
             total_pages: number;
         };
-        /**
-         * @example {
-         *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
-         *       "name": "certificates of example.com",
-         *       "hint": "x7Qa",
-         *       "owner": "admin",
-         *       "role": null,
-         *       "domains": [
-         *         "example.com"
-         *       ],
-         *       "folders": null,
-         *       "writes": null,
-         *       "records": [
-         *         {
-         *           "name": "_acme-challenge",
-         *           "types": [
-         *             "TXT"
-         *           ]
-         *         }
-         *       ],
-         *       "networks": null,
-         *       "replace": false,
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "expires_at": "2027-04-15T09:30:00.000Z",
-         *       "last_used_at": null,
-         *       "token": "ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy"
-         *     }
-         */
         CreatedToken: {
+            /** @example 3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50 */
             id: string;
+            /** @example certificates of example.com */
             name: string;
-            /** @description the last four characters of the token */
+            /**
+             * @description the last four characters
+             * @example qRxy
+             */
             hint: string;
+            /** @example admin */
             owner: string;
             /** @description null: only `records` */
             role: ("viewer" | "editor" | "admin") | null;
@@ -1704,7 +1672,10 @@ export interface components {
             writes: "propose" | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
-            /** @description null: from everywhere */
+            /**
+             * @description null: from everywhere
+             * @example null
+             */
             networks: string[] | null;
             /** @description by the registrar's protocol: whether it may replace a zone that it has not read */
             replace: boolean;
@@ -1714,45 +1685,27 @@ export interface components {
             expires_at: string | null;
             /** @description to the minute; null: not used yet */
             last_used_at: string | null;
-            /** @description shown only now */
+            /**
+             * @description shown only now
+             * @example ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy
+             */
             token: string;
         };
         TokenList: {
             tokens: components["schemas"]["ApiToken"][];
             pagination: components["schemas"]["Pagination"];
         };
-        /**
-         * @example {
-         *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
-         *       "name": "certificates of example.com",
-         *       "hint": "x7Qa",
-         *       "owner": "admin",
-         *       "role": null,
-         *       "domains": [
-         *         "example.com"
-         *       ],
-         *       "folders": null,
-         *       "writes": null,
-         *       "records": [
-         *         {
-         *           "name": "_acme-challenge",
-         *           "types": [
-         *             "TXT"
-         *           ]
-         *         }
-         *       ],
-         *       "networks": null,
-         *       "replace": false,
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "expires_at": "2027-04-15T09:30:00.000Z",
-         *       "last_used_at": null
-         *     }
-         */
         ApiToken: {
+            /** @example 3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50 */
             id: string;
+            /** @example certificates of example.com */
             name: string;
-            /** @description the last four characters of the token */
+            /**
+             * @description the last four characters
+             * @example qRxy
+             */
             hint: string;
+            /** @example admin */
             owner: string;
             /** @description null: only `records` */
             role: ("viewer" | "editor" | "admin") | null;
@@ -1772,7 +1725,10 @@ export interface components {
             writes: "propose" | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
-            /** @description null: from everywhere */
+            /**
+             * @description null: from everywhere
+             * @example null
+             */
             networks: string[] | null;
             /** @description by the registrar's protocol: whether it may replace a zone that it has not read */
             replace: boolean;
@@ -2566,7 +2522,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "username": "admin",
-                 *       "password": "the password of admin"
+                 *       "password": "correct horse battery"
                  *     }
                  */
                 "application/json": components["schemas"]["LoginInput"];
@@ -2713,7 +2669,7 @@ export interface operations {
                      *         "username": "admin",
                      *         "role": "admin"
                      *       },
-                     *       "expires_at": "2027-01-15T10:30:00.000Z"
+                     *       "expires_at": "2027-01-15T09:30:00.000Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Me"];
@@ -2793,7 +2749,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `invalid_credentials`, `unauthorized` */
+            /** @description `unauthorized`, `invalid_credentials` */
             401: {
                 headers: {
                     /**
@@ -2877,7 +2833,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description ends all logins of this user */
-                everywhere?: string;
+                everywhere?: boolean;
             };
             header?: never;
             path?: never;
@@ -3454,12 +3410,19 @@ export interface operations {
                      *             "repository": "acme/site",
                      *             "ref": "refs/heads/main"
                      *           },
-                     *           "role": "editor",
-                     *           "folders": [
-                     *             "site/"
+                     *           "role": "viewer",
+                     *           "domains": [
+                     *             "example.com"
                      *           ],
-                     *           "domains": null,
-                     *           "records": null,
+                     *           "folders": null,
+                     *           "records": [
+                     *             {
+                     *               "name": "_acme-challenge",
+                     *               "types": [
+                     *                 "TXT"
+                     *               ]
+                     *             }
+                     *           ],
                      *           "created_at": "2027-01-15T09:30:00.000Z"
                      *         }
                      *       ],
@@ -3540,10 +3503,7 @@ export interface operations {
                  *         "repository": "acme/site",
                  *         "ref": "refs/heads/main"
                  *       },
-                 *       "role": "editor",
-                 *       "folders": [
-                 *         "site/"
-                 *       ]
+                 *       "role": "viewer"
                  *     }
                  */
                 "application/json": components["schemas"]["NewTrustInput"];
@@ -3571,12 +3531,19 @@ export interface operations {
                      *         "repository": "acme/site",
                      *         "ref": "refs/heads/main"
                      *       },
-                     *       "role": "editor",
-                     *       "folders": [
-                     *         "site/"
+                     *       "role": "viewer",
+                     *       "domains": [
+                     *         "example.com"
                      *       ],
-                     *       "domains": null,
-                     *       "records": null,
+                     *       "folders": null,
+                     *       "records": [
+                     *         {
+                     *           "name": "_acme-challenge",
+                     *           "types": [
+                     *             "TXT"
+                     *           ]
+                     *         }
+                     *       ],
                      *       "created_at": "2027-01-15T09:30:00.000Z"
                      *     }
                      */
@@ -3779,9 +3746,9 @@ export interface operations {
                      *         {
                      *           "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
                      *           "name": "certificates of example.com",
-                     *           "hint": "x7Qa",
+                     *           "hint": "qRxy",
                      *           "owner": "admin",
-                     *           "role": null,
+                     *           "role": "viewer",
                      *           "domains": [
                      *             "example.com"
                      *           ],
@@ -3796,10 +3763,10 @@ export interface operations {
                      *             }
                      *           ],
                      *           "networks": null,
-                     *           "replace": false,
+                     *           "replace": true,
                      *           "created_at": "2027-01-15T09:30:00.000Z",
-                     *           "expires_at": "2027-04-15T09:30:00.000Z",
-                     *           "last_used_at": null
+                     *           "expires_at": "2027-01-15T09:30:00.000Z",
+                     *           "last_used_at": "2027-01-15T09:30:00.000Z"
                      *         }
                      *       ],
                      *       "pagination": {
@@ -3900,9 +3867,9 @@ export interface operations {
                      * @example {
                      *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
                      *       "name": "certificates of example.com",
-                     *       "hint": "x7Qa",
+                     *       "hint": "qRxy",
                      *       "owner": "admin",
-                     *       "role": null,
+                     *       "role": "viewer",
                      *       "domains": [
                      *         "example.com"
                      *       ],
@@ -3917,10 +3884,10 @@ export interface operations {
                      *         }
                      *       ],
                      *       "networks": null,
-                     *       "replace": false,
+                     *       "replace": true,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "expires_at": "2027-04-15T09:30:00.000Z",
-                     *       "last_used_at": null,
+                     *       "expires_at": "2027-01-15T09:30:00.000Z",
+                     *       "last_used_at": "2027-01-15T09:30:00.000Z",
                      *       "token": "ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy"
                      *     }
                      */

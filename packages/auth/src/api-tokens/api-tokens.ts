@@ -28,24 +28,38 @@ export const tokenLimits = {
 const tenYears = 10 * 366 * 86_400
 
 /** Request for a new token: its rights, and its lifetime in seconds. */
-export const NewToken = z.strictObject({
-  name: z
-    .string()
-    .trim()
-    .regex(/^[^\p{Cc}\p{Cs}]{1,100}$/u, 'must have 1 to 100 characters, without control characters')
-    .meta({
-      description: 'for the list, the history and the logs',
-      // Not every language knows \p{Cc}.
-      pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]{1,100}$',
-    }),
-  expires_in: z
-    .int()
-    .min(0)
-    .max(tenYears)
-    .optional()
-    .describe('seconds; default 90 days; 0: never, for admins only'),
-  ...tokenLimits,
-})
+export const NewToken = z
+  .strictObject({
+    name: z
+      .string()
+      .trim()
+      .regex(
+        /^[^\p{Cc}\p{Cs}]{1,100}$/u,
+        'must have 1 to 100 characters, without control characters',
+      )
+      .meta({
+        description: 'for the list, the history and the logs',
+        // Not every language knows \p{Cc}.
+        pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]{1,100}$',
+      }),
+    expires_in: z
+      .int()
+      .min(0)
+      .max(tenYears)
+      .optional()
+      .describe('seconds; default 90 days; 0: never, for admins only'),
+    ...tokenLimits,
+  })
+  .meta({
+    id: 'NewToken',
+    examples: [
+      {
+        name: 'certificates of example.com',
+        domains: ['example.com'],
+        records: [{ name: '_acme-challenge', types: ['TXT'] }],
+      },
+    ],
+  })
 export type NewToken = z.infer<typeof NewToken>
 
 /** An API token without its secret. Instants are RFC 3339. */
@@ -101,17 +115,19 @@ export class ApiTokens {
 
   /**
    * The caller that a token identifies, with at most the present rights of its owner. For an `address` outside its
-   * networks a token is `invalid`, like an unknown one.
+   * networks a token is like an unknown one.
+   * @throws {HttpError} 401
    */
-  async verify(text: string, address: string): Promise<Caller | 'invalid' | 'expired'> {
-    if (prefixOf(text) !== this.prefix) return 'invalid'
+  async verify(text: string, address: string): Promise<Caller> {
+    if (prefixOf(text) !== this.prefix) throw errors.tokenInvalid()
     const digest = digestOf(text)
     const stored = await this.#find(sql`lookup = ${lookupOf(digest)}`)
-    if (!stored || !isEqual(stored.digest, digest)) return 'invalid'
-    const { networks } = stored.token
-    if (networks && !isInNetworks(address, networks)) return 'invalid'
-    const caller = await this.#callerOf(stored)
-    if (typeof caller !== 'string') this.#touch(stored.token)
+    const networks = stored?.token.networks ?? [address]
+    const caller = stored && (await this.#callerOf(stored))
+    if (!caller || !isEqual(stored.digest, digest) || !isInNetworks(address, networks))
+      throw errors.tokenInvalid()
+    if (this.#isExpired(caller)) throw errors.tokenExpired()
+    this.#touch(stored.token)
     return caller
   }
 
@@ -119,7 +135,11 @@ export class ApiTokens {
   async findCaller(id: string): Promise<Caller | undefined> {
     const stored = await this.#find(sql`id = ${id}`)
     const caller = stored && (await this.#callerOf(stored))
-    return typeof caller === 'string' ? undefined : caller
+    return caller && !this.#isExpired(caller) ? caller : undefined
+  }
+
+  #isExpired({ expiresAt }: Caller) {
+    return expiresAt !== undefined && expiresAt.getTime() <= this.#options.now()
   }
 
   /**
@@ -200,18 +220,17 @@ export class ApiTokens {
     return (await this.#options.find(owner))?.id ?? null
   }
 
-  async #callerOf({ token, ownerId }: Stored): Promise<Caller | 'invalid' | 'expired'> {
+  /** Undefined: its owner was removed. */
+  async #callerOf({ token, ownerId }: Stored): Promise<Caller | undefined> {
     const owner = await this.#options.find(token.owner)
-    if (!owner || (owner.id ?? null) !== ownerId) return 'invalid'
-    const expiresAt = token.expires_at === null ? undefined : new Date(token.expires_at)
-    if (expiresAt && expiresAt.getTime() <= this.#options.now()) return 'expired'
-    const { id, name: tokenName } = token
+    if (!owner || (owner.id ?? null) !== ownerId) return undefined
+    const { id, name: tokenName, replace, expires_at } = token
     return {
       id: `token:${id}`,
       username: owner.username,
       ...intersectRights(owner, rightsOfGrant(token)),
-      ...(expiresAt && { expiresAt }),
-      token: { id, name: tokenName, ...(token.replace && { mayReplace: true }) },
+      ...(expires_at !== null && { expiresAt: new Date(expires_at) }),
+      token: { id, name: tokenName, ...(replace && { mayReplace: true }) },
     }
   }
 

@@ -15,26 +15,21 @@ import { mayManageTokens, refuse } from '../rights.ts'
 import { type ApiToken, NewToken, tokenLimits } from './api-tokens.ts'
 
 const exampleId = '3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50'
-const exampleRecord = {
-  ...{ id: exampleId, name: 'certificates of example.com', hint: 'x7Qa', owner: 'admin' },
-  ...{ role: null, domains: ['example.com'], folders: null, writes: null },
-  records: [{ name: '_acme-challenge', types: ['TXT'] }],
-  ...{ networks: null, replace: false },
-  created_at: '2027-01-15T09:30:00.000Z',
-  expires_at: '2027-04-15T09:30:00.000Z',
-  last_used_at: null,
-}
+const exampleName = 'certificates of example.com'
 
 const TokenRecord = z
   .object({
-    id: z.string(),
-    name: z.string(),
-    hint: z.string().describe('the last four characters of the token'),
-    owner: z.string(),
+    id: z.string().meta({ examples: [exampleId] }),
+    name: z.string().meta({ examples: [exampleName] }),
+    hint: z.string().meta({ description: 'the last four characters', examples: ['qRxy'] }),
+    owner: z.string().meta({ examples: ['admin'] }),
     role: tokenLimits.role.unwrap().nullable().describe('null: only `records`'),
     ...shownLimits,
     records: shownRecords,
-    networks: z.array(z.string()).nullable().describe('null: from everywhere'),
+    networks: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'null: from everywhere', examples: [null] }),
     replace: z
       .boolean()
       .describe("by the registrar's protocol: whether it may replace a zone that it has not read"),
@@ -42,12 +37,14 @@ const TokenRecord = z
     expires_at: z.iso.datetime().nullable().describe('null: never'),
     last_used_at: z.iso.datetime().nullable().describe('to the minute; null: not used yet'),
   })
-  .meta({ id: 'ApiToken', examples: [exampleRecord] })
+  .meta({ id: 'ApiToken' })
 
-const exampleToken = 'ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy'
 const CreatedToken = TokenRecord.extend({
-  token: z.string().describe('shown only now'),
-}).meta({ id: 'CreatedToken', examples: [{ ...exampleRecord, token: exampleToken }] })
+  token: z.string().meta({
+    description: 'shown only now',
+    examples: ['ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy'],
+  }),
+}).meta({ id: 'CreatedToken' })
 
 const managing = { access: 'viewer', needsLogin: true } as const
 
@@ -57,13 +54,8 @@ const createToken = operation({
   summary: 'Create an API token',
   description:
     'For programs: long-lived, revocable, limited. Send it as `Authorization: Bearer`, as the password of `Authorization: Basic`, or as `X-Api-Key`. It never has more rights than its owner has at the time of use.',
-  body: NewToken.meta({
-    id: 'NewToken',
-    examples: [
-      { name: exampleRecord.name, domains: exampleRecord.domains, records: exampleRecord.records },
-    ],
-  }),
-  errors: [errors.tokenExists(exampleRecord.name), errors.tooManyTokens(200)],
+  body: NewToken,
+  errors: [errors.tokenExists(exampleName), errors.tooManyTokens(200)],
   ...answers(201, 'The token, shown only now', CreatedToken),
 })
 
@@ -87,7 +79,7 @@ const deleteToken = operation({
   operationId: 'deleteToken',
   summary: 'Revoke an API token',
   description: 'Your own; an admin without limits may revoke any. It stops working at once.',
-  params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
+  params: TokenRecord.pick({ id: true }).strict(),
   errors: [errors.tokenNotFound(exampleId)],
   ...answers(204, 'Revoked'),
 })

@@ -22,15 +22,9 @@ import {
   hashPassword,
   isQueueFull,
   makeDummyHash,
-  maxPasswordLength,
+  Password,
   requireStrongPassword,
 } from './password.ts'
-
-const Password = z
-  .string()
-  .min(1)
-  .max(maxPasswordLength)
-  .meta({ examples: ['correct horse battery'] })
 
 const Login = z
   .strictObject({
@@ -40,7 +34,7 @@ const Login = z
       .min(1)
       .max(64)
       .meta({ examples: ['admin'] }),
-    password: Password,
+    password: Password.min(1).meta({ examples: ['correct horse battery'] }),
   })
   .meta({ id: 'Login' })
 
@@ -82,15 +76,14 @@ const Me = z
 
 const NewPassword = z
   .strictObject({
-    current: Password.optional().describe(
-      'your password until now; instead of `username` and `invite`',
-    ),
+    current: Password.min(1)
+      .optional()
+      .describe('your password until now; instead of `username` and `invite`'),
     username: Username.optional(),
     invite: z.string().min(1).max(100).optional().describe('the code of an invitation'),
-    new: z
-      .string()
-      .max(maxPasswordLength)
-      .describe('at least 10 characters, not your username, not among the most common passwords'),
+    new: Password.describe(
+      'at least 10 characters, not your username, not among the most common passwords',
+    ),
   })
   .refine(
     ({ current, username, invite }) =>

@@ -1,6 +1,7 @@
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import pLimit, { type LimitFunction } from 'p-limit'
+import { z } from 'zod'
 import * as errors from '../errors.ts'
 
 /** The cost of one hash: memory in KiB, passes, lanes. */
@@ -21,11 +22,9 @@ interface Phc {
 export const defaultCost: Cost = { memory: 19_456, passes: 2, lanes: 1 }
 
 export const minPasswordLength = 10
-export const maxPasswordLength = 1024
+export const Password = z.string().max(1024)
 
-/**
- * @throws {HttpError} 400 `weak_password` for fewer than 10 characters, the username, or one of the most common passwords.
- */
+/** @throws {HttpError} 400 for fewer than 10 characters, the username, or one of the most common passwords. */
 export async function requireStrongPassword(password: string, username: string): Promise<void> {
   const text = password.normalize('NFC').toLowerCase()
   if ([...text].length < minPasswordLength)
@@ -70,13 +69,12 @@ export function makeDummyHash(real: string | undefined): string {
   return formatPhc({ cost, salt: randomBytes(16), hash: randomBytes(32) })
 }
 
-/** Runs password hashes (19 MiB each) two at a time; `pendingCount` is the number queued. */
+/** Runs password hashes (19 MiB each) two at a time. Callers check `isQueueFull` first. */
 export type HashQueue = LimitFunction
 
-/** Callers check `isQueueFull` before they queue a hash. */
 export const createHashQueue = (): HashQueue => pLimit(2)
 
-/** Whether the maximum of 32 hashes is queued. */
+/** 32 hashes are queued at most. */
 export const isQueueFull = (queue: HashQueue) => queue.pendingCount >= 32
 
 export function formatPhc({ cost, salt, hash }: Phc): string {

@@ -1,7 +1,7 @@
 import { type App, AttemptLimit, answers, tooManyFailures } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import * as errors from '../errors.ts'
+import { codeInvalid, loginFailed, notBegun, notConfigured, providerAway } from '../errors.ts'
 import { answerLogin, LoggedIn } from '../login/account-routes.ts'
 import type { Auth } from '../open-auth.ts'
 import { isLoopback } from '../settings.ts'
@@ -54,7 +54,7 @@ const beginSchema = (origins: readonly string[]) => ({
       .regex(/^[\w-]{43}$/, 'must be the SHA-256 of your verifier in base64url')
       .meta({ description: 'S256 of your verifier (RFC 7636, 4.2)', examples: [exampleChallenge] }),
   }),
-  errors: [errors.notConfigured(), errors.providerAway(), tooManyFailures(60)],
+  errors: [notConfigured(), providerAway(), tooManyFailures(60)],
   ...redirects('To the provider'),
 })
 
@@ -64,13 +64,7 @@ const finishSchema = {
   description: 'The provider sends the browser here; register it there.',
   // Providers add parameters of their own.
   querystring: z.looseObject({}),
-  errors: [
-    errors.notConfigured(),
-    errors.notBegun(),
-    errors.loginFailed(),
-    errors.providerAway(),
-    tooManyFailures(60),
-  ],
+  errors: [notConfigured(), notBegun(), loginFailed(), providerAway(), tooManyFailures(60)],
   ...redirects('To `return_to`, with a `code`; for browsers also after a failure'),
 }
 
@@ -91,13 +85,7 @@ const redeemSchema = {
   description:
     'Each code counts once, for 60 seconds, also with a wrong verifier. The code of a failed login gives its error.',
   body: Redemption,
-  errors: [
-    errors.notConfigured(),
-    errors.codeInvalid(),
-    errors.loginFailed(),
-    errors.providerAway(),
-    tooManyFailures(60),
-  ],
+  errors: [notConfigured(), codeInvalid(), loginFailed(), providerAway(), tooManyFailures(60)],
   ...answers(200, 'Your account, and a token', LoggedIn),
 }
 
@@ -108,7 +96,7 @@ export function registerOidcRoutes(app: App, context: Auth) {
   const limit = new AttemptLimit(maxAttempts, now)
   let loaded: Promise<SingleSignOn> | undefined
   const open = async ({ ip }: FastifyRequest) => {
-    if (!oidc) throw errors.notConfigured()
+    if (!oidc) throw notConfigured()
     limit.check(ip)
     // Loaded at the first login: the library takes 20 MB.
     loaded ??= import('./single-sign-on.ts').then(
@@ -138,7 +126,7 @@ export function registerOidcRoutes(app: App, context: Auth) {
     const user = await signOn.redeem(request.body.code, request.body.verifier)
     if (!user) {
       limit.add(request.ip)
-      throw errors.codeInvalid()
+      throw codeInvalid()
     }
     reply.headers(noStore)
     return answerLogin(request, user, context)

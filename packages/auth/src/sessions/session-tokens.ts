@@ -2,6 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { type Sql, sql } from '@domains-and-files/persistence'
 import type { FastifyJWTOptions, JWT } from '@fastify/jwt'
 import { z } from 'zod'
+import * as errors from '../errors.ts'
 import { type OneTime, oneTimeTable } from '../one-time.ts'
 import { type Caller, callerOfUser, limitsOf, Role } from '../rights.ts'
 import { findWorkload, type Trust } from '../trusts/trusts.ts'
@@ -98,24 +99,18 @@ export class SessionTokens {
     return this.#jwt
   }
 
-  /** The caller that this token identifies. Local users have the rights of the store, not of the token. */
-  async verify(token: string): Promise<Caller | 'invalid' | 'expired'> {
+  /** The caller that this token identifies. @throws {HttpError} 401 */
+  async verify(token: string): Promise<Caller> {
+    const { now, database } = this.#options
     const claims = this.#signed.get(token) ?? this.#readClaims(token)
-    const now = this.#options.now()
-    if (!claims || claims.nbf * 1000 > now) return 'invalid'
-    const expiresAt = new Date(claims.exp * 1000)
-    if (expiresAt.getTime() <= now) return 'expired'
-    if (claims.trust !== undefined) {
-      const { database } = this.#options
-      const caller = await findWorkload(database, claims.trust, claims.workload)
-      return caller ? { ...caller, expiresAt } : 'invalid'
-    }
-    const user = await this.#userOf(claims)
-    if (!user) return 'invalid'
-    const isKept = user.kept !== undefined && user.kept === keptSessionOf(user, claims.jti)
-    if (!isKept && !this.#fingerprintsOf(user).includes(claims.pwd)) return 'invalid'
-    const caller = { ...callerOfUser(user), expiresAt, session: claims.jti }
-    return user.oidc ? { ...caller, role: claims.role, ...limitsOf(claims) } : caller
+    if (!claims || claims.nbf * 1000 > now()) throw errors.tokenInvalid()
+    if (claims.exp * 1000 <= now()) throw errors.tokenExpired()
+    const caller =
+      claims.trust === undefined
+        ? await this.#userOf(claims)
+        : await findWorkload(database, claims.trust, claims.workload)
+    if (!caller) throw errors.tokenInvalid()
+    return { ...caller, expiresAt: new Date(claims.exp * 1000) }
   }
 
   /** Ends the session of a caller now, at every replica. */
@@ -131,16 +126,24 @@ export class SessionTokens {
     return claims
   }
 
-  /** The user; undefined if removed, barred, or the session has ended. PostgreSQL: one query for both. */
-  async #userOf({ jti, sub }: z.infer<typeof Claims>): Promise<User | undefined> {
+  /** Undefined: the user was removed or barred, or the session has ended. */
+  async #userOf({ jti, sub, pwd, ...granted }: z.infer<typeof Claims>) {
     const { database, users, oneTime } = this.#options
-    if (database.dialect !== 'postgres')
-      return (await oneTime.has(jti)) ? undefined : users.find(sub)
-    const row = await database.get<{ definition: string }>(
-      sql`select definition from ${usersTable} where username = ${sub}
-        and not exists (select 1 from ${oneTimeTable} where id = ${jti})`,
-    )
-    return row && activeUserOf(row)
+    let user: User | undefined
+    if (database.dialect === 'postgres') {
+      // One query for both.
+      const row = await database.get<{ definition: string }>(
+        sql`select definition from ${usersTable} where username = ${sub}
+          and not exists (select 1 from ${oneTimeTable} where id = ${jti})`,
+      )
+      user = row && activeUserOf(row)
+    } else if (!(await oneTime.has(jti))) user = await users.find(sub)
+    if (!user) return undefined
+    const isKept = user.kept !== undefined && user.kept === keptSessionOf(user, jti)
+    if (!isKept && !this.#fingerprintsOf(user).includes(pwd)) return undefined
+    // Local users have the rights of the store, not of the token.
+    const rights = user.oidc && { role: granted.role, ...limitsOf(granted) }
+    return { ...callerOfUser(user), ...rights, session: jti }
   }
 
   // Of the password, by each secret. A new hash has a new salt, so setting even the same password again ends the tokens.

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { digestOf } from '../api-tokens/token-format.ts'
 import * as errors from '../errors.ts'
 import { Domains, Folders, Writes, wantedLimits } from '../limits.ts'
-import { maxPasswordLength, parsePhc } from '../login/password.ts'
+import { Password, parsePhc } from '../login/password.ts'
 import { limitsOf, Role } from '../rights.ts'
 
 /**
@@ -45,43 +45,49 @@ export const LocalUsername = Username.refine(
 /** Whether a user is not barred: it may log in, and its tokens are valid. */
 export const isActive = (user: User) => user.oidc?.is_barred !== true
 
-const UserFields = z.strictObject({
-  username: Username,
-  role: Role,
-  /** Absent until an invited person sets one. */
-  password: z.string().refine(parsePhc, 'must be an argon2id PHC string').optional(),
-  domains: Domains.optional(),
-  folders: Folders.optional(),
-  writes: Writes.optional(),
-  invite: z
-    .strictObject({ digest: z.string().regex(/^[0-9a-f]{64}$/), expires_at: z.iso.datetime() })
-    .optional(),
-  created_at: z.iso.datetime().optional(),
-  /** Distinguishes a user from an earlier one of that name. Absent in files written by hand. */
-  id: z.string().optional(),
-  /** Digest of the session that changed the password: it stays valid. See `keptSessionOf`. */
-  kept: z.string().optional(),
-  /** Changes when the user logs out everywhere, which ends all earlier sessions. */
-  logins: z.string().optional(),
-  /** Single sign-on: the identity that the username is bound to. `role` is that of the last login. */
-  oidc: z
-    .strictObject({
-      issuer: z.string().optional(),
-      subject: z.string().optional(),
-      is_barred: z.boolean().optional(),
-    })
-    .optional(),
-})
+export const User = z
+  .strictObject({
+    username: Username,
+    role: Role,
+    /** Absent until an invited person sets one. */
+    password: z.string().refine(parsePhc, 'must be an argon2id PHC string').optional(),
+    domains: Domains.optional(),
+    folders: Folders.optional(),
+    writes: Writes.optional(),
+    invite: z
+      .strictObject({ digest: z.string().regex(/^[0-9a-f]{64}$/), expires_at: z.iso.datetime() })
+      .optional(),
+    created_at: z.iso.datetime().optional(),
+    /** Distinguishes a user from an earlier one of that name. Absent in files written by hand. */
+    id: z.string().optional(),
+    /** Digest of the session that changed the password: it stays valid. See `keptSessionOf`. */
+    kept: z.string().optional(),
+    /** Changes when the user logs out everywhere, which ends all earlier sessions. */
+    logins: z.string().optional(),
+    /** Single sign-on: the identity that the username is bound to. `role` is that of the last login. */
+    oidc: z
+      .strictObject({
+        issuer: z.string().optional(),
+        subject: z.string().optional(),
+        is_barred: z.boolean().optional(),
+      })
+      .optional(),
+  })
+  .refine(
+    ({ username, oidc }) =>
+      oidc ? username.startsWith(oidcPrefix) : LocalUsername.safeParse(username).success,
+    { path: ['username'], error: 'must not begin with oidc: or trust:' },
+  )
 
-export const User = UserFields.refine(
-  ({ username, oidc }) =>
-    oidc ? username.startsWith(oidcPrefix) : LocalUsername.safeParse(username).success,
-  { path: ['username'], error: 'must not begin with oidc: or trust:' },
-)
 export type User = z.infer<typeof User>
 
 export const UserList = z.strictObject({
-  users: z.array(User).refine(areNamesUnique, 'must not name a user twice'),
+  users: z
+    .array(User)
+    .refine(
+      (users) => new Set(users.map(({ username }) => username)).size === users.length,
+      'must not name a user twice',
+    ),
 })
 
 /** Request for a new user. */
@@ -89,11 +95,7 @@ export const NewUser = z
   .strictObject({
     username: LocalUsername,
     role: Role,
-    password: z
-      .string()
-      .max(maxPasswordLength)
-      .optional()
-      .describe('without one, the response has an `invite`'),
+    password: Password.optional().describe('without one, the response has an `invite`'),
     ...wantedLimits,
   })
   .meta({ id: 'NewUser' })
@@ -190,16 +192,9 @@ export const addUser = (users: Users, user: User, now: number): Promise<User> =>
 
 /** For clients, of an error of the store. The cause is for operators. @throws {HttpError} 503 for the users file. */
 export function explainToClient(cause: unknown): never {
-  if (cause instanceof HttpError || databaseProblem(cause)) throw cause
-  const detail =
-    'The users file has a fault or cannot be written, so nothing was changed: ask the operator'
-  throw new HttpError(503, 'unavailable', detail, { cause, headers: { 'retry-after': '60' } })
+  throw cause instanceof HttpError || databaseProblem(cause) ? cause : errors.usersUnwritable(cause)
 }
 
 /** A change of the users, checked. @throws {z.ZodError} */
 export const changeUsers = (users: User[], change: (users: User[]) => User[]): User[] =>
   UserList.parse({ users: change(users) }).users
-
-function areNamesUnique(users: { username: string }[]) {
-  return new Set(users.map(({ username }) => username)).size === users.length
-}

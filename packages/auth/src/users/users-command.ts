@@ -150,8 +150,8 @@ function keepAdmin(all: User[], before: User | undefined, changed: User | undefi
   return changed
 }
 
-async function hashNewPassword(username: string, { stdin, stderr }: CommandLine) {
-  const password = await readNewPassword(stdin, stderr)
+async function hashNewPassword(username: string, line: CommandLine) {
+  const password = await readNewPassword(line)
   await requireStrongPassword(password, username)
   return hashPassword(password)
 }

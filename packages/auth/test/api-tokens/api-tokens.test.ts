@@ -81,7 +81,9 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
       expiresAt: new Date('2027-02-18T19:20:00.500Z'),
       token: { id: token.id, name: 'ci' },
     })
-    expect(await tokens.verify(text, '198.51.100.1')).toBe('invalid')
+    await expect(tokens.verify(text, '198.51.100.1')).rejects.toMatchObject({
+      code: 'unauthorized',
+    })
   })
 
   test('only the digest of a token is stored', async () => {
@@ -100,7 +102,7 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
       sql`update ${tokensTable} set definition = replace(definition, '"digest":"', '"digest":"0')`,
     )
 
-    expect(await tokens.verify(text, address)).toBe('invalid')
+    await expect(tokens.verify(text, address)).rejects.toMatchObject({ code: 'unauthorized' })
   })
 
   test('tokens are listed by owner, oldest first', async () => {
@@ -126,7 +128,7 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
     await expect(tokens.remove(token.id, () => false)).rejects.toThrow('No API token')
     await tokens.remove(token.id)
 
-    expect(await elsewhere.verify(text, address)).toBe('invalid')
+    await expect(elsewhere.verify(text, address)).rejects.toMatchObject({ code: 'unauthorized' })
     await expect(tokens.remove(token.id)).rejects.toThrow('No API token')
     await expect(tokens.remove('not an id')).rejects.toThrow('No API token')
   })
@@ -229,7 +231,7 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
 
     expect((await tokens.list())[0]?.expires_at).toBe(token.expires_at)
     clock.ms += 60_000
-    expect(await tokens.verify(text, address)).toBe('expired')
+    await expect(tokens.verify(text, address)).rejects.toMatchObject({ code: 'token_expired' })
   })
 
   test('a stored caller whose token has expired has no rights', async () => {

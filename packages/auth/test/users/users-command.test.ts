@@ -234,7 +234,7 @@ function makeTerminal(typed: string) {
 test('at a terminal a password is asked for twice and never shown', async () => {
   const { input, prompt } = makeTerminal('long enough\rlong enough\r')
 
-  const password = await readNewPassword(input, prompt)
+  const password = await readNewPassword({ stdin: input, stderr: prompt })
 
   expect(password).toBe('long enough')
   expect(await text(prompt.end())).toBe('Password: \nAgain: \n')
@@ -247,7 +247,7 @@ test.each([
 ])('at a terminal %s gives no password', async (_name, typed, reason) => {
   const { input, prompt } = makeTerminal(typed)
 
-  await expect(readNewPassword(input, prompt)).rejects.toThrow(reason)
+  await expect(readNewPassword({ stdin: input, stderr: prompt })).rejects.toThrow(reason)
 })
 
 test('users of single sign-on are removed until they are allowed, also before their first login', async () => {
