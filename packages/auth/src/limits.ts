@@ -155,7 +155,10 @@ export const describeLimits = ({ domains, folders, writes }: Limits) => ({
   folders: folders ?? null,
   writes: writes ?? null,
 })
-export const shownRecords = z.array(RecordLimit).nullable().describe('null: not limited')
+export const shownRecords = z
+  .array(RecordLimit)
+  .nullable()
+  .meta({ description: 'null: not limited', examples: [null] })
 
 export const namesRrset = (limits: readonly RecordLimit[], name: string, type: string) =>
   limits.some((limit) => limit.types.includes(type.toUpperCase()) && matchesName(limit.name, name))

@@ -1526,7 +1526,10 @@ export interface components {
              * @example null
              */
             folders: string[] | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             records: components["schemas"]["RecordLimit"][] | null;
             /** Format: date-time */
             created_at: string;
@@ -1566,7 +1569,10 @@ export interface components {
             folders: string[] | null;
             /** @example null */
             writes: "propose" | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             records: components["schemas"]["RecordLimit"][] | null;
             /**
              * @description null: from everywhere
@@ -1619,7 +1625,10 @@ export interface components {
             folders: string[] | null;
             /** @example null */
             writes: "propose" | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             records: components["schemas"]["RecordLimit"][] | null;
             /**
              * @description null: from everywhere
@@ -3614,14 +3623,7 @@ export interface operations {
                      *             "example.com"
                      *           ],
                      *           "folders": null,
-                     *           "records": [
-                     *             {
-                     *               "name": "_acme-challenge",
-                     *               "types": [
-                     *                 "TXT"
-                     *               ]
-                     *             }
-                     *           ],
+                     *           "records": null,
                      *           "created_at": "2027-01-15T09:30:00.000Z"
                      *         }
                      *       ],
@@ -3735,14 +3737,7 @@ export interface operations {
                      *         "example.com"
                      *       ],
                      *       "folders": null,
-                     *       "records": [
-                     *         {
-                     *           "name": "_acme-challenge",
-                     *           "types": [
-                     *             "TXT"
-                     *           ]
-                     *         }
-                     *       ],
+                     *       "records": null,
                      *       "created_at": "2027-01-15T09:30:00.000Z"
                      *     }
                      */
@@ -3953,14 +3948,7 @@ export interface operations {
                      *           ],
                      *           "folders": null,
                      *           "writes": null,
-                     *           "records": [
-                     *             {
-                     *               "name": "_acme-challenge",
-                     *               "types": [
-                     *                 "TXT"
-                     *               ]
-                     *             }
-                     *           ],
+                     *           "records": null,
                      *           "networks": null,
                      *           "replace": true,
                      *           "created_at": "2027-01-15T09:30:00.000Z",
@@ -4074,14 +4062,7 @@ export interface operations {
                      *       ],
                      *       "folders": null,
                      *       "writes": null,
-                     *       "records": [
-                     *         {
-                     *           "name": "_acme-challenge",
-                     *           "types": [
-                     *             "TXT"
-                     *           ]
-                     *         }
-                     *       ],
+                     *       "records": null,
                      *       "networks": null,
                      *       "replace": true,
                      *       "created_at": "2027-01-15T09:30:00.000Z",

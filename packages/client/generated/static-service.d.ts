@@ -1630,7 +1630,10 @@ export interface components {
              * @example null
              */
             folders: string[] | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             records: components["schemas"]["RecordLimit"][] | null;
             /** Format: date-time */
             created_at: string;
@@ -1670,7 +1673,10 @@ export interface components {
             folders: string[] | null;
             /** @example null */
             writes: "propose" | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             records: components["schemas"]["RecordLimit"][] | null;
             /**
              * @description null: from everywhere
@@ -1723,7 +1729,10 @@ export interface components {
             folders: string[] | null;
             /** @example null */
             writes: "propose" | null;
-            /** @description null: not limited */
+            /**
+             * @description null: not limited
+             * @example null
+             */
             records: components["schemas"]["RecordLimit"][] | null;
             /**
              * @description null: from everywhere
@@ -3415,14 +3424,7 @@ export interface operations {
                      *             "example.com"
                      *           ],
                      *           "folders": null,
-                     *           "records": [
-                     *             {
-                     *               "name": "_acme-challenge",
-                     *               "types": [
-                     *                 "TXT"
-                     *               ]
-                     *             }
-                     *           ],
+                     *           "records": null,
                      *           "created_at": "2027-01-15T09:30:00.000Z"
                      *         }
                      *       ],
@@ -3536,14 +3538,7 @@ export interface operations {
                      *         "example.com"
                      *       ],
                      *       "folders": null,
-                     *       "records": [
-                     *         {
-                     *           "name": "_acme-challenge",
-                     *           "types": [
-                     *             "TXT"
-                     *           ]
-                     *         }
-                     *       ],
+                     *       "records": null,
                      *       "created_at": "2027-01-15T09:30:00.000Z"
                      *     }
                      */
@@ -3754,14 +3749,7 @@ export interface operations {
                      *           ],
                      *           "folders": null,
                      *           "writes": null,
-                     *           "records": [
-                     *             {
-                     *               "name": "_acme-challenge",
-                     *               "types": [
-                     *                 "TXT"
-                     *               ]
-                     *             }
-                     *           ],
+                     *           "records": null,
                      *           "networks": null,
                      *           "replace": true,
                      *           "created_at": "2027-01-15T09:30:00.000Z",
@@ -3875,14 +3863,7 @@ export interface operations {
                      *       ],
                      *       "folders": null,
                      *       "writes": null,
-                     *       "records": [
-                     *         {
-                     *           "name": "_acme-challenge",
-                     *           "types": [
-                     *             "TXT"
-                     *           ]
-                     *         }
-                     *       ],
+                     *       "records": null,
                      *       "networks": null,
                      *       "replace": true,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
