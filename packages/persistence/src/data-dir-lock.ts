@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { createDirectory } from './durable-files.ts'
+import { createDirectory, FileLock, LockBusyError } from './durable-files.ts'
 import { DataDirError } from './errors.ts'
-import { FileLock, LockBusyError } from './file-lock.ts'
 
 /** The lock file of the process that uses a data directory. */
 export const lockFile = 'lock'

@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { chownSync, closeSync, openSync, statSync } from 'node:fs'
-import { mkdir, open, stat } from 'node:fs/promises'
+import { mkdir, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Makes creations, renames and removals in this directory survive a power loss. */
 export async function fsyncDirectory(directory: string): Promise<void> {
@@ -56,3 +59,104 @@ export function giveToOwner(file: string, like = dirname(file)) {
   const owner = ownerFor(like)
   if (owner) chownSync(file, owner.uid, owner.gid)
 }
+
+/**
+ * Replaces a private file (0600) by the result of `change`: atomically, durably, and locked between processes. `change`
+ * gets undefined if the file is missing; if it throws, nothing changes. Of a symbolic link the target is replaced.
+ */
+export async function updateFile(
+  path: string,
+  change: (text: string | undefined) => string,
+): Promise<void> {
+  await createDirectory(dirname(path))
+  // One lock for all links to a file.
+  const file = (await realpath(path).catch(ignoreMissing)) ?? path
+  await withFileLock(`${file}.lock`, async () => {
+    const text = await readFile(file, 'utf8').catch(ignoreMissing)
+    await replaceFile(file, change(text), text === undefined ? undefined : file)
+  })
+}
+
+// Only ENOENT means missing: any other error could be a failing disk.
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}
+
+/** Creates or replaces a private file atomically and durably. As root, it belongs to the owner of `before` or its folder. */
+export async function replaceFile(file: string, content: Buffer | string, before?: string) {
+  const temporary = `${file}.${randomUUID()}.tmp`
+  try {
+    await writeNew(temporary, content)
+    giveToOwner(temporary, before)
+    await rename(temporary, file)
+  } finally {
+    await rm(temporary, { force: true })
+  }
+  await fsyncDirectory(dirname(file))
+}
+
+// Node has no flock, so an exclusive SQLite transaction serves as one. The kernel releases it with the process, so a
+// lock is never stale. Never remove the lock file: two processes could then lock two files of the same name.
+
+/** Another process holds the lock. */
+export class LockBusyError extends Error {}
+
+/** An exclusive lock between processes, on a file of its own. */
+export class FileLock {
+  readonly #file: string
+  readonly #database: DatabaseSync
+
+  /** @throws when the lock file cannot be opened or created. */
+  constructor(file: string, { timeoutMs = 0 } = {}) {
+    this.#file = file
+    this.#database = new DatabaseSync(file, { timeout: timeoutMs })
+  }
+
+  /** Blocks this process up to `timeoutMs`. @throws {LockBusyError} */
+  acquire() {
+    try {
+      // In-memory journal: otherwise each lock creates and deletes a file.
+      this.#database.exec('pragma journal_mode = memory; begin exclusive')
+    } catch (error) {
+      throw isBusy(error) ? new LockBusyError(`Cannot acquire lock ${this.#file}`) : error
+    }
+    giveToOwner(this.#file)
+  }
+
+  release() {
+    this.#database.exec('rollback')
+  }
+
+  /** Closes the lock file, and releases the lock if held. Idempotent. */
+  close() {
+    if (this.#database.isOpen) this.#database.close()
+  }
+}
+
+/** Runs `run` under an exclusive lock on `file`. @throws {LockBusyError} when it is not free within 10 s. */
+export async function withFileLock<T>(file: string, run: () => Promise<T>): Promise<T> {
+  const lock = new FileLock(file)
+  try {
+    await acquireWithin(lock, 10_000)
+    return await run()
+  } finally {
+    lock.close()
+  }
+}
+
+// Polls: a blocking wait would stop the event loop.
+async function acquireWithin(lock: FileLock, timeoutMs: number) {
+  const deadline = performance.now() + timeoutMs
+  for (;;) {
+    try {
+      return lock.acquire()
+    } catch (error) {
+      if (!(error instanceof LockBusyError) || performance.now() > deadline) throw error
+    }
+    await sleep(20)
+  }
+}
+
+// https://www.sqlite.org/rescode.html#busy
+const isBusy = (error: unknown) =>
+  error instanceof Error && 'errcode' in error && error.errcode === 5

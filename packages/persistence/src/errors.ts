@@ -43,3 +43,62 @@ export function unreadable(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
   return `cannot be read (${code})`
 }
+
+/**
+ * Translates a database failure into an error with a sentence for the operator; returns others unchanged. `setting` is
+ * the name of the URL setting.
+ */
+export function explainDatabaseFailure(error: unknown, setting = 'DATABASE_URL'): unknown {
+  if (!(error instanceof Error && isTranslated(error))) return error
+  const { cause } = error
+  const reason = cause instanceof Error ? cause.message || String(cause) : String(cause)
+  return new DatabaseRefusedError(`Cannot use the database in ${setting}: ${reason}.`, { cause })
+}
+
+/**
+ * Maps errors of `pg` to the classes in errors.ts. Errors of a statement itself, such as a unique violation, are returned
+ * unchanged, with their SQLSTATE in `code`.
+ */
+export function translateError(error: unknown): unknown {
+  if (!(error instanceof Error) || isTranslated(error)) return error
+  const state = sqlStateOf(error)
+  if (state === '53100') return new DatabaseFullError(error)
+  if (state === undefined) {
+    return isConnectionFailure(error) ? new DatabaseUnavailableError(error) : error
+  }
+  return unavailableStates.test(state) ? new DatabaseUnavailableError(error) : error
+}
+
+/**
+ * Whether an error of COMMIT proves that nothing was committed. Not if PostgreSQL ended the connection, since that may
+ * have happened just after the commit.
+ */
+export function isOutcomeCertain(error: unknown): boolean {
+  const state = error instanceof Error ? sqlStateOf(error) : undefined
+  return state !== undefined && (state === '53100' || !unavailableStates.test(state))
+}
+
+function isTranslated(error: Error) {
+  return (
+    error instanceof DatabaseUnavailableError ||
+    error instanceof OutcomeUnknownError ||
+    error instanceof DatabaseFullError
+  )
+}
+
+// Connection exceptions, wrong password (changed while running), database missing, read-only standby, cancelled by a time
+// limit, idle in transaction, out of resources, shut down, I/O error, corrupted.
+// https://www.postgresql.org/docs/current/errcodes-appendix.html
+const unavailableStates =
+  /^(?:08...|28...|3D000|25006|25P03|25P04|53[0-9A-Z]{3}|55P03|57014|57P0.|57P05|58...|XX001|XX002)$/
+
+const sqlStateOf = (error: Error): string | undefined =>
+  'severity' in error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+
+// Socket errors have a system error code; pg's own errors have only a message.
+const isConnectionFailure = (error: Error) =>
+  ('code' in error && /^(?:E[A-Z_]+|CERT_|ERR_TLS_|ERR_SSL_)/.test(String(error.code))) ||
+  connectionMessages.test(error.message)
+
+const connectionMessages =
+  /^(?:Connection terminated|Connection ended|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|The server does not support SSL|SASL)/

@@ -14,26 +14,24 @@ export type {
 } from './backup/archive.ts'
 export { allEnded, readPrivateFiles } from './backup/archive.ts'
 export type { CommandLine } from './backup/data-command.ts'
-export { Progress } from './backup/progress.ts'
 export { insertRows, readTables, type SqlTable, writeRows } from './backup/sql-tables.ts'
-export { readBackupTimes, runDataCommand } from './backup-commands.ts'
+export { Progress, readBackupTimes, runDataCommand } from './backup-commands.ts'
 export { announceBackup, BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
-export { createDirectory, ensurePrivateFile, fsyncDirectory } from './durable-files.ts'
+export { createDirectory, ensurePrivateFile, fsyncDirectory, updateFile } from './durable-files.ts'
 export {
   DatabaseFullError,
   DatabaseRefusedError,
   DatabaseUnavailableError,
   DataDirError,
+  explainDatabaseFailure,
   OutcomeUnknownError,
   storageFailure,
   unreadable,
 } from './errors.ts'
 export { refuseUnfinished } from './postgres/migrate-postgres.ts'
 export { Postgres, type PostgresOptions } from './postgres/postgres.ts'
-export { explainDatabaseFailure } from './postgres/postgres-errors.ts'
 export { Probe } from './postgres/probe.ts'
 export type { Transaction } from './postgres/transaction.ts'
-export { updateFile } from './shared-file.ts'
 export {
   bytes,
   type Dialect,

@@ -11,7 +11,7 @@ import type { Bucket, CallCounts } from './blobs/s3/bucket.ts'
 import type { GarbageSweep } from './blobs/s3/garbage-sweep.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
-import type { LruLoader } from './serving/lru-loader.ts'
+import type { LruLoader } from './serving/content-stream.ts'
 
 // Gauges and counters are read on each scrape. No label contains a path or a username.
 

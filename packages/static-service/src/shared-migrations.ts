@@ -1,6 +1,6 @@
 import { authMigrations } from '@domains-and-files/auth'
 import { eventMigrations, webhookMigrations } from '@domains-and-files/events'
-import { contentMigrations } from './blobs/s3/object-rows.ts'
+import { contentMigrations } from './blobs/s3/content-commit.ts'
 import { catalogMigrations } from './catalog/migrations.ts'
 import { sharingTables } from './sharing/tables.ts'
 import { uploadMigrations } from './uploads/uploads.ts'

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { STATUS_CODES, validateHeaderName, validateHeaderValue } from '../node-http.ts'
+import { STATUS_CODES, validateHeaderName, validateHeaderValue } from '../problem-details.ts'
 
 /**
  * Status line and headers, validated and joined once for many responses. Node's `writeHead` does so for each, which

@@ -2,15 +2,13 @@ import { existsSync } from 'node:fs'
 import { relative, resolve, sep } from 'node:path'
 import type { Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
+import { Progress } from '../backup-commands.ts'
 import { refuseUnfinished } from '../data-dir-lock.ts'
-import { DataDirError } from '../errors.ts'
-import { explainDatabaseFailure } from '../postgres/postgres-errors.ts'
+import { DataDirError, explainDatabaseFailure } from '../errors.ts'
 import type { ArchivedService, BackupSource, DatabaseTarget, DataPlaces } from './archive.ts'
-import { type BackupResult, backUp } from './backup.ts'
-import { Progress } from './progress.ts'
+import { type BackupResult, backUp, type Job, verifySnapshot } from './backup.ts'
 import { Repository } from './repository.ts'
 import { restore } from './restore.ts'
-import { type Job, verifySnapshot } from './verify.ts'
 
 const usage = (
   dataDir: string,

@@ -3,12 +3,17 @@ import { existsSync, lchownSync } from 'node:fs'
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { lockForRestore, lockNames, restoreMarker } from '../data-dir-lock.ts'
-import { createDirectory, fsyncDirectory, giveToOwner, ownerFor } from '../durable-files.ts'
+import {
+  createDirectory,
+  fsyncDirectory,
+  giveToOwner,
+  ownerFor,
+  replaceFile,
+  updateFile,
+} from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
-import { lockSchema } from '../postgres/migrate-postgres.ts'
-import { isInUse, restores } from '../postgres/own-tables.ts'
+import { isInUse, lockSchema, restores } from '../postgres/migrate-postgres.ts'
 import type { Transaction } from '../postgres/transaction.ts'
-import { replaceFile, updateFile } from '../shared-file.ts'
 import { name, sql } from '../sql/sql.ts'
 import {
   type ArchivedService,
@@ -17,9 +22,8 @@ import {
   type DatabaseTarget,
   type RestoreTarget,
 } from './archive.ts'
-import type { BackupResult } from './backup.ts'
+import { type BackupResult, type DamageList, type Job, verifySnapshot } from './backup.ts'
 import type { Snapshot } from './snapshot.ts'
-import { type DamageList, type Job, verifySnapshot } from './verify.ts'
 
 /** With `verify` every byte of the backup is checked before anything is written. */
 export interface RestoreJob extends Job {

@@ -7,8 +7,8 @@ import type {
   QueryResult,
   QueryResultRow,
 } from 'pg'
+import { translateError } from '../errors.ts'
 import { render, type SqlTransaction, type Statement } from '../sql/sql.ts'
-import { translateError } from './postgres-errors.ts'
 
 /** Maximum milliseconds to get a connection, new or from the pool: a part of the time limit of a statement. */
 const connectLimit = (timeoutMs: number) => Math.min(timeoutMs, Math.max(3000, 0.6 * timeoutMs))

@@ -1,9 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { DatabaseRefusedError, DatabaseUnavailableError } from '../errors.ts'
+import {
+  DatabaseRefusedError,
+  DatabaseUnavailableError,
+  explainDatabaseFailure,
+  translateError,
+} from '../errors.ts'
 import { type Migrations, name, sql } from '../sql/sql.ts'
 import { ClientConnection, type Connection, clientConfig, limited } from './connections.ts'
-import { ownTables, recordProcess, restores } from './own-tables.ts'
-import { explainDatabaseFailure, translateError } from './postgres-errors.ts'
 
 /** Maximum milliseconds to wait for a database that is starting. */
 const startMs = 30_000
@@ -149,3 +152,37 @@ async function createSchema(connection: Connection, schema: string) {
       as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$`)
   await connection.run(ownTables)
 }
+
+const processes = name('processes')
+
+/** Table with a row while a restore is incomplete. */
+export const restores = name('restore')
+
+// Tables of this package in the schema of a service: commits, processes, and an incomplete restore.
+const ownTables = sql`
+  create table if not exists ${name('commits')} (
+    id uuid primary key,
+    committed_at timestamptz not null default now(),
+    is_fence boolean not null default false
+  );
+  create table ${processes} (id uuid primary key, seen_at timestamptz not null);
+  create table ${restores} (backup text primary key, rows_done jsonb not null default '{}')`
+
+/**
+ * Heartbeat: records every few seconds that a process uses the schema, so that no restore begins under a running service.
+ * `pg_stat_activity` is no substitute: connections of a pooler outlive processes and belong to none.
+ */
+export const recordProcess = (connection: Connection, id: string) =>
+  connection.run(sql`insert into ${processes} (id, seen_at) values (${id}, clock_timestamp())
+    on conflict (id) do update set seen_at = excluded.seen_at`)
+
+/** Removes the record of a process, and stale records. */
+export const removeProcess = (connection: Connection, id: string) =>
+  connection.run(
+    sql`delete from ${processes} where id = ${id} or seen_at < now() - interval '1 day'`,
+  )
+
+/** Whether any process was seen in the last ten seconds. */
+export const isInUse = async (connection: Connection): Promise<boolean> =>
+  (await connection.get(sql`select 1 from ${processes}
+    where seen_at > clock_timestamp() - interval '10 seconds' limit 1`)) !== undefined

@@ -2,10 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool, PoolClient } from 'pg'
-import { DatabaseUnavailableError, OutcomeUnknownError } from '../errors.ts'
+import {
+  DatabaseUnavailableError,
+  isOutcomeCertain,
+  OutcomeUnknownError,
+  translateError,
+} from '../errors.ts'
+import { name, sql } from '../sql/sql.ts'
 import { acquire, ClientConnection, type Connection, limited, withClient } from './connections.ts'
-import { commitStatement, isCommitted } from './own-tables.ts'
-import { isOutcomeCertain, translateError } from './postgres-errors.ts'
 
 export type Transaction = Connection
 
@@ -110,3 +114,31 @@ async function lookUp(
   if (found === undefined) throw new OutcomeUnknownError(cause)
   return found
 }
+
+const commits = name('commits')
+
+/**
+ * SQL that records the transaction `id`, a UUID, and commits; if the insert fails, COMMIT is not run. If the response to
+ * COMMIT is lost, the row shows whether the transaction took effect. `pg_xact_status` is unsafe: after a crash PostgreSQL
+ * reuses transaction ids that were not yet on disk, so it could report the outcome of another transaction.
+ */
+const commitStatement = (schema: string, id: string) =>
+  `insert into ${schema}.commits (id) values ('${id}'); commit`
+
+/**
+ * Whether the transaction took effect; waits while it is in progress. If not, this inserts its row, so that a late commit
+ * fails by the unique key: the result is final.
+ */
+async function isCommitted(connection: Connection, id: string): Promise<boolean> {
+  const inserted = await connection.run(
+    sql`insert into ${commits} (id, is_fence) values (${id}, true) on conflict (id) do nothing`,
+  )
+  if (inserted > 0) return false
+  const row = await connection.get<{ is_fence: boolean }>(
+    sql`select is_fence from ${commits} where id = ${id}`,
+  )
+  return row?.is_fence === false
+}
+
+/** Removes commit records after ten minutes. Look-ups start within seconds. */
+export const pruneCommits = sql`delete from ${commits} where committed_at < now() - interval '10 minutes'`

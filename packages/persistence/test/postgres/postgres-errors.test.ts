@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { isOutcomeCertain, translateError } from '../../src/errors.ts'
 import { DatabaseFullError, DatabaseUnavailableError } from '../../src/index.ts'
-import { isOutcomeCertain, translateError } from '../../src/postgres/postgres-errors.ts'
 
 const fromServer = (code: string) => Object.assign(new Error('x'), { severity: 'ERROR', code })
 

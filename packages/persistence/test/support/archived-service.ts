@@ -13,10 +13,10 @@ import type {
   Row,
 } from '../../src/backup/archive.ts'
 import { backUp } from '../../src/backup/backup.ts'
-import { Progress } from '../../src/backup/progress.ts'
 import { Repository } from '../../src/backup/repository.ts'
 import { restore } from '../../src/backup/restore.ts'
 import { readTables, writeRows } from '../../src/backup/sql-tables.ts'
+import { Progress } from '../../src/backup-commands.ts'
 import {
   bytes,
   identity,

@@ -1,7 +1,11 @@
-import type { CompressedCoding, ContentCoding } from './blob-path.ts'
+import {
+  type CompressedCoding,
+  type ContentCoding,
+  compressedCodings as encodedForms,
+} from '../rfc9110/content-codings.ts'
 import type { OpenBlob } from './blob-reader.ts'
-import type { VerifiedContents } from './integrity.ts'
-import type { ContentHash, StagedBlob } from './staged-blob.ts'
+import type { ContentHash, VerifiedContents } from './integrity.ts'
+import type { StagedBlob } from './staged-blob.ts'
 
 /**
  * Blobs by SHA-256 digest, each stored once, with their compressed forms. A blob exists while a file refers to it.
@@ -107,3 +111,25 @@ export interface StoredEntry {
   /** Absent: an unknown file. */
   digest?: string
 }
+
+export { type CompressedCoding, type ContentCoding, encodedForms }
+
+/** Content codings; databases store the index. */
+export const contentCodings: readonly ContentCoding[] = ['identity', ...encodedForms]
+
+/** Blobs and compressed forms up to this size are database rows; larger ones are files or objects. */
+export const maxSmallBytes = 32_768
+
+/** The path of a blob, or of its compressed form, below `blobs`. */
+export const blobPathOf = (digest: string, form: ContentCoding = 'identity') =>
+  [
+    digest.slice(0, 2),
+    digest.slice(2, 4),
+    form === 'identity' ? digest : `${digest}.${form}`,
+  ] as const
+
+/** Group-readable for a proxy that sends files itself (docs/proxy.md); the mode of the data folder excludes others. */
+export const blobMode = 0o640
+
+/** The mode of directories below `blobs`. */
+export const folderMode = 0o750

@@ -1,9 +1,42 @@
-import { hash as hashOnce } from 'node:crypto'
+import { createHash, hash as hashOnce } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
-import type { ContentCoding } from './blob-path.ts'
+import { headLength } from '../files/media-type.ts'
 import type { OpenBlob } from './blob-reader.ts'
-import { ContentHash, type StoredBlob } from './staged-blob.ts'
+import type { ContentCoding } from './blob-store.ts'
+
+/** A stored blob: its SHA-256 digest in hex, and its size in bytes. */
+export interface StoredBlob {
+  digest: string
+  size: number
+}
+
+/** SHA-256 of an arriving blob, and its first bytes, from which a media type can be detected. */
+export class ContentHash {
+  readonly #hash = createHash('sha256')
+  #head = Buffer.alloc(0)
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  get head(): Buffer {
+    return this.#head
+  }
+
+  /** In hex, of the bytes so far. */
+  get digest(): string {
+    return this.#hash.copy().digest('hex')
+  }
+
+  update(chunk: Buffer): void {
+    this.#hash.update(chunk)
+    this.#size += chunk.length
+    const missing = headLength - this.#head.length
+    if (missing > 0) this.#head = Buffer.concat([this.#head, chunk.subarray(0, missing)])
+  }
+}
 
 /** A blob that matched its digest, with the stamp of the bytes that were verified. */
 export interface VerifiedContent {

@@ -1,41 +1,9 @@
-import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { headLength } from '../files/media-type.ts'
-import { maxSmallBytes } from './blob-path.ts'
+import { BytesLost } from '../errors.ts'
+import { openFile } from './blob-reader.ts'
+import { maxSmallBytes, type ResumableBlob } from './blob-store.ts'
+import { ContentHash, hashBlob, type StoredBlob } from './integrity.ts'
 import { StagingFile, type StagingMemory } from './staging-file.ts'
-
-/** A stored blob: its SHA-256 digest in hex, and its size in bytes. */
-export interface StoredBlob {
-  digest: string
-  size: number
-}
-
-/** SHA-256 of an arriving blob, and its first bytes, from which a media type can be detected. */
-export class ContentHash {
-  readonly #hash = createHash('sha256')
-  #head = Buffer.alloc(0)
-  #size = 0
-
-  get size(): number {
-    return this.#size
-  }
-
-  get head(): Buffer {
-    return this.#head
-  }
-
-  /** In hex, of the bytes so far. */
-  get digest(): string {
-    return this.#hash.copy().digest('hex')
-  }
-
-  update(chunk: Buffer): void {
-    this.#hash.update(chunk)
-    this.#size += chunk.length
-    const missing = headLength - this.#head.length
-    if (missing > 0) this.#head = Buffer.concat([this.#head, chunk.subarray(0, missing)])
-  }
-}
 
 /** `isReferenced`: a file has referred to the blob since. */
 type EndLease = (isReferenced: boolean) => void
@@ -154,3 +122,37 @@ export class StagedBlob implements AsyncDisposable {
 
 // Large enough that no flush waits for the one before.
 const flushBytes = 33_554_432
+
+/**
+ * A blob that arrives in several requests: a file in `uploads`, of which the staged size is saved. `stage` stages the
+ * complete file and keeps it.
+ */
+export function resumableFile(
+  staging: StagingFile,
+  stage: (file: string, arrived: ContentHash) => Promise<StagedBlob>,
+): ResumableBlob {
+  const { file } = staging
+  let { size: saved } = staging
+  return {
+    write: (chunk) => staging.write(chunk),
+
+    async save() {
+      if (staging.size === saved) return {}
+      await staging.flush()
+      saved = staging.size
+      return { size: saved }
+    },
+
+    async stage(hash) {
+      await staging.settle() // Creates the file of an empty upload.
+      await using blob = await openFile(file)
+      if (blob?.size !== staging.size) throw new BytesLost()
+      return stage(file, hash ?? (await hashBlob(blob)))
+    },
+
+    async [Symbol.asyncDispose]() {
+      await staging.close()
+      staging.release()
+    },
+  }
+}

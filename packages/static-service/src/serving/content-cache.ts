@@ -1,14 +1,12 @@
 import { hash } from 'node:crypto'
-import { encodedForms, maxSmallBytes } from '../blobs/blob-path.ts'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
-import type { BlobStore } from '../blobs/blob-store.ts'
+import { type BlobStore, encodedForms, maxSmallBytes } from '../blobs/blob-store.ts'
 import type { Compressor } from '../blobs/compressor.ts'
 import { hashBytes, Verifier } from '../blobs/integrity.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../files/file-record.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
-import { ChunkMemory, type Content, type LargeContent } from './content-stream.ts'
-import { LruLoader } from './lru-loader.ts'
+import { ChunkMemory, type Content, type LargeContent, LruLoader } from './content-stream.ts'
 import type { ServedFile } from './served-file.ts'
 
 interface Dependencies {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { prepareHead, type RawResponse, type RawRoute } from '@domains-and-files/http'
-import { maxSmallBytes } from '../blobs/blob-path.ts'
+import { maxSmallBytes } from '../blobs/blob-store.ts'
 import type { Config } from '../config.ts'
 import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
 import { join } from '../files/file-path.ts'
@@ -10,9 +10,9 @@ import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
 import type { ContentCache } from './content-cache.ts'
 import { type Content, joinPieces, openStream } from './content-stream.ts'
-import { canOffload, type Offload, offloadHeaders } from './proxy-offload.ts'
 import type { ReadableFiles } from './readable-files.ts'
 import {
+  canOffload,
   crossOriginHeaders,
   type Headers,
   hasReliableDate,
@@ -20,6 +20,8 @@ import {
   headOf,
   type LinkedFile,
   notModifiedHead,
+  type Offload,
+  offloadHeaders,
   partHead,
   representationOf,
   respondToOther,

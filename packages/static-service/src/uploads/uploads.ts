@@ -16,7 +16,8 @@ import {
 } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
 import type { BlobStore, ResumableBlob, SavedBlob } from '../blobs/blob-store.ts'
-import { ContentHash, type StagedBlob } from '../blobs/staged-blob.ts'
+import { ContentHash } from '../blobs/integrity.ts'
+import type { StagedBlob } from '../blobs/staged-blob.ts'
 import * as errors from '../errors.ts'
 
 export const uploads = name('uploads')

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { FileRow } from '../../src/files/file-record.ts'
-import { LruLoader } from '../../src/serving/lru-loader.ts'
+import { LruLoader } from '../../src/serving/content-stream.ts'
 import { type Raw, startStatic } from '../support/static-start.ts'
 
 const etagOf = (body: Buffer | string) => `"${createHash('sha256').update(body).digest('hex')}"`

@@ -2,7 +2,7 @@ import { authMigrations } from '@domains-and-files/auth'
 import { eventMigrations, webhookMigrations } from '@domains-and-files/events'
 import { Postgres } from '@domains-and-files/persistence'
 import { type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
-import { contentMigrations } from '../../src/blobs/s3/object-rows.ts'
+import { contentMigrations } from '../../src/blobs/s3/content-commit.ts'
 import { catalogMigrations, schemaName } from '../../src/catalog/migrations.ts'
 import { uploadMigrations } from '../../src/uploads/uploads.ts'
 

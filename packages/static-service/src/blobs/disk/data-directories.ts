@@ -1,8 +1,7 @@
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createDirectory, DataDirError, fsyncDirectory } from '@domains-and-files/persistence'
-import { blobPathOf, contentCodings, folderMode } from '../blob-path.ts'
-import type { StoredEntry } from '../blob-store.ts'
+import { blobPathOf, contentCodings, folderMode, type StoredEntry } from '../blob-store.ts'
 
 /** Creates the directories of a store where they are missing, and empties `tmp`. */
 export async function openDirectories(dataDir: string): Promise<DurableDirectories> {

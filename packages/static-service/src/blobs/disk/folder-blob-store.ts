@@ -1,30 +1,27 @@
 import { randomUUID } from 'node:crypto'
 import { link, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import {
+  type BlobStore,
   type CompressedCoding,
   type ContentCoding,
   encodedForms,
   maxSmallBytes,
-} from '../blob-path.ts'
-import { type OpenBlob, openBytes } from '../blob-reader.ts'
-import {
-  type BlobStore,
   maxUnsavedBytes,
   type OnSaved,
   type ResumableBlob,
   type SavedBlob,
   type StoredEntry,
 } from '../blob-store.ts'
-import type { VerifiedContents } from '../integrity.ts'
-import { type ContentHash, StagedBlob, type StoredBlob } from '../staged-blob.ts'
+import type { ContentHash, StoredBlob, VerifiedContents } from '../integrity.ts'
+import { resumableFile, StagedBlob } from '../staged-blob.ts'
 import { StagingFile, StagingMemory } from '../staging-file.ts'
 import { blobDatabaseName } from './blob-database.ts'
 import { DurableDirectories, listFiles, listShards, openDirectories } from './data-directories.ts'
 import { DiskSpace, type RoomOptions } from './disk-space.ts'
 import { BlobLeases, Garbage } from './garbage.ts'
 import { LargeBlobs } from './large-blobs.ts'
-import { resumableFile } from './resumable-file.ts'
 import { SmallBlobs } from './small-blobs.ts'
 
 export interface FolderBlobStoreOptions extends RoomOptions {

@@ -1,10 +1,9 @@
 import { open, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
-import { blobMode, blobPathOf, type ContentCoding, encodedForms } from '../blob-path.ts'
 import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
-import { hashBlob, type VerifiedContents } from '../integrity.ts'
-import type { StoredBlob } from '../staged-blob.ts'
+import { blobMode, blobPathOf, type ContentCoding, encodedForms } from '../blob-store.ts'
+import { hashBlob, type StoredBlob, type VerifiedContents } from '../integrity.ts'
 import { writeWhole } from '../staging-file.ts'
 import type { DurableDirectories } from './data-directories.ts'
 

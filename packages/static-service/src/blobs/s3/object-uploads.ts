@@ -2,10 +2,10 @@ import { createHash, hash, randomUUID } from 'node:crypto'
 import { open, readFile } from 'node:fs/promises'
 import { type Postgres, sql } from '@domains-and-files/persistence'
 import pLimit from 'p-limit'
-import type { StoredBlob } from '../staged-blob.ts'
+import type { StoredBlob } from '../integrity.ts'
 import type { Bucket, Multipart, UploadedPart } from './bucket.ts'
+import { dueIn, isUnclaimed } from './content-commit.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
-import { dueIn, isUnclaimed } from './object-rows.ts'
 
 interface FileSlice {
   file: string

@@ -9,24 +9,27 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
+import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import {
+  type BlobStore,
   type CompressedCoding,
   type ContentCoding,
   contentCodings,
   encodedForms,
   folderMode,
   maxSmallBytes,
-} from '../blob-path.ts'
-import { type OpenBlob, openBytes } from '../blob-reader.ts'
-import type { BlobStore, OnSaved, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
-import type { VerifiedContents } from '../integrity.ts'
-import { type ContentHash, StagedBlob, type StoredBlob } from '../staged-blob.ts'
+  type OnSaved,
+  type ResumableBlob,
+  type SavedBlob,
+  type StoredEntry,
+} from '../blob-store.ts'
+import type { ContentHash, StoredBlob, VerifiedContents } from '../integrity.ts'
+import { StagedBlob } from '../staged-blob.ts'
 import { StagingMemory } from '../staging-file.ts'
 import type { Bucket } from './bucket.ts'
-import { ContentCommit } from './content-commit.ts'
+import { ContentCommit, deleteContents, findRow, isForm, isUnclaimed } from './content-commit.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
-import { deleteContents, findRow, isForm, isUnclaimed } from './object-rows.ts'
 import { ObjectUploads, partBytesOf } from './object-uploads.ts'
 import { ResumableObject, type SavedParts } from './resumable-object.ts'
 

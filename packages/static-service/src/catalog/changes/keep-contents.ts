@@ -1,5 +1,5 @@
 import { name, sql } from '@domains-and-files/persistence'
-import type { StoredBlob } from '../../blobs/staged-blob.ts'
+import type { StoredBlob } from '../../blobs/integrity.ts'
 import { contentMissing, quotaExceeded } from '../../errors.ts'
 import { among, columnNames, type RowOf, recordsOf } from '../records.ts'
 import { pastColumns } from '../tables.ts'

@@ -1,4 +1,4 @@
-import type { StoredBlob } from '../../blobs/staged-blob.ts'
+import type { StoredBlob } from '../../blobs/integrity.ts'
 import { nameOf, parentOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import type { BlobReferences, DirectoryCounts } from '../tables.ts'
