@@ -25,18 +25,13 @@ export const tokenLimits = {
   replace: z.boolean().optional(),
 }
 
-const tenYears = 10 * 366 * 86_400
-
 /** Request for a new token: its rights, and its lifetime in seconds. */
 export const NewToken = z
   .strictObject({
     name: z
       .string()
       .trim()
-      .regex(
-        /^[^\p{Cc}\p{Cs}]{1,100}$/u,
-        'must have 1 to 100 characters, without control characters',
-      )
+      .regex(/^[^\p{Cc}\p{Cs}]{1,100}$/u, 'must have 1 to 100 characters, no control characters')
       .meta({
         description: 'for the list, the history and the logs',
         // Not every language knows \p{Cc}.
@@ -45,7 +40,7 @@ export const NewToken = z
     expires_in: z
       .int()
       .min(0)
-      .max(tenYears)
+      .max(10 * 366 * 86_400)
       .optional()
       .describe('seconds; default 90 days; 0: never, for admins only'),
     ...tokenLimits,
@@ -82,7 +77,6 @@ interface Row {
 }
 
 export interface ApiTokensOptions {
-  /** Holds what `accountTables` describes. */
   database: Sql
   find: (username: string) => Promise<User | undefined>
   /** `ds_` or `ss_`. */
@@ -122,10 +116,10 @@ export class ApiTokens {
     if (prefixOf(text) !== this.prefix) throw errors.tokenInvalid()
     const digest = digestOf(text)
     const stored = await this.#find(sql`lookup = ${lookupOf(digest)}`)
-    const networks = stored?.token.networks ?? [address]
-    const caller = stored && (await this.#callerOf(stored))
-    if (!caller || !isEqual(stored.digest, digest) || !isInNetworks(address, networks))
-      throw errors.tokenInvalid()
+    if (!stored || !isEqual(stored.digest, digest)) throw errors.tokenInvalid()
+    const { networks } = stored.token
+    const caller = await this.#callerOf(stored)
+    if (!caller || (networks && !isInNetworks(address, networks))) throw errors.tokenInvalid()
     if (this.#isExpired(caller)) throw errors.tokenExpired()
     this.#touch(stored.token)
     return caller

@@ -86,6 +86,13 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
     })
   })
 
+  test('a token without networks is valid from a link-local address with a zone', async () => {
+    const { tokens, create } = begin()
+    const { text, token } = await create()
+
+    expect(await tokens.verify(text, 'fe80::1%eth0')).toMatchObject({ id: `token:${token.id}` })
+  })
+
   test('only the digest of a token is stored', async () => {
     const { text } = await begin().create()
 
