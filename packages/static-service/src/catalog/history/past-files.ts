@@ -3,7 +3,7 @@ import { changeNotFound, historyGone, notThere, versionNotFound } from '../../er
 import { nameOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import type { ChangeAction } from '../changes/change-entry.ts'
-import { below, type Page, type PageQuery, readPage, selected } from '../records.ts'
+import { below, jsonObject, type Page, type PageQuery, readPage, selected } from '../records.ts'
 import { type RecordedState, stateColumns } from '../tables.ts'
 
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
@@ -82,14 +82,13 @@ export async function lastDeployed(
   database: Pick<SqlTransaction, 'get'>,
   { path, since }: { path: string; since: string },
 ): Promise<FileRow | undefined> {
-  const row = await database.get<Row & { action: ChangeAction; endedAt: string }>(
-    sql`select ${rowColumns}, action, ended_at "endedAt"
-      from ${name('past_files')} join ${name('changes')} on id = ended_by
-      where path = ${path} order by ended_by desc limit 1`,
+  const past = name('past_files')
+  const row = await database.get<Row>(
+    sql`select ${rowColumns} from ${past} join ${name('changes')} on id = ended_by
+      where path = ${path} and ended_by = (select max(ended_by) from ${past} where path = ${path})
+        and ended_at >= ${since} and action in ('deploy', 'restore', 'revert')`,
   )
-  if (!row || row.endedAt < since) return undefined
-  const { action, endedAt: _, ...file } = row
-  return ['deploy', 'restore', 'revert'].includes(action) ? toFile(file) : undefined
+  return row && toFile(row)
 }
 
 /** @throws {HttpError} `change_not_found` for a change that is still to come, or `history_gone` where a row is not kept. */
@@ -216,24 +215,11 @@ export interface DiffQuery extends PageQuery<string> {
   to: number | undefined
 }
 
-interface Content {
-  digest: string
-  size: number
-}
-
-/** A path with different digests; null: no file. */
+/** A path with different contents; null: no file. */
 export interface DiffFile {
   path: string
-  before: Content | null
-  after: Content | null
-}
-
-interface DiffRow {
-  path: string
-  oldDigest: string | null
-  oldSize: number
-  newDigest: string | null
-  newSize: number
+  before: Pick<RecordedState, 'digest' | 'size'> | null
+  after: Pick<RecordedState, 'digest' | 'size'> | null
 }
 
 /**
@@ -247,34 +233,32 @@ export async function readDiff(
   for (const change of [from, to])
     if (change !== latest) await requireKept(database, { directory, change })
   const [first, last] = [Math.min(from, to), Math.max(from, to)]
+  const [older, newer] = from > to ? ['after', 'before'] : ['before', 'after']
   const [files, past] = [name('files'), name('past_files')]
   const isMade = sql`change_id > ${first} and change_id <= ${last}`
+  const content = jsonObject({ digest: 'digest', size: 'size' })
   const differing = sql`
-    select path, max(case when side = 0 then digest end) "oldDigest", max(case when side = 0 then size end) "oldSize",
-      max(case when side = 1 then digest end) "newDigest", max(case when side = 1 then size end) "newSize"
+    select path, max(older) as ${sql([older])}, max(newer) as ${sql([newer])}
     from (
-      select path, digest, size, 0 side from ${past}
+      select path, ${content} older, null newer from ${past}
         where change_id <= ${first} and ended_by > ${first} and ended_by <= ${last}
-      union all select path, digest, size, 1 from ${files} where ${isMade}
-      union all select path, digest, size, 1 from ${past} where ${isMade} and ended_by > ${last}
+      union all select path, null, ${content} from ${files} where ${isMade}
+      union all select path, null, ${content} from ${past} where ${isMade} and ended_by > ${last}
     ) moved
-    where ${below(directory)} group by path
-    having max(case when side = 0 then digest end) is distinct from max(case when side = 1 then digest end)`
+    where ${below(directory)} group by path having max(older) is distinct from max(newer)`
   const all = sql`(${differing}) diff`
   const found = await readPage<DiffRow, string>(database, query, {
     from: sql`select * from ${all} where path > ${query.after ?? ''} order by path`,
     all,
     positionOf: ({ path }) => path,
   })
-  return { ...found, rows: found.rows.map((row) => toDiff(row, from > to)) }
+  const rows = found.rows.map(({ path, before, after }) => {
+    return { path, before: before && JSON.parse(before), after: after && JSON.parse(after) }
+  })
+  return { ...found, rows }
 }
+
+type DiffRow = Record<'before' | 'after', string | null> & { path: string }
 
 // After every change.
 const latest = Number.MAX_SAFE_INTEGER
-
-function toDiff(row: DiffRow, isReverse: boolean): DiffFile {
-  const older = row.oldDigest === null ? null : { digest: row.oldDigest, size: row.oldSize }
-  const newer = row.newDigest === null ? null : { digest: row.newDigest, size: row.newSize }
-  const [before, after] = isReverse ? [newer, older] : [older, newer]
-  return { path: row.path, before, after }
-}
