@@ -11,7 +11,7 @@ import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { type OpenedTree, readTreePages, type TreeFile } from '../../catalog/listing/tree-files.ts'
 import * as errors from '../../errors.ts'
-import { hasEncodedSlash, nameOf, readDirectory } from '../../files/file-path.ts'
+import { hasEncodedSlash, nameOf, readPath } from '../../files/file-path.ts'
 import { requireDirectory } from '../callers.ts'
 import { ifNoneMatchHeader } from '../openapi-examples.ts'
 
@@ -29,19 +29,12 @@ export const treePathErrors = [errors.invalidPath('a tree is a directory, which 
  * @throws {HttpError} `invalid_path`, `reserved_path`, or `directory_not_found` outside the caller's folders.
  */
 export function readTreePath(request: FastifyRequest): string {
-  const { url } = request
   const { '*': decoded } = TreePath.parse(request.params)
-  return requireDirectory(callerOf(request), readDirectoryUrl(url, decoded))
-}
-
-function readDirectoryUrl(url: string, decoded: string): string {
-  if (hasEncodedSlash(url))
+  if (hasEncodedSlash(request.url))
     throw errors.invalidPath('its slashes are sent as /, not as %2F', decoded)
-  if (decoded === '') return ''
-  if (!decoded.endsWith('/'))
+  if (decoded !== '' && !decoded.endsWith('/'))
     throw errors.invalidPath('a tree is a directory, which ends in a slash', decoded)
-  if (decoded.startsWith('/')) throw errors.invalidPath('a segment is empty', decoded)
-  return readDirectory(decoded)
+  return requireDirectory(callerOf(request), decoded && readPath(decoded.slice(0, -1)))
 }
 
 export const At = z
