@@ -44,20 +44,25 @@ const long =
   /(?:backup|campaign|console|crash-points|domain-writes|fuzz|history-model|moving|verified-write)\.test\.ts$/
 const short = ['auth', 'client', 'console', 'registrar-sandbox']
 
-/** Begins with long files and ends with short ones: a long one at the end would run alone. */
-class LongFirst extends BaseSequencer {
+/**
+ * Projects follow each other: a worker that changes its project ends, and another loads the modules. Each begins with its long
+ * files, and the last projects have short ones: a long one at the end would run alone.
+ */
+class ShortLast extends BaseSequencer {
   override async sort(files: TestSpecification[]) {
     const sorted = await super.sort(files)
-    return sorted.toSorted((a, b) => rankOf(a) - rankOf(b))
+    const byLength = sorted.toSorted((a, b) => Number(isLong(b)) - Number(isLong(a)))
+    const projects = [...new Set(sorted.map(({ project }) => project.name))]
+    const rank = projects.toSorted((a, b) => short.indexOf(a) - short.indexOf(b))
+    return byLength.toSorted((a, b) => rank.indexOf(a.project.name) - rank.indexOf(b.project.name))
   }
 }
 
-const rankOf = ({ moduleId, project }: TestSpecification) =>
-  long.test(moduleId) ? -2 : short.indexOf(project.name)
+const isLong = ({ moduleId }: TestSpecification) => long.test(moduleId)
 
 export default defineConfig({
   test: {
-    sequence: { sequencer: LongFirst },
+    sequence: { sequencer: ShortLast },
     setupFiles: ['random-seed', 'bundled-threads'].map((name) =>
       join(import.meta.dirname, `test/support/${name}.ts`),
     ),
