@@ -10,8 +10,14 @@ import {
   pageQuery,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { Event, type EventSource, exampleId, toEvent } from './event-source.ts'
-import { type EventLog, eventIdPattern, eventsExpired } from './outbox.ts'
+import {
+  Event,
+  type EventLog,
+  type EventSource,
+  eventIdPattern,
+  eventsExpired,
+  exampleId,
+} from './outbox.ts'
 
 const maxListeners = 100
 const commentMs = 15_000
@@ -31,8 +37,7 @@ export function registerEventRoutes(app: App, { log, source, clock, findReader }
     const lastId = String(request.headers['last-event-id'])
     const lastSeen = eventIdPattern.test(lastId) ? lastId : position
     const after = lastSeen === 'latest' ? await log.end() : lastSeen
-    const read = async (caller: Caller, after?: string) =>
-      log.page({ ...query, after, show: (event) => toEvent(event, source, caller) })
+    const read = (reader: Caller, after?: string) => log.page({ ...query, after, reader })
     reply.header('vary', 'accept').header('cache-control', 'no-store')
     const { method, headers } = request
     if (method !== 'GET' || !/\btext\/event-stream\b/.test(headers.accept ?? '')) {
@@ -55,7 +60,7 @@ export function registerEventRoutes(app: App, { log, source, clock, findReader }
   })
 }
 
-type Page = Awaited<ReturnType<typeof EventLog.prototype.page<Event>>>
+type Page = Awaited<ReturnType<EventLog['page']>>
 
 /** Reads the events after a position that the listener may see. Undefined: access was revoked. */
 type Read = (after?: string) => Promise<Page | undefined>

@@ -1,6 +1,8 @@
 import { EventEmitter } from 'node:events'
+import type { Rights } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
 import { join, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { z } from 'zod'
 import { ofTypes } from './tables.ts'
 
 const events = name('events')
@@ -24,13 +26,38 @@ export interface NewEvent {
   data: unknown
 }
 
-export interface StoredEvent {
-  id: string
-  type: string
-  by: string | null
-  requestId: string | null
-  data: unknown
+export type StoredEvent = Pick<NewEvent, 'type' | 'data'>
+
+/** Who reads events: a caller or a webhook. */
+export type Reader = Rights & { username?: string }
+
+/** The events of a service: types, and how to describe them for a reader. */
+export interface EventSource {
+  types: readonly [string, ...string[]]
+  /** The kind of limit that webhooks can have. */
+  scope: 'domains' | 'folders'
+  /** The API's `data` of an event for a reader. Undefined: hidden from this reader. */
+  describe: (event: StoredEvent, reader: Reader) => object | undefined
+  /** An event of this type, with the API's object. */
+  example: { type: string; data: Pick<Event, 'at' | 'by' | 'request_id'> }
 }
+
+export const exampleId = '01KEZ5H3C0000ABCDEFGHJKMNP'
+export const EventId = z.string().meta({ examples: [exampleId] })
+
+export type Event = z.infer<typeof Event>
+export const Event = z
+  .object({
+    id: EventId.meta({ description: 'sorts by time; the same in every delivery' }),
+    type: z.string(),
+    at: z.iso.datetime(),
+    by: z.string().nullable().meta({ description: 'a username; null: nobody here' }),
+    request_id: z.string().nullable(),
+    data: z
+      .record(z.string(), z.unknown())
+      .meta({ description: "what the event is about, as the API's own object" }),
+  })
+  .meta({ id: 'Event' })
 
 /**
  * Appends events in the transaction of their change; call it after the last lock of that transaction. It numbers events
@@ -60,25 +87,26 @@ export async function appendEvents(transaction: SqlTransaction, added: NewEvent[
     where id < ${startOfTime(row.now - keptMs)} order by id limit ${maxPruned})`)
 }
 
-interface PageQuery<Shown> {
+interface PageQuery {
   /** The position after which to read: an id, or an earlier `next`. Absent: from the oldest event kept. */
   after?: string | undefined
   types?: readonly string[] | undefined
   limit: number
-  /** The event as shown to the reader; undefined: hidden. */
-  show: (event: StoredEvent) => Shown | undefined
+  reader: Reader
 }
 
-/** Reads events in the order of their ids. */
+/** Reads events in the order of their ids, as the API shows them to a reader. */
 export class EventLog {
   readonly #sql: Sql
+  readonly #source: Pick<EventSource, 'describe'>
   /** Emits `events` when `end` finds more than before: replicas append events, too. */
   readonly appended = new EventEmitter().setMaxListeners(0)
   /** Last result of `end`. */
   lastEnd = ''
 
-  constructor(database: Sql) {
+  constructor(database: Sql, source: Pick<EventSource, 'describe'>) {
     this.#sql = database
+    this.#source = source
   }
 
   /** The position after all events so far. */
@@ -91,31 +119,31 @@ export class EventLog {
     return end
   }
 
-  find(id: string): Promise<StoredEvent | undefined> {
-    return this.#sql
-      .get<EventRow>(sql`select ${columns} from ${events} where id = ${id}`)
-      .then((row) => row && toEvent(row))
+  /** Undefined: deleted, or hidden from this reader. */
+  async find(id: string, reader: Reader): Promise<Event | undefined> {
+    const row = await this.#sql.get<EventRow>(sql`select * from ${events} where id = ${id}`)
+    return row && this.#show(row, reader)
   }
 
   /**
    * The events after a position. Continuing at `next` misses none, despite concurrent commits. `isEnd`: there were no more.
    * @throws 410 `events_expired` for a position older than 30 days, unless no event was appended since.
    */
-  async page<Shown>({ after = '', types, limit, show }: PageQuery<Shown>) {
+  async page({ after = '', types, limit, reader }: PageQuery) {
     // Before the events are read: all up to `end` are committed.
     const { end, nowMs } = await this.#state()
     const oldest = startOfTime(nowMs - keptMs)
     if (after !== '' && after < end && after < oldest) throw eventsExpired()
-    const found: Shown[] = []
+    const found: Event[] = []
     let next = later(after, oldest)
     for (let scanned = 0, count = limit + 1; scanned < maxScanned; count = batchRows) {
-      const rows = await this.#sql.all<EventRow>(sql`select ${columns} from ${events}
+      const rows = await this.#sql.all<EventRow>(sql`select * from ${events}
         where id > ${next} and ${types ? ofTypes(types) : sql`1 = 1`} order by id limit ${count}`)
       scanned += count
       for (const row of rows) {
         if (found.length === limit) return { events: found, next, isEnd: false }
-        const shown = show(toEvent(row))
-        if (shown !== undefined) found.push(shown)
+        const shown = this.#show(row, reader)
+        if (shown) found.push(shown)
         next = row.id
       }
       if (rows.length === count) continue
@@ -126,6 +154,11 @@ export class EventLog {
     return { events: found, next, isEnd: false }
   }
 
+  #show({ id, type, by, request_id, data: stored }: EventRow, reader: Reader): Event | undefined {
+    const data = this.#source.describe({ type, data: JSON.parse(stored) }, reader)
+    return data && { id, type, at: instantOf(id), by, request_id, data: { ...data } }
+  }
+
   async #state() {
     const row = await this.#sql.get<{ end: string; nowMs: number }>(
       sql`select coalesce((select max(id) from ${events}), '') as "end", ${now} as "nowMs"`,
@@ -134,16 +167,12 @@ export class EventLog {
   }
 }
 
+type EventRow = Omit<Event, 'at' | 'data'> & { data: string }
+
 const later = (one: string, other: string) => (other > one ? other : one)
 
 export const eventsExpired = () =>
   new HttpError(410, 'events_expired', 'Over 30 days ago: read from the oldest, without "after"')
-
-type EventRow = StoredEvent & { data: string }
-
-const columns = sql`id, type, by, request_id as "requestId", data`
-
-const toEvent = (row: EventRow): StoredEvent => ({ ...row, data: JSON.parse(row.data) })
 
 // Event ids are ULIDs: ten characters of time, then sixteen random ones. Here the first two of the sixteen are a counter:
 // twelve characters encode the number from `appendEvents`, so ids sort in the order of these numbers.
@@ -167,9 +196,13 @@ export function eventId(number: number, random = randomTail()): string {
 export const startOfTime = (milliseconds: number) =>
   eventId(milliseconds * idsPerMs, '0'.repeat(14))
 
-/** The time of an event id, in milliseconds since 1970. */
-export const timeOfId = (id: string) =>
-  [...id.slice(0, 10)].reduce((value, digit) => value * 32 + alphabet.indexOf(digit), 0)
+/** The time of an event id. */
+export function instantOf(id: string): string {
+  const digits = [...id.slice(0, 10)]
+  return new Date(
+    digits.reduce((value, digit) => value * 32 + alphabet.indexOf(digit), 0),
+  ).toISOString()
+}
 
 // Uniqueness only, not a secret: cryptographic randomness would cost as much as the insert.
 const randomTail = () => {

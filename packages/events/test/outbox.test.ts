@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import { describe, expect, it } from 'vitest'
-import { appendEvents, EventLog, type StoredEvent, timeOfId } from '../src/outbox.ts'
+import { appendEvents, EventLog, type EventSource, instantOf } from '../src/outbox.ts'
 import { ofTypes } from '../src/tables.ts'
 import { forms, start } from './support/databases.ts'
 
@@ -15,14 +15,19 @@ const append = (database: Sql, ...data: unknown[]) =>
     ),
   )
 
-const show = ({ data }: StoredEvent) => data
+const reader = { role: 'admin' } as const
+const logOf = (database: Sql, isShown = (_data: unknown) => true) => {
+  const describe: EventSource['describe'] = ({ data }) => (isShown(data) ? { is: data } : undefined)
+  return new EventLog(database, { describe })
+}
+const dataOf = (events: { data: Record<string, unknown> }[]) => events.map(({ data }) => data.is)
 
 /** Follows `next` from a position until there is no more. */
 async function readAll(log: EventLog, after?: string) {
   const found: unknown[] = []
   for (let position = after; ; ) {
-    const { events, next } = await log.page({ after: position, limit: 3, show })
-    found.push(...events)
+    const { events, next } = await log.page({ after: position, limit: 3, reader })
+    found.push(...dataOf(events))
     if (events.length === 0) return { found, next }
     position = next
   }
@@ -31,21 +36,24 @@ async function readAll(log: EventLog, after?: string) {
 describe.each(forms)('the outbox in $form', ({ open }) => {
   it('keeps events in the order of their transactions, whatever the clock does', async () => {
     await using db = await open()
-    const log = new EventLog(db.sql)
+    const log = logOf(db.sql)
     const empty = await readAll(log)
     await append(db.sql, 1, 2)
     await db.setTime(start - dayMs)
     await append(db.sql, 3)
     await db.setTime(start + 5)
     await append(db.sql, 4, 'text', 5)
-    const { events } = await log.page({ limit: 10, show: (event) => event })
-    expect(events.map(({ data }) => data)).toEqual([1, 2, 3, 4, 'text', 5])
+    const { events } = await log.page({ limit: 10, reader })
+    expect(dataOf(events)).toEqual([1, 2, 3, 4, 'text', 5])
     const ids = events.map(({ id }) => id)
     expect(ids).toEqual(ids.toSorted())
     expect(new Set(ids).size).toBe(6)
-    expect(ids.map(timeOfId)).toEqual([start, start, start, start + 5, start + 5, start + 5])
+    const times = ids.map((id) => Date.parse(instantOf(id)))
+    expect(times).toEqual([start, start, start, start + 5, start + 5, start + 5])
+    expect(events.map(({ at }) => Date.parse(at))).toEqual(times)
     expect((await readAll(log, empty.next)).found).toEqual([1, 2, 3, 4, 'text', 5])
-    expect((await log.page({ types: ['string'], limit: 10, show })).events).toEqual(['text'])
+    const texts = await log.page({ types: ['string'], limit: 10, reader })
+    expect(dataOf(texts.events)).toEqual(['text'])
     expect((await readAll(log, await log.end())).found).toEqual([])
   })
 
@@ -57,12 +65,12 @@ describe.each(forms)('the outbox in $form', ({ open }) => {
     })
     await expect(fails).rejects.toThrow('refused')
     await append(db.sql, 2)
-    expect((await readAll(new EventLog(db.sql))).found).toEqual([2])
+    expect((await readAll(logOf(db.sql))).found).toEqual([2])
   })
 
   it('deletes events after 30 days, and says so to readers that have missed some', async () => {
     await using db = await open()
-    const log = new EventLog(db.sql)
+    const log = logOf(db.sql)
     const { next: beforeAll } = await readAll(log)
     await append(db.sql, 1)
     const { next: afterFirst } = await readAll(log)
@@ -92,18 +100,17 @@ describe.each(forms)('the outbox in $form', ({ open }) => {
 
   it('finds what a reader may see among many hidden events, page by page', async () => {
     await using db = await open()
-    const log = new EventLog(db.sql)
+    const log = logOf(db.sql, (number) => Number(number) % 400 === 399)
     await append(db.sql, ...Array.from({ length: 1_300 }, (_, number) => number))
-    const show = ({ data }: StoredEvent) => (Number(data) % 400 === 399 ? data : undefined)
-    const first = await log.page({ limit: 2, show })
-    const last = await log.page({ after: first.next, limit: 2, show })
-    expect([first.events, first.isEnd]).toEqual([[399, 799], false])
-    expect([last.events, last.isEnd]).toEqual([[1199], true])
+    const first = await log.page({ limit: 2, reader })
+    const last = await log.page({ after: first.next, limit: 2, reader })
+    expect([dataOf(first.events), first.isEnd]).toEqual([[399, 799], false])
+    expect([dataOf(last.events), last.isEnd]).toEqual([[1199], true])
   })
 
   it('refuses a position that is older than 30 days, although no event after it was deleted', async () => {
     await using db = await open()
-    const log = new EventLog(db.sql)
+    const log = logOf(db.sql)
     await append(db.sql, 1)
     const old = readAll(log, '01ARZ3NDEKTSV4RRFFQ69G5FAV')
     await expect(old).rejects.toMatchObject({ status: 410, code: 'events_expired' })
@@ -111,7 +118,7 @@ describe.each(forms)('the outbox in $form', ({ open }) => {
 
   it('lets those who follow next go on where nothing happens for longer than 30 days', async () => {
     await using db = await open()
-    const log = new EventLog(db.sql)
+    const log = logOf(db.sql)
     let { next } = await readAll(log)
     for (const days of [14, 28, 42, 56]) {
       await db.setTime(start + days * dayMs)
@@ -124,7 +131,7 @@ describe.each(forms)('the outbox in $form', ({ open }) => {
   it('shows no reader an event before an earlier one, with processes that commit out of order', async () => {
     await using db = await open()
     const processes = await Promise.all([db.another(), db.another(), db.another()])
-    const log = new EventLog(db.sql)
+    const log = logOf(db.sql)
     let isWriting = true
     // Four at a time, as many as a process has connections.
     const lanes = processes.flatMap((process, at) =>

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { systemClock } from '@domains-and-files/http'
 import { expect, it, onTestFinished } from 'vitest'
 import { eventId } from '../src/outbox.ts'
-import { sendDelivery } from '../src/webhooks/send-delivery.ts'
+import { sendDelivery } from '../src/webhooks/dispatcher.ts'
 
 const secret = `whsec_${Buffer.alloc(32, 'secret').toString('base64')}`
 

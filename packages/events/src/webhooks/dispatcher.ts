@@ -1,18 +1,27 @@
+import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
-import { limitsOf } from '@domains-and-files/auth'
+import { limitsOf, type Rights } from '@domains-and-files/auth'
 import { type Clock, HttpError, type Logger } from '@domains-and-files/http'
-import { type Event, type EventSource, toEvent } from '../event-source.ts'
-import { type EventLog, eventId, idsPerMs, type StoredEvent, timeOfId } from '../outbox.ts'
-import { type Attempt, sendDelivery } from './send-delivery.ts'
-import { testType } from './webhook-schemas.ts'
-import { type Delivery, retryDelaysMs, type Webhook, type WebhookStore } from './webhook-store.ts'
+import { type Event, type EventLog, eventId, idsPerMs, instantOf } from '../outbox.ts'
+import {
+  type Attempt,
+  type Delivery,
+  retryDelaysMs,
+  testType,
+  type Webhook,
+  type WebhookStore,
+} from './webhook-store.ts'
+import { resolveHost } from './webhook-urls.ts'
 
-const pageSize = 50
+const timeoutMs = 10_000
+const maxBodyBytes = 65_536
+const maxAnswerBytes = 1024
 
 interface Dependencies {
   store: WebhookStore
   log: EventLog
-  source: EventSource
   clock: Clock
   /** Private networks that webhooks may reach. */
   networks: readonly string[]
@@ -28,22 +37,20 @@ interface Dependencies {
 export class WebhookDispatcher {
   readonly #parts: Dependencies
   readonly #closing = new AbortController()
-  readonly #running = new Set<Promise<void>>()
-  #polling: Promise<void> | undefined
+  #running: Promise<void> | undefined
 
   constructor(parts: Dependencies) {
     this.#parts = parts
   }
 
   start() {
-    this.#polling = this.#poll()
+    this.#running = this.#run()
   }
 
   /** Aborts running deliveries; after a restart, or in another process, they are sent again. */
   async close() {
     this.#closing.abort()
-    await this.#polling
-    await Promise.all(this.#running)
+    await this.#running
   }
 
   /** Sends a test event now, once. */
@@ -53,25 +60,24 @@ export class WebhookDispatcher {
     return this.#parts.store.recordTest(webhook.id, { event: event.id, attempt })
   }
 
-  async #poll() {
-    const { pollMs = 500 } = this.#parts
+  async #run() {
+    const { store, log, logger, pollMs = 500 } = this.#parts
     const { signal } = this.#closing
+    const deliveries = new Set<Promise<void>>()
     while (!signal.aborted) {
-      await this.#startDeliveries().catch(() => undefined) // The probe of the database logs its errors.
-      await setTimeout(pollMs, undefined, { signal, ref: false }).catch(() => undefined)
+      // The probe of the database logs its errors.
+      const webhook = await log
+        .end()
+        .then((end) => store.claim(end))
+        .catch(() => undefined)
+      if (webhook) {
+        const delivery = this.#deliver(webhook)
+          .catch((err) => logger.warn({ err, webhook: webhook.id }, 'webhook not delivered'))
+          .finally(() => deliveries.delete(delivery))
+        deliveries.add(delivery)
+      } else await setTimeout(pollMs, undefined, { signal, ref: false }).catch(() => undefined)
     }
-  }
-
-  async #startDeliveries() {
-    const { store, log, logger } = this.#parts
-    for (const end = await log.end(); !this.#closing.signal.aborted; ) {
-      const webhook = await store.claim(end)
-      if (!webhook) return
-      const run = this.#deliver(webhook)
-        .catch((err) => logger.warn({ err, webhook: webhook.id }, 'webhook not delivered'))
-        .finally(() => this.#running.delete(run))
-      this.#running.add(run)
-    }
+    await Promise.all(deliveries)
   }
 
   /**
@@ -80,22 +86,21 @@ export class WebhookDispatcher {
    */
   async #deliver(webhook: Webhook) {
     const { store } = this.#parts
+    const { signal } = this.#closing
     let { position } = webhook
-    let page = { events: [] as Event[], next: position, isEnd: false }
-    for (let isClaimed = true; isClaimed && !this.#closing.signal.aborted; ) {
+    for (let isClaimed = true; isClaimed && !signal.aborted; ) {
       const due = await store.dueDelivery(webhook)
-      const event = due ? await this.#find(webhook, due) : page.events.shift()
+      const page = due ? undefined : await this.#readNext(webhook, position)
+      const event = due ? await this.#find(webhook, due) : page?.events[0]
       const job = due ?? (event && { event: event.id, type: event.type, tries: 0 })
       if (job) {
         const attempt = event ? await this.#send(webhook, event) : gone
-        if (this.#closing.signal.aborted && attempt.status === null) break
+        if (signal.aborted && attempt.status === null) break
         const tries = event ? job.tries : retryDelaysMs.length
         isClaimed = await store.record(webhook, { ...job, tries, attempt })
-      } else {
-        position = page.next
-        if (page.isEnd) break
-        page = await this.#read(webhook, position)
       }
+      position = page?.next ?? position
+      if (page?.isEnd && !event) break
     }
     await store.release(webhook, position)
   }
@@ -104,9 +109,9 @@ export class WebhookDispatcher {
     return sendDelivery(webhook, event, { ...this.#parts, closing: this.#closing.signal })
   }
 
-  #read(webhook: Webhook, after: string) {
-    const show = (event: StoredEvent) => this.#show(webhook, event)
-    const query = { types: webhook.types, limit: pageSize, show }
+  /** The first event after a position that is for this webhook. */
+  #readNext(webhook: Webhook, after: string) {
+    const query = { types: webhook.types, limit: 1, reader: readerOf(webhook) }
     return this.#parts.log.page({ ...query, after }).catch((error) => {
       if (!(error instanceof HttpError)) throw error
       return this.#parts.log.page(query) // It was paused for more than 30 days.
@@ -114,20 +119,90 @@ export class WebhookDispatcher {
   }
 
   async #find(webhook: Webhook, { event: id, type }: Delivery): Promise<Event | undefined> {
-    if (type === testType) return testEvent(id)
-    const event = await this.#parts.log.find(id)
-    return event && this.#show(webhook, event)
-  }
-
-  #show({ domains, folders }: Webhook, event: StoredEvent): Event | undefined {
-    return toEvent(event, this.#parts.source, { role: 'admin', ...limitsOf({ domains, folders }) })
+    return type === testType ? testEvent(id) : this.#parts.log.find(id, readerOf(webhook))
   }
 }
 
-function testEvent(id: string): Event {
-  const at = new Date(timeOfId(id)).toISOString()
-  return { id, type: testType, at, by: null, request_id: null, data: {} }
-}
+const readerOf = ({ domains, folders }: Webhook): Rights => ({
+  role: 'admin',
+  ...limitsOf({ domains, folders }),
+})
+
+const testEvent = (id: string): Event => ({
+  ...{ id, type: testType, at: instantOf(id), by: null, request_id: null, data: {} },
+})
 
 /** Outcome for an event that was deleted meanwhile, or that the webhook may no longer see. */
 const gone: Attempt = { status: null, ms: 0, answer: 'The event is not kept any more' }
+
+type Target = Pick<Webhook, 'url' | 'secret'>
+
+/**
+ * Sends an event in the format of Standard Webhooks (https://www.standardwebhooks.com): one try of at most 10 s, which
+ * follows no redirect and ends when the process is `closing`. Never throws.
+ */
+export async function sendDelivery(
+  webhook: Target,
+  event: Event,
+  { clock, networks, closing }: Pick<Dependencies, 'clock' | 'networks'> & { closing: AbortSignal },
+): Promise<Attempt> {
+  const startedAt = clock.now()
+  const late = new AbortController()
+  const timer = clock.setTimer(() => late.abort(), timeoutMs)
+  const signal = AbortSignal.any([late.signal, closing])
+  // `dns.lookup` takes no signal, so race it.
+  const aborted = once(signal, 'abort').then(() =>
+    Promise.reject(new Error('no response within 10 s')),
+  )
+  const posted = post(webhook, event, { networks, signal })
+  const end = await Promise.race([aborted, posted]).catch((error: Error) => ({
+    ...{ status: null, answer: error.message },
+  }))
+  timer.cancel()
+  return { ...end, ms: clock.now() - startedAt }
+}
+
+async function post(
+  webhook: Target,
+  event: Event,
+  { networks, signal }: { networks: readonly string[]; signal: AbortSignal },
+) {
+  const url = new URL(webhook.url)
+  const addresses = await resolveHost(url.hostname, networks)
+  // Not imported: an ES import of `node:http` loads the WebSocket client at every start.
+  const { request } = process.getBuiltinModule(
+    url.protocol === 'https:' ? 'node:https' : 'node:http',
+  )
+  const body = bodyOf(event)
+  const sending = request(url, {
+    ...{ method: 'POST', signal, agent: false, autoSelectFamily: true },
+    headers: headersOf(event.id, body, webhook.secret),
+    lookup: (_host, _options, done) => done(null, addresses),
+  }).end(body)
+  const [response]: IncomingMessage[] = await once(sending, 'response')
+  let start = Buffer.alloc(0)
+  for await (const chunk of response ?? []) {
+    start = Buffer.concat([start, chunk])
+    if (start.length >= maxAnswerBytes) break // Leaving the loop closes the connection.
+  }
+  const answer = start.subarray(0, maxAnswerBytes).toString()
+  return { status: response?.statusCode ?? 0, answer }
+}
+
+/** The JSON of an event. Over `maxBodyBytes` it is sent without `data`, which GET /api/events has. */
+function bodyOf(event: Event): string {
+  const whole = JSON.stringify(event)
+  if (Buffer.byteLength(whole) <= maxBodyBytes) return whole
+  return JSON.stringify({ ...event, data: null, truncated: true })
+}
+
+function headersOf(id: string, body: string, secret: string) {
+  const timestamp = String(Math.floor(Date.now() / 1000))
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
+  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
+  return {
+    ...{ 'webhook-id': id, 'webhook-timestamp': timestamp },
+    'webhook-signature': `v1,${signature}`,
+    ...{ 'content-type': 'application/json', 'user-agent': 'domains-and-files' },
+  }
+}

@@ -8,14 +8,16 @@ import {
   pageQuery,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { EventId, type EventSource, exampleId as exampleEvent } from '../event-source.ts'
-import type { EventLog } from '../outbox.ts'
+import { EventId, type EventLog, type EventSource, exampleId as exampleEvent } from '../outbox.ts'
 import type { WebhookDispatcher } from './dispatcher.ts'
-import { DeliveryRecord, exampleId, schemasOf } from './webhook-schemas.ts'
 import {
   type Delivery,
+  DeliveryRecord,
   deliveryNotFound,
+  exampleId,
   maxWebhooks,
+  type Schemas,
+  schemasOf,
   tooManyWebhooks,
   type Webhook,
   type WebhookStore,
@@ -53,8 +55,6 @@ export function registerWebhookRoutes(app: App, parts: Dependencies) {
   serveWebhook(app, parts, schemas)
   serveDeliveries(app, parts)
 }
-
-type Schemas = ReturnType<typeof schemasOf>
 
 const createText = `As Standard Webhooks has it: POST with the event as the body, signed with the secret of this response. A response other than 2xx within 10 seconds is followed by further tries, for two days; 410 pauses the webhook. At most ${maxWebhooks}.`
 

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { Domains, Folders } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
 import {
   forUpdate,
@@ -10,18 +11,11 @@ import {
   type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
-import type { z } from 'zod'
-import type { Attempt } from './send-delivery.ts'
-import {
-  type DeliveryRecord,
-  testType,
-  type WebhookChanges,
-  type WebhookDefinition,
-} from './webhook-schemas.ts'
+import { z } from 'zod'
+import { EventId, type EventSource } from '../outbox.ts'
 
 const webhooks = name('webhooks')
 const deliveries = name('webhook_deliveries')
-const columns = sql`id, definition, secret, created_at, created_by, is_paused, position, claim`
 const isDue = sql`status = 'pending' and next_at <= ${now}`
 
 export const maxWebhooks = 50
@@ -32,6 +26,78 @@ const claimMs = 15_000
 const hours = [1, 3, 6, 12, 24].map((each) => each * 3_600_000)
 /** Milliseconds between tries. A try after the last pause is final: if it fails, so does the delivery. */
 export const retryDelaysMs = [5_000, 30_000, 120_000, 900_000, ...hours]
+
+export const exampleId = '6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21'
+
+/** Event type of POST …/test. */
+export const testType = 'webhook.test'
+
+export const DeliveryRecord = z
+  .object({
+    id: EventId.meta({ description: 'of the event' }),
+    type: z.string().meta({ examples: [testType] }),
+    status: z.enum(['delivered', 'pending', 'failed']),
+    tries: z.int(),
+    at: z.iso.datetime().meta({ description: 'of the last try' }),
+    next_at: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'of the next; null: none', examples: [null] }),
+    ms: z.int().meta({ description: 'duration of the last try', examples: [84] }),
+    response_status: z
+      .int()
+      .nullable()
+      .meta({ description: 'null: no response', examples: [200] }),
+    answer: z
+      .string()
+      .nullable()
+      .meta({ description: 'the first KiB of the response, or why there is none' }),
+  })
+  .meta({ id: 'Delivery' })
+
+export type Schemas = ReturnType<typeof schemasOf>
+/** A webhook as an admin defines it. Absent lists mean all types, domains or folders. */
+export type WebhookDefinition = z.infer<Schemas['New']>
+export type WebhookChanges = z.infer<Schemas['Changes']>
+
+/** The schemas of webhooks, which a service limits to its domains or folders. */
+export function schemasOf({ types, scope }: EventSource) {
+  const description = `only events about these ${scope}; default: all`
+  const limits = { domains: Domains.optional(), folders: Folders.optional() }
+  const url = z.string().meta({ examples: ['https://hooks.example.com/changes'] })
+  const New = z.strictObject({
+    url: url.max(2_000).meta({ description: 'https, without a password in it' }),
+    name: z.string().min(1).max(100).optional(),
+    types: z.array(z.enum(types)).min(1).optional().meta({ description: 'default: all' }),
+    ...({ [scope]: limits[scope].meta({ description }) } as typeof limits), // One of them.
+  })
+  const orAll = z
+    .array(z.string())
+    .nullable()
+    .meta({ description: 'null: all', examples: [null] })
+  const Shown = z.object({
+    id: z.string().meta({ examples: [exampleId] }),
+    url,
+    name: z.nullable(z.string()).meta({ examples: ['chat'] }),
+    types: orAll,
+    ...({ [scope]: orAll } as Record<never, typeof orAll>),
+    paused: z.boolean().meta({ description: 'events wait, 30 days at most', examples: [false] }),
+    created_at: z.iso.datetime(),
+    created_by: z.string().meta({ examples: ['admin'] }),
+  })
+  const secret = z.string().meta({
+    description: 'signs the deliveries; shown only now',
+    examples: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
+  })
+  return {
+    New: New.meta({ id: 'NewWebhook' }),
+    Changes: New.partial({ url: true })
+      .extend({ paused: z.boolean().optional() })
+      .meta({ id: 'WebhookChanges', examples: [{ paused: true }] }),
+    Shown: Shown.meta({ id: 'Webhook' }),
+    Created: Shown.extend({ secret }).meta({ id: 'CreatedWebhook' }),
+  }
+}
 
 /** Times are milliseconds since 1970. */
 interface WebhookRow {
@@ -63,6 +129,15 @@ export type Delivery = Omit<z.infer<typeof DeliveryRecord>, 'id' | 'at' | 'next_
   next_at: number
 }
 
+/** Outcome of one try. */
+export interface Attempt {
+  /** Null: no response. */
+  status: number | null
+  ms: number
+  /** The beginning of the response's body, or why there is none. */
+  answer: string
+}
+
 /** A completed try, after `tries` earlier ones. */
 type EndedTry = Pick<Delivery, 'event' | 'type' | 'tries'> & { attempt: Attempt }
 
@@ -76,14 +151,14 @@ export class WebhookStore {
 
   /** Oldest first. */
   async list(): Promise<Webhook[]> {
-    const all = sql`select ${columns} from ${webhooks} order by created_at, id`
+    const all = sql`select * from ${webhooks} order by created_at, id`
     return (await this.#sql.all<WebhookRow>(all)).map(toWebhook)
   }
 
   /** Creates a webhook, which gets the events after `position`. @throws 409 `too_many_webhooks` */
   create(
     definition: WebhookDefinition,
-    { createdBy, position }: { createdBy: string; position: string },
+    by: { createdBy: string; position: string },
   ): Promise<Webhook> {
     const secret = `whsec_${randomBytes(32).toString('base64')}`
     return this.#sql.transaction(async (transaction) => {
@@ -91,8 +166,8 @@ export class WebhookStore {
       await transaction.get(lockOf('webhooks'))
       const row = await transaction.get<WebhookRow>(sql`
         insert into ${webhooks} (id, definition, secret, created_at, created_by, position)
-        values (${randomUUID()}, ${JSON.stringify(definition)}, ${secret}, ${now}, ${createdBy}, ${position})
-        returning ${columns}`)
+        values (${randomUUID()}, ${JSON.stringify(definition)}, ${secret}, ${now}, ${by.createdBy}, ${by.position})
+        returning *`)
       const all = await transaction.all(sql`select id from ${webhooks}`)
       if (!row || all.length > maxWebhooks) throw tooManyWebhooks()
       return toWebhook(row)
@@ -103,7 +178,7 @@ export class WebhookStore {
   update(id: string, { paused, ...changes }: WebhookChanges): Promise<Webhook> {
     return this.#sql.transaction(async (transaction) => {
       const before = await transaction.get<WebhookRow>(
-        sql`select ${columns} from ${webhooks} where id = ${id} ${forUpdate}`,
+        sql`select * from ${webhooks} where id = ${id} ${forUpdate}`,
       )
       const definition = JSON.stringify({ ...JSON.parse(before?.definition ?? '{}'), ...changes })
       const row =
@@ -111,7 +186,7 @@ export class WebhookStore {
           claim = case when definition = ${definition} then claim end,
           claimed_until = case when definition = ${definition} then claimed_until else 0 end,
           is_paused = coalesce(${paused}, is_paused)
-        where id = ${id} returning ${columns}`)
+        where id = ${id} returning *`)
       if (!row) throw webhookNotFound(id)
       return toWebhook(row)
     })
@@ -147,7 +222,7 @@ export class WebhookStore {
       set claim = ${randomUUID()}, claimed_until = ${now} + ${claimMs}
       where id = (select id from ${webhooks} as found where is_paused = 0 and claimed_until <= ${now}
         and (position < ${end} or exists (select 1 from ${deliveries} where webhook = found.id and ${isDue}))
-        limit 1 ${forUpdateSkipLocked}) returning ${columns}`)
+        limit 1 ${forUpdateSkipLocked}) returning *`)
     return row && toWebhook(row)
   }
 
@@ -200,11 +275,10 @@ async function store(
   const state = isDelivered ? 'delivered' : pause === undefined ? 'failed' : 'pending'
   // Jitter, up to a fifth later and never earlier: avoids synchronized retries.
   const pauseMs = Math.round((pause ?? 0) * (1 + Math.random() / 5))
+  await transaction.run(sql`delete from ${deliveries} where webhook = ${id} and event = ${event}`)
   const delivery = await transaction.get<Delivery>(sql`insert into ${deliveries}
       (webhook, event, type, status, tries, next_at, at, ms, response_status, answer)
     values (${id}, ${event}, ${type}, ${state}, ${tries + 1}, ${now} + ${pauseMs}, ${now}, ${ms}, ${status}, ${answer.replaceAll('\0', '')})
-    on conflict (webhook, event) do update set status = excluded.status, tries = excluded.tries,
-      next_at = excluded.next_at, at = excluded.at, ms = excluded.ms, response_status = excluded.response_status, answer = excluded.answer
     returning *`)
   if (!delivery) throw new Error('a stored delivery has no row')
   await transaction.run(sql`delete from ${deliveries} where webhook = ${id} and status <> 'pending' and event in

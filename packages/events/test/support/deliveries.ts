@@ -2,8 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createLogger } from '@domains-and-files/http'
-import type { EventSource } from '../../src/event-source.ts'
-import { appendEvents, EventLog } from '../../src/outbox.ts'
+import { appendEvents, EventLog, type EventSource } from '../../src/outbox.ts'
 import { WebhookDispatcher } from '../../src/webhooks/dispatcher.ts'
 import { WebhookStore } from '../../src/webhooks/webhook-store.ts'
 import type { TestDatabase } from './databases.ts'
@@ -86,7 +85,7 @@ export function openProcess(
   stack: AsyncDisposableStack,
   { isIdle = false } = {},
 ) {
-  const log = new EventLog(sql)
+  const log = new EventLog(sql, source)
   const store = new WebhookStore(sql)
   const timers = new Map<() => void, number>()
   const setTimer = (callback: () => void, milliseconds: number) => {
@@ -95,7 +94,7 @@ export function openProcess(
   }
   const clock = { now: Date.now, setTimer }
   const networks = ['127.0.0.0/8']
-  const parts = { store, log, source, clock, networks, logger, pollMs: 20 }
+  const parts = { store, log, clock, networks, logger, pollMs: 20 }
   const dispatcher = new WebhookDispatcher(parts)
   if (!isIdle) dispatcher.start()
   const endTimeLimits = () => {
