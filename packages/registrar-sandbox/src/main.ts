@@ -1,10 +1,36 @@
+import { isIPv4 } from 'node:net'
 import pino from 'pino'
-import { readConfig } from './config.ts'
+import { z } from 'zod'
 import { startSandbox } from './index.ts'
+import { ratePattern } from './server/rate-limit.ts'
 
-const config = readConfig(process.env)
-if (typeof config === 'string') {
-  process.stderr.write(`${config}\n`)
+const Config = z.object({
+  HOST: z.string().default('127.0.0.1'),
+  PORT: z.coerce.number().int().min(0).max(65_535).default(3003),
+  SANDBOX_API_USER: z.string().max(20).default('sandbox'),
+  SANDBOX_API_KEY: z.string().max(50).default('sandbox-key-for-development-only'),
+  SANDBOX_ALLOWED_IPS: z
+    .string()
+    .default('127.0.0.1')
+    .transform((text) => text.split(',').map((part) => part.trim()))
+    .refine((list) => list.every((part) => part === '*' || isIPv4(part)), {
+      message: 'must be IPv4 addresses or *, separated by commas',
+    }),
+  SANDBOX_RATE: z
+    .string()
+    .regex(ratePattern, 'must look like 20/minute,700/hour,8000/day, or be off')
+    .default('20/minute,700/hour,8000/day'),
+  SANDBOX_FILE: z.string().optional(),
+  SANDBOX_DELAY_MS: z.coerce.number().int().min(0).max(600_000).default(0),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+})
+
+// Empty variables count as absent.
+const given = Object.entries(process.env).filter(([, value]) => value !== '')
+const { data: config, error } = Config.safeParse(Object.fromEntries(given))
+if (!config) {
+  const faults = error.issues.map(({ path, message }) => `  ${path.join('.')}: ${message}\n`)
+  process.stderr.write(`The environment is not valid:\n${faults.join('')}`)
   process.exit(1)
 }
 const log = pino({ level: config.LOG_LEVEL })

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
-import { readConfig } from '../src/config.ts'
 
 const main = join(import.meta.dirname, '../dist/main.js')
 
@@ -11,23 +10,41 @@ function run(env: Record<string, string>) {
   return spawn(process.execPath, [main], { env: { PATH: process.env.PATH, ...env } })
 }
 
+/** The messages of a program, until it ends; `onStart` gets its address, and what it does precedes the end. */
+async function logOf(
+  child: ReturnType<typeof run>,
+  signal: NodeJS.Signals,
+  onStart: (url: URL) => Promise<void>,
+) {
+  const exited = once(child, 'exit')
+  const logged: Record<string, string>[] = []
+  for await (const line of createInterface({ input: child.stdout })) {
+    const entry: Record<string, string> = JSON.parse(line)
+    logged.push(entry)
+    if (entry.msg !== 'sandbox listening') continue
+    await onStart(new URL(entry.url ?? '')).finally(() => child.kill(signal))
+  }
+  expect(await exited).toEqual([0, null])
+  return logged
+}
+
+const access = { ApiUser: 'sandbox', UserName: 'sandbox', Command: 'namecheap.domains.getTldList' }
+
+/** The status of a call by the development key, and the answer's own. */
+async function call(url: URL, ClientIp: string) {
+  const params = { ...access, ApiKey: 'sandbox-key-for-development-only', ClientIp }
+  const response = await fetch(`${url}?${new URLSearchParams(params)}`)
+  const [, answer] = /Status="(\w+)"/.exec(await response.text()) ?? []
+  return [response.status, answer]
+}
+
 test.each(['SIGTERM', 'SIGINT'] as const)(
   'it says when it listens and %s ends it in order',
   async (signal) => {
-    const child = run({ PORT: '0' })
-    const exited = once(child, 'exit')
-    const logged: Record<string, string>[] = []
-
-    for await (const line of createInterface({ input: child.stdout })) {
-      const entry: Record<string, string> = JSON.parse(line)
-      logged.push(entry)
-      if (entry.msg !== 'sandbox listening') continue
-      const health = await fetch(new URL('/health', entry.url))
+    const logged = await logOf(run({ PORT: '0' }), signal, async (url) => {
+      const health = await fetch(new URL('/health', url))
       expect(await health.json()).toMatchObject({ status: 'ok' })
-      child.kill(signal)
-    }
-
-    expect(await exited).toEqual([0, null])
+    })
     expect(logged.at(-1)).toMatchObject({ msg: 'sandbox stopping', signal })
   },
 )
@@ -41,26 +58,19 @@ test('an invalid environment exits with all faults listed', async () => {
   expect(complaints).toMatch(/PORT: [\s\S]*SANDBOX_RATE: [\s\S]*LOG_LEVEL: /)
 })
 
-test('without variables it listens on loopback with the development key', () => {
-  const config = readConfig({ SANDBOX_FILE: '' })
-
-  expect(config).toEqual({
-    HOST: '127.0.0.1',
-    PORT: 3003,
-    SANDBOX_API_USER: 'sandbox',
-    SANDBOX_API_KEY: 'sandbox-key-for-development-only',
-    SANDBOX_ALLOWED_IPS: ['127.0.0.1'],
-    SANDBOX_RATE: '20/minute,700/hour,8000/day',
-    SANDBOX_DELAY_MS: 0,
-    LOG_LEVEL: 'info',
+test("without variables it listens on loopback with the development key and the registrar's limits", async () => {
+  await logOf(run({ PORT: '0', SANDBOX_FILE: '' }), 'SIGTERM', async (url) => {
+    expect(url.hostname).toBe('127.0.0.1')
+    expect(await call(url, '192.0.2.1')).toEqual([200, 'ERROR'])
+    for (let count = 1; count < 20; count++)
+      expect(await call(url, '127.0.0.1')).toEqual([200, 'OK'])
+    expect(await call(url, '127.0.0.1')).toEqual([405, undefined])
   })
 })
 
-test.each([
-  ['192.0.2.1, 192.0.2.2', ['192.0.2.1', '192.0.2.2']],
-  ['*', ['*']],
-])('allowed addresses %j are parsed', (text, list) => {
-  const config = readConfig({ SANDBOX_ALLOWED_IPS: text })
-
-  expect(config).toMatchObject({ SANDBOX_ALLOWED_IPS: list })
+test.each(['192.0.2.1, 192.0.2.2', '*'])('allowed addresses %j are parsed', async (text) => {
+  await logOf(run({ PORT: '0', SANDBOX_ALLOWED_IPS: text }), 'SIGTERM', async (url) => {
+    for (const address of ['192.0.2.1', '192.0.2.2'])
+      expect(await call(url, address)).toEqual([200, 'OK'])
+  })
 })

@@ -8,16 +8,13 @@ const freeServers = [1, 2, 3, 4, 5].map((number) => `freedns${number}.registrar-
 const Day = z.iso.date()
 
 /** One row of a zone. */
-export const Host = z.strictObject({
+export const Host = z.object({
   hostId: z.int().positive(),
   name: z.string(),
   type: z.string(),
   address: z.string(),
   mxPref: z.int().default(10),
   ttl: z.int().default(1800),
-  associatedAppTitle: z.string().default(''),
-  friendlyName: z.string().default(''),
-  isActive: z.boolean().default(true),
   isDdns: z.boolean().default(false),
 })
 
@@ -47,12 +44,9 @@ export const Domain = z.strictObject({
 export const HostSketch = Host.partial({ hostId: true })
 
 /** A domain to add; the account sets absent fields. */
-export const DomainSketch = Domain.partial({
-  id: true,
-  owner: true,
-  created: true,
-  expires: true,
-}).extend({ hosts: z.array(HostSketch).default([]) })
+export const DomainSketch = Domain.extend({
+  hosts: z.array(HostSketch).default([]),
+}).partial({ id: true, owner: true, created: true, expires: true })
 
 export type Host = z.output<typeof Host>
 export type Domain = z.output<typeof Domain>

@@ -1,4 +1,3 @@
-import { titlesOf } from '../protocol/results.ts'
 import { type DomainSketch, type HostSketch, rights } from './domain.ts'
 
 const dayMs = 86_400_000
@@ -23,26 +22,15 @@ const sample = (
   term: Term,
   records: string,
   more: Omit<DomainSketch, 'name' | 'hosts'> = {},
-) => ({
-  name,
-  term,
-  hosts: records.split('\n').flatMap((line) => toHost(line, name, records === parked)),
-  ...more,
-})
+) => ({ name, term, hosts: records.split('\n').flatMap((line) => toHost(line, name)), ...more })
 
-function toHost(line: string, domain: string, isParking: boolean): HostSketch[] {
+function toHost(line: string, domain: string): HostSketch[] {
   const [, name, type = '', ttl, mxPref = '10', address] =
     /^(\S+) (\S+) (\d+) (?:(?<=MX \d+ )(\d+) )?(.*)$/.exec(line.trim()) ?? []
   if (!name || address === undefined) return []
-  return [
-    {
-      ...{ name, type, address: address.replace('DOMAIN', domain) },
-      ...{ ttl: Number(ttl), mxPref: Number(mxPref) },
-      // setHosts cannot express the dynamic-DNS flag: only the panel sets it.
-      isDdns: name === 'dome',
-      ...(isParking ? parkingTitles[type] : titlesOf(type)),
-    },
-  ]
+  const host = { name, type, address: address.replace('DOMAIN', domain), ttl: Number(ttl) }
+  // setHosts cannot express the dynamic-DNS flag: only the panel sets it.
+  return [{ ...host, mxPref: Number(mxPref), isDdns: name === 'dome' }]
 }
 
 function plainSample(index: number) {
@@ -59,11 +47,6 @@ function plainSample(index: number) {
 const parked = `
   www CNAME 1800 parkingpage.namecheap.com.
   @ URL 1800 http://www.DOMAIN/?from=@`
-
-const parkingTitles: Record<string, Partial<HostSketch>> = {
-  CNAME: { friendlyName: 'CNAME Record' },
-  URL: { associatedAppTitle: 'URL Forwarding', friendlyName: 'URL Record' },
-}
 
 const shop = `
   @ A 1799 203.0.113.17

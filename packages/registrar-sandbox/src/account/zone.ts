@@ -1,10 +1,12 @@
-import { ErrorResponse, parameterInvalid } from '../protocol/errors.ts'
+import { isIPv4, isIPv6 } from 'node:net'
+import { ErrorResponse, parameterInvalid } from '../protocol/answer.ts'
 import { type Params, readSubmitted, type Submitted } from '../protocol/parameters.ts'
-import { compare, titlesOf } from '../protocol/results.ts'
+import { compare } from '../protocol/results.ts'
 import { type Domain, type EmailType, emailTypes, type Host } from './domain.ts'
-import { type Entry, isKnownType, readEntry } from './record.ts'
 
 const maxRecords = 150
+const maxTextLength = 2500
+const maxTargetLength = 255
 
 type Zone = Pick<Domain, 'emailType' | 'hosts'>
 
@@ -47,18 +49,13 @@ function toHost(
   { nextId, keepsMxPref }: Options,
 ): Host {
   const old = stored.get(keyOf(submitted))
-  if (old && isKnownType(submitted.type) && isSame(submitted, old)) return { ...old, isDdns: false }
+  if (old && storedForms.has(submitted.type) && isSame(submitted, old))
+    return { ...old, isDdns: false }
   const entry = readEntry(submitted, domain.name)
   const twin = stored.get(keyOf(entry))
   if (twin && entry.type === 'MX' && keepsMxPref) entry.mxPref = twin.mxPref
-  if (twin && twin.ttl === entry.ttl && twin.mxPref === entry.mxPref) {
-    return { ...twin, isDdns: false }
-  }
-  return makeHost(entry, nextId())
-}
-
-function makeHost(entry: Entry, hostId: number): Host {
-  return { hostId, ...entry, ...titlesOf(entry.type), isActive: true, isDdns: false }
+  const isUnchanged = twin?.ttl === entry.ttl && twin.mxPref === entry.mxPref
+  return isUnchanged ? { ...twin, isDdns: false } : { ...entry, hostId: nextId() }
 }
 
 function isSame({ type, ttl, mxPref }: Submitted, old: Host): boolean {
@@ -82,4 +79,102 @@ function isKept({ type }: Host, emailType: EmailType): boolean {
 
 function keyOf({ name, type, address }: Pick<Host, 'name' | 'type' | 'address'>): string {
   return JSON.stringify([name.toLowerCase(), type, address])
+}
+
+/** Converts a record to its stored form, without an id; throws the registrar's refusal. */
+function readEntry(submitted: Submitted, domain: string): Omit<Host, 'hostId'> {
+  const { number, name, type } = submitted
+  const store = storedForms.get(type)
+  if (!store) throw parameterInvalid(`RecordType${number}`, `there is no type ${type.slice(0, 20)}`)
+  if (!isName(name)) throw parameterInvalid(`HostName${number}`, 'not a host name')
+  const address = store(submitted.address)
+  if (address === undefined) {
+    throw parameterInvalid(`Address${number}`, `the ${type} record has an incorrect value`)
+  }
+  return {
+    name: type === 'MXE' ? domain : name,
+    type,
+    address,
+    mxPref: type === 'MX' ? readPreference(submitted) : 10,
+    ttl: readTtl(submitted),
+    isDdns: false,
+  }
+}
+
+// A value in its stored form; undefined if it is refused.
+type StoredForm = (address: string) => string | undefined
+
+const when =
+  (isRight: (address: string) => boolean): StoredForm =>
+  (address) =>
+    isRight(address) ? address : undefined
+
+const target: StoredForm = (address) => {
+  const absolute = address.endsWith('.') ? address : `${address}.`
+  return isTarget(absolute) ? absolute : undefined
+}
+
+const location = when(
+  (address) => address.length <= maxTargetLength && /^[a-z]+:\/\/[^\s<>"]+$/i.test(address),
+)
+
+const storedForms = new Map<string, StoredForm>([
+  ['A', when(isIPv4)],
+  ['AAAA', when((address) => isIPv6(address) && !address.includes('%'))],
+  ['ALIAS', target],
+  ['CAA', readAuthorization],
+  ['CNAME', target],
+  ['MX', target],
+  ['MXE', when(isIPv4)],
+  ['NS', target],
+  ['TXT', when((address) => [...address].length <= maxTextLength && !hasControl(address))],
+  ['URL', location],
+  ['URL301', location],
+  ['FRAME', location],
+])
+
+// RFC 8659, 4.2: the value may carry parameters. It always comes back quoted.
+function readAuthorization(address: string): string | undefined {
+  const pattern = /^(\d{1,3})\s+(issue|issuewild|iodef)\s+(?:"([^"]*)"|([^"\s][^"]*))$/
+  const [, flags, tag, quoted, bare] = pattern.exec(address.trim()) ?? []
+  const value = quoted ?? bare
+  if (value === undefined || value.includes('&quot;') || Number(flags) > 255) return undefined
+  if (tag === 'iodef' && !/^(mailto:|https?:\/\/)/.test(value)) return undefined
+  return `${Number(flags)} ${tag} "${value}"`
+}
+
+function readPreference({ number, mxPref = '10' }: Submitted): number {
+  if (!/^\d{1,5}$/.test(mxPref) || Number(mxPref) > 65_535) {
+    throw parameterInvalid(`MXPref${number}`, 'not a number from 0 to 65535')
+  }
+  return Number(mxPref)
+}
+
+function readTtl({ number, ttl = '1800' }: Submitted): number {
+  if (!/^\d{1,5}$/.test(ttl) || Number(ttl) < 60 || Number(ttl) > 60_000) {
+    throw parameterInvalid(`TTL${number}`, 'not a number from 60 to 60000')
+  }
+  return Number(ttl)
+}
+
+function isName(name: string): boolean {
+  if (name === '@' || name === '*') return true
+  const relative = name.replace(/^\*\./, '').replace(/\.$/, '')
+  return name.length <= 255 && relative.split('.').every(isLabel)
+}
+
+function isTarget(absolute: string): boolean {
+  const labels = absolute.slice(0, -1).split('.')
+  const isNumber = /^\d+$/.test(labels.at(-1) ?? '')
+  return absolute.length <= maxTargetLength + 1 && !isNumber && labels.every(isLabel)
+}
+
+// Letters of any script and underscores pass: the registrar is lenient.
+function isLabel(label: string): boolean {
+  return /^(?!-)[\p{L}\p{N}_-]{1,63}(?<!-)$/u.test(label)
+}
+
+// Not representable in XML: C0 controls except white space, two noncharacters, unpaired surrogates.
+function hasControl(text: string): boolean {
+  return /[[\p{Cc}--[\t\n\r\x7f-\x9f]]\ufffe\uffff\p{Cs}]/v.test(text)
 }

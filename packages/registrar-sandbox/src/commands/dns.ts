@@ -1,11 +1,17 @@
 import type { Account } from '../account/account.ts'
 import { type Domain, type Host, serversOf, usesOurDns } from '../account/domain.ts'
 import { replaceZone } from '../account/zone.ts'
-import * as errors from '../protocol/errors.ts'
+import * as errors from '../protocol/answer.ts'
+import { type Element, element } from '../protocol/answer.ts'
 import type { Params } from '../protocol/parameters.ts'
-import { hostsResult, nameserversResult, setHostsResult, unknownZone } from '../protocol/results.ts'
-import { type Element, element } from '../protocol/xml.ts'
-import { type Commands, findNamed } from './command.ts'
+import {
+  hostsResult,
+  nameserversResult,
+  setHostsResult,
+  titlesOf,
+  unknownZone,
+} from '../protocol/results.ts'
+import { type Commands, findNamed } from './domains.ts'
 
 const maxServers = 12
 
@@ -116,8 +122,8 @@ const describeHost = (host: Host) => ({
   Address: host.address,
   MXPref: host.mxPref,
   TTL: host.ttl,
-  AssociatedAppTitle: host.associatedAppTitle,
-  FriendlyName: host.friendlyName,
-  IsActive: host.isActive,
+  AssociatedAppTitle: titlesOf(host.type).associatedAppTitle,
+  FriendlyName: titlesOf(host.type).friendlyName,
+  IsActive: true,
   IsDDNSEnabled: host.isDdns,
 })

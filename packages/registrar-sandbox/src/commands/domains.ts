@@ -1,15 +1,38 @@
+import type { Account } from '../account/account.ts'
 import { type Domain, serversOf, usesOurDns } from '../account/domain.ts'
-import * as errors from '../protocol/errors.ts'
+import * as errors from '../protocol/answer.ts'
+import { type Attributes, type Element, element, leaves } from '../protocol/answer.ts'
 import { isOfType, readListQuery, sortDomains } from '../protocol/list-query.ts'
+import type { Params } from '../protocol/parameters.ts'
 import { infoResult, listResult, unknownInfo, writeDay } from '../protocol/results.ts'
-import { type Attributes, type Element, element, leaves } from '../protocol/xml.ts'
-import { type Commands, findNamed } from './command.ts'
 
 const maxChecked = 50
 const yearlyPrice = 12.98
 const roles = ['Registrant', 'Tech', 'Admin', 'AuxBilling']
 const firstOrder = 600_001
 const providers = { basic: 'FREE', premium: 'PREMIUM', free: 'FreeDNS', custom: 'CUSTOM' }
+
+export interface Context {
+  account: Account
+  now: () => number
+  /** An MX sent again with another preference keeps the old one. */
+  keepsMxPref: boolean
+}
+
+/** Commands by their names without `namecheap.`: parameters in, the result out; a refusal is thrown. */
+export type Commands = Record<string, (params: Params, context: Context) => Element[]>
+
+/** The domain named by DomainName. `skeleton`: the result in the error for an unknown domain. */
+export function findNamed(
+  { account }: Context,
+  params: Params,
+  skeleton: (name: string) => Element[] = () => [],
+): Domain {
+  const name = params.require('DomainName', errors.domainMissing)
+  const domain = account.find(name)
+  if (!domain) throw errors.domainNotFound(skeleton(name))
+  return domain
+}
 
 export const domainCommands: Commands = {
   // Without FreeDNS domains, which are not registered in this account.

@@ -1,11 +1,8 @@
 import { isIPv4 } from 'node:net'
-import { renderRefusal, renderResult } from '../protocol/envelope.ts'
-import * as errors from '../protocol/errors.ts'
+import * as errors from '../protocol/answer.ts'
 import type { Params } from '../protocol/parameters.ts'
-import type { Element } from '../protocol/xml.ts'
-import type { Commands, Context } from './command.ts'
 import { dnsCommands } from './dns.ts'
-import { domainCommands } from './domains.ts'
+import { type Commands, type Context, domainCommands } from './domains.ts'
 
 /** Credentials, and the addresses that may call; `*` allows any. */
 export interface Access {
@@ -15,7 +12,7 @@ export interface Access {
 }
 
 /** The result of a command, or its refusal. */
-export type Answer = Element[] | errors.ErrorResponse
+export type Answer = errors.Element[] | errors.ErrorResponse
 
 const commands: Commands = { ...domainCommands, ...dnsCommands }
 
@@ -42,9 +39,7 @@ export function render({ command: requested }: Params, answer: Answer, now: numb
   const name = names.get(requested)
   const command = name && `namecheap.${name}`
   const envelope = { command, requested, milliseconds: 10 + (now % 400), server: 'SANDBOX01' }
-  return answer instanceof errors.ErrorResponse
-    ? renderRefusal(envelope, answer)
-    : renderResult(envelope, answer)
+  return errors.renderAnswer(envelope, answer)
 }
 
 function authenticate(params: Params, { apiUser, apiKey, allowedIps }: Access): void {

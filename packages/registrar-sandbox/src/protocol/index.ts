@@ -1,5 +1,5 @@
-export { type Envelope, renderRefusal, renderResult } from './envelope.ts'
-export * as errors from './errors.ts'
+export * as errors from './answer.ts'
+export { type Element, type Envelope, element, renderAnswer } from './answer.ts'
 export {
   isOfType,
   type ListQuery,
@@ -10,4 +10,3 @@ export {
 } from './list-query.ts'
 export { Params, readSubmitted, type Submitted } from './parameters.ts'
 export * as results from './results.ts'
-export { type Element, element } from './xml.ts'

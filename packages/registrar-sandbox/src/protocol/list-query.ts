@@ -1,4 +1,4 @@
-import { ErrorResponse } from './errors.ts'
+import { ErrorResponse } from './answer.ts'
 import type { Params } from './parameters.ts'
 import { compare, listResult } from './results.ts'
 

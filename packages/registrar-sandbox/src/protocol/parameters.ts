@@ -1,4 +1,4 @@
-import * as errors from './errors.ts'
+import * as errors from './answer.ts'
 
 const secret = 'apikey'
 

@@ -1,5 +1,11 @@
-import { domainNotFound, ErrorResponse } from './errors.ts'
-import { type Attributes, type Element, element, leaves } from './xml.ts'
+import {
+  type Attributes,
+  domainNotFound,
+  type Element,
+  ErrorResponse,
+  element,
+  leaves,
+} from './answer.ts'
 
 // The results of the commands, as the registrar was recorded to give them. An absent value is an absent attribute.
 

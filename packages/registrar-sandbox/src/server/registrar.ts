@@ -4,11 +4,10 @@ import { Account, type Edit } from '../account/account.ts'
 import type { Domain, DomainSketch, HostSketch } from '../account/domain.ts'
 import { sortHosts } from '../account/zone.ts'
 import { type Answer, execute, render } from '../commands/execute.ts'
-import { ErrorResponse, parameterInvalid } from '../protocol/errors.ts'
+import { ErrorResponse, parameterInvalid } from '../protocol/answer.ts'
 import { type Params, readSubmitted } from '../protocol/parameters.ts'
-import { type Breakage, Fault, type FaultInput, takeFaults } from './faults.ts'
+import { type Breakage, Fault, type FaultInput, send, sendXml, takeFaults } from './faults.ts'
 import { RateLimit } from './rate-limit.ts'
-import { send, sendXml } from './transport.ts'
 
 const maxCalls = 10_000
 
@@ -62,7 +61,8 @@ export class Registrar {
   /** Zones as they were before their last setHosts. */
   readonly #previous = new Map<string, Pick<Domain, 'emailType' | 'hosts'>>()
   #late: Params[] = []
-  #faults: Fault[] = []
+  /** Pending: no call has matched them yet. */
+  faults: Fault[] = []
   /** Calls since the start or the last `clearCalls()`, oldest first; at most 10,000. */
   readonly calls: Call[] = []
 
@@ -86,18 +86,13 @@ export class Registrar {
     return this.#closing.signal.aborted
   }
 
-  /** Pending faults: no call has matched them yet. */
-  get faults(): readonly Fault[] {
-    return this.#faults
-  }
-
   fault(...list: FaultInput[]): void {
-    this.#faults.push(...list.map((fault) => Fault.parse(fault)))
+    this.faults.push(...list.map((fault) => Fault.parse(fault)))
   }
 
   /** Removes pending faults; calls delayed by `slow` ones continue at once. */
   clearFaults(): void {
-    this.#faults = []
+    this.faults = []
     this.#slowness.abort()
     this.#slowness = new AbortController()
   }
@@ -132,14 +127,20 @@ export class Registrar {
   /** Answers one call on the raw response, correctly or with a fault. */
   async handle(method: string, params: Params, reply: ServerResponse): Promise<Call> {
     const { now, delayMs } = this.#options
-    const call = this.#record(method, params)
+    const { command, domain } = params
+    const call: Call = {
+      ...{ command, domain, at: now(), method, params: params.withoutKey() },
+      ...{ outcome: 'under way', fault: undefined },
+    }
+    this.calls.push(call)
+    if (this.calls.length > maxCalls) this.calls.shift()
     if (!this.#rate.take(now())) {
       call.outcome = 'rate'
       send(reply, 405, 'text/plain; charset=utf-8', 'Too many requests')
       return call
     }
-    const { slow, broken, rest } = takeFaults(this.#faults, call)
-    this.#faults = rest
+    const { slow, broken, rest } = takeFaults(this.faults, call)
+    this.faults = rest
     call.fault = broken?.kind
     await this.#wait(delayMs)
     if (slow?.when === 'before') await this.#waitWhileSlow(slow.ms)
@@ -158,17 +159,6 @@ export class Registrar {
     await this.#account.save()
   }
 
-  #record(method: string, params: Params): Call {
-    const { command, domain } = params
-    const call: Call = {
-      ...{ command, domain, at: this.#options.now(), method, params: params.withoutKey() },
-      ...{ outcome: 'under way', fault: undefined },
-    }
-    this.calls.push(call)
-    if (this.calls.length > maxCalls) this.calls.shift()
-    return call
-  }
-
   #execute(params: Params, account = this.#account): Answer {
     return execute(params, { ...this.#options, account })
   }
@@ -178,7 +168,7 @@ export class Registrar {
     const isSetHosts = params.command.endsWith('.sethosts')
     const refusal = fault?.kind === 'refused_row' && isSetHosts && refusalOf(params, fault)
     if (refusal) return refusal
-    if (fault?.kind === 'late') this.#putOff(params, fault.ms)
+    if (fault?.kind === 'late') this.#late.push(params)
     if (fault?.kind === 'other_tool' && fault.when === 'before') this.#addRows(params, fault.add)
     const answer = this.#execute(params, this.#accountFor(params, fault))
     if (fault?.kind === 'other_tool' && fault.when === 'after') this.#addRows(params, fault.add)
@@ -206,13 +196,6 @@ export class Registrar {
   #addRows({ domain = '' }: Params, rows: HostSketch[]): void {
     const zone = this.#account.find(domain)
     if (zone) this.#account.edit(zone.name, { hosts: [...zone.hosts, ...rows] })
-  }
-
-  #putOff(params: Params, ms: number | undefined): void {
-    this.#late.push(params)
-    if (ms === undefined) return
-    const isOver = () => undefined // It stops.
-    void this.#wait(ms).then(() => this.runLate(), isOver)
   }
 
   /** @throws if the sandbox stops. */

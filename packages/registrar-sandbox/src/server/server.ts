@@ -5,9 +5,8 @@ import Fastify, {
   LogController,
 } from 'fastify'
 import { Params } from '../protocol/parameters.ts'
-import { FaultList } from './faults.ts'
+import { FaultList, send } from './faults.ts'
 import type { Registrar } from './registrar.ts'
-import { send } from './transport.ts'
 
 const maxFormBytes = 8 * 1024 * 1024
 

@@ -11,8 +11,7 @@ import {
   type Envelope,
   errors,
   Params,
-  renderRefusal,
-  renderResult,
+  renderAnswer,
 } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { registrarBusy } from '../../errors.ts'
@@ -54,7 +53,7 @@ export async function registerRegistrarDoor(app: App, dependencies: Dependencies
     running.catch(() => undefined) // After the time limit nobody waits for it.
     const result = await Promise.race([running, delay(clock, maxWaitMs)])
     if (!result) throw registrarBusy(retryAfterSeconds)
-    return sendXml(reply, renderResult(envelopeOf(request, reply), result))
+    return sendXml(reply, renderAnswer(envelopeOf(request, reply), result))
   }
   const envelopeOf = (request: FastifyRequest, { elapsedTime }: FastifyReply): Envelope => {
     const { command: requested } = paramsOf(request)
@@ -70,7 +69,7 @@ export async function registerRegistrarDoor(app: App, dependencies: Dependencies
     }
     reply.problemCode = refusal instanceof HttpError ? refusal.code : 'registrar_protocol'
     const answer = refusal instanceof HttpError ? toRefusal(refusal) : refusal
-    return sendXml(reply, renderRefusal(envelopeOf(request, reply), answer))
+    return sendXml(reply, renderAnswer(envelopeOf(request, reply), answer))
   }
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
