@@ -1,7 +1,7 @@
 import createClient, { type Client } from 'openapi-fetch'
 import type { components, operations, paths } from '../generated/domain-service.d.ts'
+import { unwrap } from './responses.ts'
 import { type ClientOptions, openSession } from './session.ts'
-import { unwrap } from './unwrap.ts'
 
 /** Record types that can be written. */
 export type RecordType = operations['setRrset']['parameters']['path']['type']
@@ -10,6 +10,7 @@ export type RecordType = operations['setRrset']['parameters']['path']['type']
 export type ChangeStatus = components['schemas']['Change']['status']
 
 const pending = new Set<string>(['queued', 'sending'])
+const pollMs = 2_000
 
 /** A client of the domain service, typed by its OpenAPI document. */
 export class DomainClient {
@@ -24,23 +25,18 @@ export class DomainClient {
   }
 
   /**
-   * Waits until an asynchronous change (`Prefer: respond-async`) has an outcome, and returns it. Polls every
-   * `intervalMs`, which costs no registrar call.
+   * Waits until an asynchronous change (`Prefer: respond-async`) has an outcome, and returns it. Polls, which costs no
+   * registrar call.
    * @throws {ProblemError} if the change does not exist or is not visible to the caller.
    */
-  async waitForChange(id: number, { intervalMs = 2000, signal }: WaitOptions = {}) {
+  async waitForChange(id: number, { signal }: { signal?: AbortSignal } = {}) {
     for (;;) {
       signal?.throwIfAborted()
-      const change = await unwrap(
-        this.api.GET('/api/changes/{id}', { params: { path: { id } }, ...(signal && { signal }) }),
-      )
+      const params = { path: { id } }
+      const init = { params, ...(signal && { signal }) }
+      const change = await unwrap(this.api.GET('/api/changes/{id}', init))
       if (!pending.has(change.status)) return change
-      await this.#sleep(intervalMs)
+      await this.#sleep(pollMs)
     }
   }
-}
-
-export interface WaitOptions {
-  intervalMs?: number
-  signal?: AbortSignal
 }

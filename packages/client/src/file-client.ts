@@ -1,9 +1,8 @@
 import createClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from '../generated/static-service.d.ts'
-import { ProblemError } from './problem-error.ts'
+import { unwrap } from './responses.ts'
 import { partBytes, type UploadOptions, uploadResumably } from './resumable-upload.ts'
 import { type ClientOptions, openSession, type Session } from './session.ts'
-import { unwrap } from './unwrap.ts'
 
 export type { UploadOptions }
 
@@ -31,39 +30,28 @@ export class FileClient {
    * @throws {ProblemError}
    */
   async upload(path: string, content: Blob, options: UploadOptions = {}): Promise<StoredFile> {
-    const { onProgress, onlyIfNew, signal } = options
+    const params = { path: { path } }
     if (content.size > partBytes) {
       await uploadResumably(path, content, { ...options, ...this.#session })
-      return unwrap(this.api.GET('/api/files/{path}', { params: { path: { path } } }))
+      return unwrap(this.api.GET('/api/files/{path}', { params }))
     }
-    const url = `${this.#session.baseUrl}/api/files/${encodePath(path)}`
-    const response = await this.#session.send(
-      new Request(url, {
-        method: 'PUT',
+    const { onProgress, onlyIfNew, signal } = options
+    const stored = await unwrap(
+      this.api.PUT('/api/files/{path}', {
+        params,
+        body: content,
+        bodySerializer: (body) => body,
         headers: {
           'content-type': content.type || 'application/octet-stream',
-          ...(onlyIfNew ? { 'if-none-match': '*' } : {}),
+          ...(onlyIfNew && { 'if-none-match': '*' }),
         },
-        body: onProgress ? content.stream().pipeThrough(countBytes(content, onProgress)) : content,
-        ...(onProgress ? { duplex: 'half' } : {}),
-        ...(signal ? { signal } : {}),
+        ...(signal && { signal }),
       }),
     )
-    if (!response.ok) throw await ProblemError.from(response)
-    return (await response.json()) as StoredFile // As the OpenAPI document of this route says.
+    onProgress?.(content.size, content.size)
+    return stored
   }
 }
 
 // Keep slashes: `%2F` is not a separator.
 const encodePath = (path: string) => path.split('/').map(encodeURIComponent).join('/')
-
-function countBytes({ size }: Blob, onProgress: (sent: number, total: number) => void) {
-  let sent = 0
-  return new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
-    transform(chunk, controller) {
-      sent += chunk.length
-      onProgress(sent, size)
-      controller.enqueue(chunk)
-    },
-  })
-}

@@ -1,4 +1,4 @@
-import { ProblemError } from './problem-error.ts'
+import { ProblemError } from './responses.ts'
 import type { Session } from './session.ts'
 
 export interface UploadOptions {

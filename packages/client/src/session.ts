@@ -1,5 +1,6 @@
-import { ProblemError } from './problem-error.ts'
-import { createRetryingFetch, type Fetch, type RetryOptions, wait } from './retrying-fetch.ts'
+import { ProblemError } from './responses.ts'
+
+export type Fetch = (request: Request) => Promise<Response>
 
 /** An API token (or a login token), a user's password, or a function that gets a token. */
 export type Credentials =
@@ -7,10 +8,12 @@ export type Credentials =
   | { username: string; password: string }
   | { obtain: () => Promise<string> }
 
-export interface ClientOptions extends RetryOptions {
+export interface ClientOptions {
   /** Address of the service, for example `http://127.0.0.1:3001`. */
   baseUrl: string
   credentials: Credentials
+  fetch?: Fetch
+  sleep?: (milliseconds: number) => Promise<void>
 }
 
 /** What a client sends its requests by. */
@@ -26,7 +29,7 @@ export interface Session {
 export function openSession(options: ClientOptions): Session {
   const { credentials, sleep = wait } = options
   const baseUrl = trimSlashes(options.baseUrl)
-  const fetch = createRetryingFetch(options)
+  const fetch = retryingFetch(options.fetch ?? ((request) => globalThis.fetch(request)), sleep)
   let login: Promise<string> | undefined
   const forget = (ended: Promise<string>) => {
     if (login === ended) login = undefined
@@ -61,6 +64,31 @@ export function openSession(options: ClientOptions): Session {
   }
   return { baseUrl, send, sleep }
 }
+
+const attempts = 5
+/** Longest `Retry-After` that is waited for. */
+const maxWaitSeconds = 120
+// RFC 9110, 9.2.2.
+const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
+
+/** Repeats a request after the `Retry-After` of a 429 or 503 where that is safe: idempotent, or with an `Idempotency-Key`. */
+export function retryingFetch(fetch: Fetch, sleep: Session['sleep']): Fetch {
+  return async (request) => {
+    const isSafe = idempotent.has(request.method) || request.headers.has('idempotency-key')
+    for (let attempt = 1; ; attempt += 1) {
+      const isLast = attempt === attempts || !isSafe
+      const response = await fetch(isLast ? request : request.clone())
+      if (isLast || ![429, 503].includes(response.status)) return response
+      const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
+      if (!(seconds >= 0 && seconds <= maxWaitSeconds)) return response
+      await response.body?.cancel()
+      await sleep(seconds * 1000)
+    }
+  }
+}
+
+export const wait = (milliseconds: number) =>
+  new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
 function authorize(request: Request, token: string): Request {
   request.headers.set('authorization', `Bearer ${token}`)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { DomainClient } from '../src/domain-client.ts'
-import { ProblemError } from '../src/problem-error.ts'
+import { ProblemError } from '../src/responses.ts'
 
 /** A client whose requests get these statuses of change 7 in turn; the last one repeats. */
 function createClient(statuses: string[]) {
@@ -24,11 +24,11 @@ function createClient(statuses: string[]) {
 test('waiting for a change polls until it has an outcome', async () => {
   const { client, paths, waits } = createClient(['queued', 'sending', 'refused'])
 
-  const change = await client.waitForChange(7, { intervalMs: 50 })
+  const change = await client.waitForChange(7)
 
   expect(change.status).toBe('refused')
   expect(paths).toEqual(Array(3).fill('/prefix/api/changes/7'))
-  expect(waits).toEqual([50, 50])
+  expect(waits).toEqual([2000, 2000])
 })
 
 test('waiting for a change that does not exist fails with the problem', async () => {

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { FileClient } from '../src/file-client.ts'
-import { ProblemError } from '../src/problem-error.ts'
-import { pages, unwrap } from '../src/unwrap.ts'
+import { ProblemError, pages, unwrap } from '../src/responses.ts'
 
 /** A client that records its requests; each gets this response. */
 function createClient(response: () => Response) {

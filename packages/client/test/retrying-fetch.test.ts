@@ -1,22 +1,21 @@
 import { expect, test } from 'vitest'
-import { createRetryingFetch, type RetryOptions } from '../src/retrying-fetch.ts'
+import { retryingFetch } from '../src/session.ts'
 
 const url = 'http://127.0.0.1/api'
 
 /** A retrying fetch over scripted responses, with the bodies that were sent and the waits. */
-function script(responses: Response[], options: RetryOptions = {}) {
+function script(responses: Response[]) {
   const bodies: string[] = []
   const waits: number[] = []
-  const send = createRetryingFetch({
-    ...options,
-    fetch: async (request) => {
+  const send = retryingFetch(
+    async (request) => {
       bodies.push(await request.text())
       const response = responses[bodies.length - 1]
       if (!response) throw new Error('no response left')
       return response
     },
-    sleep: async (milliseconds) => void waits.push(milliseconds),
-  })
+    async (milliseconds) => void waits.push(milliseconds),
+  )
   return { send, bodies, waits }
 }
 
@@ -58,8 +57,8 @@ test.each([
 })
 
 test('after the last attempt the response is returned', async () => {
-  const { send, bodies } = script([busy('0'), busy('0')], { attempts: 2 })
+  const { send, bodies } = script(Array.from({ length: 6 }, () => busy('0')))
 
   expect((await send(new Request(url))).status).toBe(503)
-  expect(bodies).toHaveLength(2)
+  expect(bodies).toHaveLength(5)
 })

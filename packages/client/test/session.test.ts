@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ProblemError } from '../src/problem-error.ts'
+import { ProblemError } from '../src/responses.ts'
 import { openSession } from '../src/session.ts'
 
 const baseUrl = 'http://127.0.0.1'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { DomainClient, type RecordType } from '../domain-client.ts'
-import { unwrap } from '../unwrap.ts'
+import { unwrap } from '../responses.ts'
 import { eventOptions, printEvents } from './events.ts'
 import { type Flags, readInteger, runProgram } from './run-program.ts'
 import { formatTable } from './terminal.ts'

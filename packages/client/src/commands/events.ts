@@ -1,6 +1,6 @@
+import { unwrap } from '../responses.ts'
 import { mayPass } from '../resumable-upload.ts'
-import { wait } from '../retrying-fetch.ts'
-import { unwrap } from '../unwrap.ts'
+import { wait } from '../session.ts'
 
 /** Options of `events`. */
 export const eventOptions = {

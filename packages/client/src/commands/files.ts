@@ -2,13 +2,13 @@ import { constants, openAsBlob } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { FileClient } from '../file-client.ts'
+import { pages, unwrap } from '../responses.ts'
 import { retry } from '../resumable-upload.ts'
-import { wait } from '../retrying-fetch.ts'
-import { pages, unwrap } from '../unwrap.ts'
+import { wait } from '../session.ts'
 import { eventOptions, printEvents } from './events.ts'
 import { type Flags, runProgram } from './run-program.ts'
 import { listLocalFiles, planSync } from './sync-plan.ts'
-import { formatTable, ProgressBar, UsageError } from './terminal.ts'
+import { formatTable, openProgressBar, UsageError } from './terminal.ts'
 import { deploy, download, history, revert, rollback, treeOptions } from './trees.ts'
 
 const usage = `Files of the static service.
@@ -56,19 +56,10 @@ async function put(client: FileClient, [source = '', target = '']: string[]) {
   const path = target === '' || target.endsWith('/') ? target + basename(source) : target
   await access(source, constants.R_OK) // Otherwise the error does not name the file.
   const content = await openAsBlob(source)
-  const bar = new ProgressBar(content.size)
-  const record = await client.upload(path, content, { onProgress: shownIn(bar) })
+  const bar = openProgressBar(content.size)
+  const record = await client.upload(path, content, { onProgress: bar.show })
   bar.end()
   process.stdout.write(`${record.url}\n`)
-}
-
-/** Shows the progress of one file, which may restart from zero. */
-function shownIn(bar: ProgressBar) {
-  let shown = 0
-  return (sent: number) => {
-    bar.add(sent - shown)
-    shown = sent
-  }
 }
 
 async function remove(client: FileClient, [path = '']: string[]) {
@@ -92,12 +83,14 @@ async function sync(
     for (const path of removed) process.stdout.write(`delete ${path}\n`)
     return
   }
-  const bar = new ProgressBar(plan.upload.reduce((sum, { size }) => sum + size, 0))
-  for (const { path, source } of plan.upload) {
-    const onProgress = shownIn(bar)
+  const bar = openProgressBar(plan.upload.reduce((sum, { size }) => sum + size, 0))
+  let done = 0
+  for (const { path, source, size } of plan.upload) {
+    const onProgress = (sent: number) => bar.show(done + sent)
     await retry({ sleep: wait }, async () =>
       client.upload(path, await openAsBlob(source), { onProgress }),
     )
+    done += size
   }
   bar.end()
   for (let at = 0; at < removed.length; at += 1000) {

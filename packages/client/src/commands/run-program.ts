@@ -1,8 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { ProblemError } from '../problem-error.ts'
+import { ProblemError } from '../responses.ts'
 import { type Credentials, trimSlashes } from '../session.ts'
-import { readCredentials } from './credentials.ts'
-import { logIn } from './sso-login.ts'
+import { logIn, readCredentials } from './credentials.ts'
 import { UsageError } from './terminal.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>

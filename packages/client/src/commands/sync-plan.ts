@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
-import { join, relative, sep } from 'node:path'
+import { join } from 'node:path'
 
 export interface LocalFile {
   /** Path in the store. */
@@ -11,41 +11,24 @@ export interface LocalFile {
   size: number
 }
 
-export interface SyncPlan {
-  upload: LocalFile[]
-  /** Paths in the store without a local file. */
-  remove: string[]
-  unchanged: number
-}
-
 /** The regular files below a directory, in order; symbolic links are not followed. */
 export async function listLocalFiles(directory: string, prefix: string): Promise<LocalFile[]> {
-  const sources = (await filesIn(directory)).sort()
-  return Promise.all(
-    sources.map(async (source) => ({
-      path: prefix + relative(directory, source).split(sep).join('/').normalize('NFC'),
-      source,
-      size: (await stat(source)).size,
-    })),
-  )
-}
-
-// Not the recursive `readdir`, which follows links to directories, even in cycles.
-async function filesIn(directory: string): Promise<string[]> {
-  const found: string[] = []
+  const found: LocalFile[] = []
+  // Not the recursive `readdir`, which follows links to directories, even in cycles.
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const source = join(directory, entry.name)
-    if (entry.isDirectory()) found.push(...(await filesIn(source)))
-    else if (entry.isFile()) found.push(source)
+    const path = prefix + entry.name.normalize('NFC')
+    if (entry.isDirectory()) found.push(...(await listLocalFiles(source, `${path}/`)))
+    else if (entry.isFile()) found.push({ path, source, size: (await stat(source)).size })
   }
-  return found
+  return found.sort((one, other) => (one.path < other.path ? -1 : 1))
 }
 
-/** Compares by size, then by SHA-256; a file is read only if the sizes are equal. */
+/** Compares by size, then by SHA-256; a file is read only if the sizes are equal. `remove`: paths without a local file. */
 export async function planSync(
   local: LocalFile[],
   stored: Map<string, { size: number; sha256: string }>,
-): Promise<SyncPlan> {
+) {
   const upload: LocalFile[] = []
   for (const file of local) {
     const known = stored.get(file.path)

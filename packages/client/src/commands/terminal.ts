@@ -18,27 +18,16 @@ export function formatTable(rows: (string | number)[][]): string {
     .join('')
 }
 
-/** A progress bar on standard error: only at a terminal. */
-export class ProgressBar {
-  readonly #total: number
-  #done = 0
-  #shown = -1
-
-  /** `total` in bytes. */
-  constructor(total: number) {
-    this.#total = total
-  }
-
-  add(bytes: number) {
-    this.#done += bytes
-    const percent = this.#total === 0 ? 100 : Math.floor((this.#done / this.#total) * 100)
-    if (!process.stderr.isTTY || percent === this.#shown) return
-    this.#shown = percent
+/** A progress bar on standard error: only at a terminal. `total` in bytes. */
+export function openProgressBar(total: number) {
+  let shown = -1
+  const show = (bytes: number) => {
+    const percent = total === 0 ? 100 : Math.floor((bytes / total) * 100)
+    if (!process.stderr.isTTY || percent === shown) return
+    shown = percent
     const filled = Math.round(percent / 4)
     process.stderr.write(`\r[${'#'.repeat(filled)}${' '.repeat(25 - filled)}] ${percent} %`)
   }
-
-  end() {
-    if (this.#shown >= 0) process.stderr.write('\n')
-  }
+  const end = () => void (shown >= 0 && process.stderr.write('\n'))
+  return { show, end }
 }

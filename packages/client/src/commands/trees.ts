@@ -5,11 +5,10 @@ import { mkdir } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { FileClient } from '../file-client.ts'
-import { ProblemError } from '../problem-error.ts'
-import { pages, unwrap } from '../unwrap.ts'
+import { ProblemError, pages, unwrap } from '../responses.ts'
 import { type Flags, readInteger } from './run-program.ts'
 import { type LocalFile, listLocalFiles, sha256Of } from './sync-plan.ts'
-import { formatTable, ProgressBar, UsageError } from './terminal.ts'
+import { formatTable, openProgressBar, UsageError } from './terminal.ts'
 
 // Commands on a whole folder: `files deploy`, `download`, `rollback`, `history` and `revert`.
 
@@ -74,7 +73,8 @@ const putTree = (
   )
 
 async function send({ api }: FileClient, files: HashedFile[]) {
-  const bar = new ProgressBar(files.reduce((sum, { size }) => sum + size, 0))
+  const bar = openProgressBar(files.reduce((sum, { size }) => sum + size, 0))
+  let done = 0
   const waiting = [...files]
   const work = async () => {
     for (let file = waiting.pop(); file; file = waiting.pop()) {
@@ -86,7 +86,8 @@ async function send({ api }: FileClient, files: HashedFile[]) {
           bodySerializer: (body) => body,
         }),
       )
-      bar.add(size)
+      done += size
+      bar.show(done)
     }
   }
   await Promise.all(Array.from({ length: parallel }, work))

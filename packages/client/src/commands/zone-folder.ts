@@ -1,8 +1,7 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DomainClient } from '../domain-client.ts'
-import { ProblemError } from '../problem-error.ts'
-import { unwrap } from '../unwrap.ts'
+import { ProblemError, unwrap } from '../responses.ts'
 import { formatTable, UsageError } from './terminal.ts'
 
 // Zones as files of a folder, one for each domain, named `example.com.zone`.

@@ -1,0 +1,77 @@
+/** The body of an `application/problem+json` response (RFC 9457), as both services send it. */
+export interface Problem {
+  status: number
+  code: string
+  detail: string
+  request_id?: string
+  errors?: { path: string; message: string }[]
+  /** With the code `contents_missing`: digests. */
+  missing?: unknown
+}
+
+/** An error response. `message` is the problem's `detail`, then the validation faults that the detail does not name. */
+export class ProblemError extends Error {
+  readonly status: number
+  /** The stable error code; see docs/errors.md. */
+  readonly code: string
+  readonly requestId: string | undefined
+  /** The faults of a request that failed validation, each with its JSON Pointer; else empty. */
+  readonly errors: { path: string; message: string }[]
+  /** Digests in a manifest whose contents are not stored, up to 1,000; else empty. */
+  readonly missing: string[]
+  /** Seconds of `Retry-After`, if the response has it. */
+  readonly retryAfter: number | undefined
+
+  constructor(problem: Problem, headers?: { get(name: string): string | null }) {
+    const { detail, status, code, request_id, errors = [], missing } = problem
+    const faults = errors.map(({ path, message }) => `${path}: ${message}`)
+    super([detail, ...faults.filter((fault) => !detail.includes(fault))].join('\n  '))
+    this.name = 'ProblemError'
+    this.status = status
+    this.code = code
+    this.requestId = request_id
+    this.errors = errors
+    this.missing = Array.isArray(missing) ? missing.map(String) : []
+    const retryAfter = headers?.get('retry-after')
+    this.retryAfter = retryAfter ? Number(retryAfter) : undefined
+  }
+
+  /** Reads the error from a response. A body that is not a problem is described by its status. */
+  static async from(response: Response): Promise<ProblemError> {
+    const { status, statusText, headers } = response
+    const body: unknown = await response.json().catch(() => undefined)
+    if (isProblem(body)) return new ProblemError(body, headers)
+    const detail = `The server responded with ${status} ${statusText}`.trim()
+    return new ProblemError({ status, code: 'unexpected_response', detail }, headers)
+  }
+}
+
+const isProblem = (body: unknown): body is Problem =>
+  typeof body === 'object' && body !== null && 'code' in body && 'detail' in body
+
+/** The data of an openapi-fetch result. @throws {ProblemError} for an error response. */
+export async function unwrap<Data>(
+  result: Promise<{ data?: Data; error?: unknown; response: Response }>,
+): Promise<Data> {
+  const { data, error, response } = await result
+  // Both services describe every error as a problem.
+  if (error !== undefined) throw new ProblemError(error as Problem, response.headers)
+  if (!response.ok) throw await ProblemError.from(response)
+  // A 204 has no body: its type is undefined.
+  return data as Data
+}
+
+/**
+ * The pages of a list with cursor pagination (`next`): concurrent inserts and deletes neither skip nor repeat other rows.
+ * `read` gets what its query must have: `pages((position) => unwrap(files.api.GET('/api/files', { params: { query: position } })))`.
+ */
+export async function* pages<Page extends { next: string | null }>(
+  read: (position: { after?: string }) => Promise<Page>,
+): AsyncGenerator<Page> {
+  for (let position = {}; ; ) {
+    const page = await read(position)
+    yield page
+    if (!page.next) return
+    position = { after: page.next }
+  }
+}
