@@ -44,16 +44,17 @@ const maxQueuedBytes = 256 * 1024 * 1024
 export const keyMs = 86_400_000
 
 /**
- * Queues a change, or finds the one that used the same idempotency key. With its `effect` it is proposed. Without
- * `isAwaited` no other batch takes it.
+ * Queues a change, or finds the one that used the same idempotency key. With its `effect` it is proposed. One with a
+ * reason, of the service itself, is in its batch already: no other batch takes it.
  * @throws 422 `idempotency_key_reused` for another request under the same key, 429 `too_many_changes`.
  */
 export async function insertChange(
   transaction: SqlTransaction,
   request: ChangeRequest,
-  options: { isAsync: boolean; isAwaited?: boolean; effect?: ChangeEffect | undefined },
+  options: { isAsync: boolean; effect?: ChangeEffect | undefined },
 ): Promise<{ id: number; isNew: boolean }> {
-  const { isAsync, isAwaited = true, effect } = options
+  const { isAsync, effect } = options
+  const isAwaited = request.reason === undefined
   const caller = callerIdOf(request)
   if (request.idempotency)
     await transaction.run(sql`update ${changes} set idempotency_key = null

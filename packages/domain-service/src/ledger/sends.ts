@@ -56,10 +56,9 @@ export async function startSend(transaction: SqlTransaction, send: SendIntent) {
   if (repairs.length > 0)
     await transaction.run(sql`update ${sends} set unanswered = unanswered - 1, repaired_by = ${id}
       where id in (${list(repairs)})`)
-  const own = { isAsync: false, isAwaited: false }
   const effects: (ChangeEffect & { id: number })[] = []
   for (const { write, ...effect } of intents) {
-    const known = write.id || (await insertChange(transaction, write.request, own)).id
+    const known = write.id || (await insertChange(transaction, write.request, write)).id
     effects.push({ ...effect, id: known })
   }
   await storeEffects(transaction, effects, {

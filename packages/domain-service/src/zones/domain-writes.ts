@@ -71,13 +71,11 @@ export class DomainWrites {
   async write(request: ChangeRequest): Promise<WriteResult> {
     this.#accepting++
     try {
-      const id = await this.#options.batch.ledger.acceptAwaited(request)
-      const end = this.#clients.wait(id)
-      this.#start()
+      const end = this.#clients.wait(await this.#options.batch.ledger.acceptAwaited(request))
       return end
     } finally {
       this.#accepting--
-      this.#endIfIdle()
+      this.wake()
     }
   }
 
@@ -85,12 +83,14 @@ export class DomainWrites {
   carryOut({ mustRead }: Pick<Task, 'mustRead'>): Promise<void> {
     const end = Promise.withResolvers<void>()
     this.#tasks.push({ end, mustRead })
-    this.#start()
+    this.wake()
     return end.promise
   }
 
+  /** Looks for something to do. */
   wake() {
     this.#wakeUp.resolve()
+    if (!this.#isRunning) void this.#run()
   }
 
   /** Resolves when the clients of this process have their answers. */
@@ -98,13 +98,7 @@ export class DomainWrites {
     this.#isClosing = true
     this.#rejectTasks(serviceStopping())
     this.wake()
-    this.#endIfIdle()
     await this.#ended.promise
-  }
-
-  #start() {
-    this.wake()
-    if (!this.#isRunning) void this.#run()
   }
 
   async #run() {
@@ -123,7 +117,9 @@ export class DomainWrites {
       if (!hasWorked && this.#isNeeded) await this.#pause()
     }
     this.#isRunning = false
-    this.#endIfIdle()
+    if (this.#accepting > 0) return
+    this.#options.onIdle()
+    this.#ended.resolve()
   }
 
   get #isNeeded(): boolean {
@@ -134,17 +130,10 @@ export class DomainWrites {
     return this.#isClosing && this.#clients.ends.size === 0
   }
 
-  #endIfIdle() {
-    if (this.#isRunning || this.#accepting > 0) return
-    this.#options.onIdle()
-    this.#ended.resolve()
-  }
-
   /** Carries out the queued writes and the tasks. @returns whether there was anything to do, and it was done. */
   async #hold(): Promise<boolean> {
     const { ledger } = this.#options.batch
     for (let hasWorked = false; ; hasWorked = true) {
-      const waiting = [...this.#clients.ends.keys()]
       const tasks = [...this.#tasks]
       const writes: QueuedChange[] = []
       await this.pull(writes)
@@ -155,8 +144,6 @@ export class DomainWrites {
       if (this.#isStopped) this.#rejectTasks(serviceStopping())
       if (this.#isStopped || !(mustRead || writes.length > 0)) {
         this.#endTasks(tasks)
-        // No other process carries out these changes, so they have ended.
-        if (!this.#options.replicas) await this.#clients.answer(waiting)
         return hasWorked
       }
       if (!(await this.#runBatch(writes, tasks))) return false

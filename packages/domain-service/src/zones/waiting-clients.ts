@@ -49,20 +49,13 @@ export class WaitingClients {
     const ids = failure && this.pulled.size === 0 ? [...this.ends.keys()] : [...this.pulled]
     this.pulled.clear()
     await this.answerEnded()
-    if (this.#awaited) for (const id of ids) this.#giveUp(id, failure)
+    if (failure || this.#awaited) this.giveUp(failure, ids)
   }
 
-  /** Answers the clients whose changes have ended, on whichever replica. */
+  /** Answers the clients whose changes have ended, in whichever process. @throws where the ledger cannot be read. */
   async answerEnded() {
-    if (!this.#awaited) return
     const ids = [...this.ends.keys()].filter((id) => !this.pulled.has(id))
-    if (ids.length > 0) await this.answer(await this.#ledger.ended(ids))
-  }
-
-  /** Answers the clients of these changes from the ledger. @throws where it cannot be read. */
-  async answer(ids: number[]) {
-    for (const id of ids) {
-      if (!this.ends.has(id)) continue
+    for (const id of ids.length > 0 ? await this.#ledger.ended(ids) : []) {
       try {
         const result = await readEnd(this.#ledger, id)
         for (const end of this.#take(id)) end.resolve(result)
@@ -73,18 +66,19 @@ export class WaitingClients {
     }
   }
 
-  /** Answers all clients that the ledger is unavailable, except those whose change is in a batch of this process. */
-  giveUp(error: unknown) {
-    for (const id of this.ends.keys()) if (!this.pulled.has(id)) this.#giveUp(id, error)
-  }
-
-  // A client that reads the zone after this answer sees the outcome: no replica begins the change later.
-  #giveUp(id: number, error: unknown) {
-    if (!this.#awaited) return this.#reject(id, error)
-    const answer = () => {
-      if (!this.pulled.has(id)) this.#reject(id, outcomeUnknown(error))
+  /**
+   * Answers these clients that the ledger is unavailable, except those whose change is in a batch of this process. One
+   * that reads the zone after this answer sees the outcome: no replica begins the change later.
+   */
+  giveUp(error: unknown, ids: Iterable<number> = this.ends.keys()) {
+    for (const id of ids) {
+      const cause = this.#awaited ? outcomeUnknown(error) : error
+      const answer = () => {
+        if (!this.pulled.has(id)) this.#reject(id, cause)
+      }
+      if (this.#awaited) this.#awaited.expire(id).then(answer, answer)
+      else answer()
     }
-    this.#awaited.expire(id).then(answer, answer)
   }
 
   #take(id: number) {
