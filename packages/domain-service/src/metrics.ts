@@ -54,8 +54,9 @@ export function registerMetrics(sources: MetricSources) {
 }
 
 function registerRegistrarMetrics({ metrics, registrar }: MetricSources) {
+  const { quota } = registrar
   const byWindow = (figure: 'left' | 'limit') => () =>
-    Object.fromEntries(registrar.quota.state().map((each) => [each.window, each[figure]]))
+    Object.fromEntries(quota.windows.state(quota.now()).map((each) => [each.window, each[figure]]))
   const left = 'Calls left in each window of the rate limit'
   const limit = 'Calls allowed in each window of the rate limit'
   const waiting = 'Calls and write rounds that wait for slots of the rate limit'
@@ -64,7 +65,7 @@ function registerRegistrarMetrics({ metrics, registrar }: MetricSources) {
   registerGauges(metrics, {
     registrar_calls_left: [left, byWindow('left'), 'window'],
     registrar_calls_limit: [limit, byWindow('limit'), 'window'],
-    registrar_calls_waiting: [waiting, () => registrar.quota.waiting],
+    registrar_calls_waiting: [waiting, () => quota.waiting],
     registrar_circuit_state: [present, states, 'state'],
   })
 }

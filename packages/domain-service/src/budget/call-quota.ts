@@ -2,14 +2,7 @@ import { type Clock, databaseProblem, systemClock, type Timer } from '@domains-a
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { registrarUnavailable } from '../errors.ts'
 import { type BudgetState, type CallBudget, holdMs } from './call-budget.ts'
-import {
-  type CallLimit,
-  CallWindows,
-  type HourOfCalls,
-  type Priority,
-  SlotCounts,
-  type WindowState,
-} from './call-windows.ts'
+import { type CallLimit, CallWindows, type Priority, SlotCounts } from './call-windows.ts'
 import { type Reservation, WaitingCalls } from './waiting-calls.ts'
 
 /** Where a call gets its slot: the reservation of its batch, or the queue of all calls. */
@@ -56,7 +49,8 @@ export class CallQuota {
   readonly #held = new Set<Reservation>()
   /** By the monotonic clock; afterwards other processes may have taken the held slots. */
   #heldUntil = Number.POSITIVE_INFINITY
-  #windows: CallWindows
+  /** What was counted so far. */
+  windows: CallWindows
   /** The last call that `windows` counts. */
   #lastId = 0
   /** No call is made before this time: the registrar reported too many, whatever we counted. */
@@ -78,7 +72,7 @@ export class CallQuota {
     this.#limits = limits
     this.#budget = budget
     this.#clock = clock
-    this.#windows = new CallWindows(limits)
+    this.windows = new CallWindows(limits)
     this.#maxWaitMs = maxWaitMs
     if (budget.isShared) this.#refreshing = setInterval(() => this.#serve(), refreshMs).unref()
   }
@@ -125,7 +119,7 @@ export class CallQuota {
   ): Promise<Reservation> {
     const kept = this.#places.find((place) => callers.some((each) => place.callers.includes(each)))
     if (kept && this.#held.has(kept)) return Object.assign(kept, { absentUntil: undefined })
-    const slots = Math.min(calls, this.#windows.most(priority))
+    const slots = Math.min(calls, this.windows.most(priority))
     const reservation = this.#enter(kept ?? { priority, slots, callers, turn: 0 }, maxWaitMs)
     await reservation.client.promise
     return reservation
@@ -152,20 +146,7 @@ export class CallQuota {
   /** Upper estimate of the time until the last of `calls` calls is made, each as a slot comes free. */
   waitMs(priority: Priority, calls: number): number {
     const now = this.now()
-    return Math.max(0, this.#blockedUntil - now, this.#windows.lastOf(priority, calls, now) - now)
-  }
-
-  state(): WindowState[] {
-    return this.#windows.state(this.now())
-  }
-
-  hours(): HourOfCalls[] {
-    return this.#windows.hours(this.now())
-  }
-
-  /** Whether less than half of the readers' share of the shortest window is left. */
-  get readsAreScarce(): boolean {
-    return this.#windows.readsAreScarce(this.now())
+    return Math.max(0, this.#blockedUntil - now, this.windows.lastOf(priority, calls, now) - now)
   }
 
   /** Calls and reservations that wait for slots. */
@@ -197,18 +178,18 @@ export class CallQuota {
   #grant(granted: Reservation) {
     const { call } = granted
     if (!call) {
-      this.#windows.held.add(granted)
+      this.windows.held.add(granted)
       this.#held.add(granted)
       return
     }
     const { held } = call
     const { priority } = held ?? granted
     if (held) {
-      this.#windows.held.add({ priority, slots: -1 })
+      this.windows.held.add({ priority, slots: -1 })
       held.slots -= 1
       if (held.slots === 0) this.#held.delete(held)
     }
-    this.#windows.count(priority, this.now())
+    this.windows.count(priority, this.now())
     this.#calls.push(priority)
   }
 
@@ -241,7 +222,7 @@ export class CallQuota {
       this.#lastId = await this.#budget.turn(this.#lastId, pauseMs, (state) => {
         this.#adopt(state)
         const grant = (call: Reservation) => this.#grant(call)
-        ;({ wakeAt, granted } = this.#queue.serve(state, this.#windows, grant))
+        ;({ wakeAt, granted } = this.#queue.serve(state, this.windows, grant))
         this.#isPublished = this.#held.size + this.#queue.waiting.length > 0
         return { calls: this.#calls, held: this.#held, waiting: this.#queue.waiting }
       })
@@ -252,7 +233,7 @@ export class CallQuota {
       const cause = new DatabaseUnavailableError(error)
       const failure = databaseProblem(cause) ?? cause
       // The windows may count calls that were not stored: the next turn reads all of them again.
-      this.#windows = new CallWindows(this.#limits)
+      this.windows = new CallWindows(this.#limits)
       this.#lastId = 0
       this.#isPublished = true
       for (const call of granted) {
@@ -281,9 +262,9 @@ export class CallQuota {
   #adopt({ now, blockedUntil, calls, holds }: BudgetState) {
     this.#clockOffset = now - this.#clock.now()
     this.#blockedUntil = blockedUntil
-    for (const { priority, at } of calls) this.#windows.count(priority, at)
+    for (const { priority, at } of calls) this.windows.count(priority, at)
     for (const each of this.#held) if ((each.absentUntil ?? Infinity) <= now) this.release(each)
-    this.#windows.held = new SlotCounts()
-    for (const each of [...holds, ...this.#held]) this.#windows.held.add(each)
+    this.windows.held = new SlotCounts()
+    for (const each of [...holds, ...this.#held]) this.windows.held.add(each)
   }
 }

@@ -137,7 +137,7 @@ export class RegistrarClient {
 
   /** Maximum age of an answer that counts as fresh: 10 s while the readers' calls are scarce, otherwise 0. */
   get freshAgeMs(): number {
-    return this.quota.readsAreScarce ? 10_000 : 0
+    return this.quota.windows.readsAreScarce(this.quota.now()) ? 10_000 : 0
   }
 
   /** Options of a cache for answers of this registrar. */

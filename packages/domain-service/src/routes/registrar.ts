@@ -76,6 +76,7 @@ export function registerRegistrarRoutes(
   app: App,
   { registrar, domains, sweep, name }: Dependencies,
 ) {
+  const { quota } = registrar
   app.get(
     '/api/registrar',
     {
@@ -91,12 +92,12 @@ export function registerRegistrarRoutes(
     async () => ({
       registrar: name,
       ...registrar.state(),
-      budget: registrar.quota.state().map(({ window, limit, left, nextFreeAt }) => ({
+      budget: quota.windows.state(quota.now()).map(({ window, limit, left, nextFreeAt }) => ({
         ...{ window, limit, left },
         next_free_at: nextFreeAt === undefined ? null : new Date(nextFreeAt).toISOString(),
       })),
-      calls: registrar.quota
-        .hours()
+      calls: quota.windows
+        .hours(quota.now())
         .map((hour) => ({ ...hour, from: new Date(hour.from).toISOString() })),
       domain_list: domains.state(),
       sweep: await sweep.state(),
@@ -120,9 +121,9 @@ const rateLimitHeaders: Record<string, HeaderDoc> = {
  * Adds RateLimit-Policy and RateLimit to every answer of routes under /api/domains, errors included
  * (draft-ietf-httpapi-ratelimit-headers). Register it before these routes.
  */
-export function addRateLimitHeaders(app: App, registrar: RegistrarClient) {
-  const policy = registrar.quota
-    .state()
+export function addRateLimitHeaders(app: App, { quota }: RegistrarClient) {
+  const policy = quota.windows
+    .state(quota.now())
     .map(({ window, limit }) => `"${window}";q=${limit};w=${windowMs[window] / 1000}`)
     .join(', ')
   app.addHook('onRoute', (route) => {
@@ -132,7 +133,7 @@ export function addRateLimitHeaders(app: App, registrar: RegistrarClient) {
     route.onSend = [
       ...[route.onSend ?? []].flat(),
       (_request, reply, payload, done) => {
-        const windows = registrar.quota.state().map(({ window, left, nextFreeMs }) => {
+        const windows = quota.windows.state(quota.now()).map(({ window, left, nextFreeMs }) => {
           return `"${window}";r=${left};t=${Math.ceil(nextFreeMs / 1000)}`
         })
         reply.header('ratelimit-policy', policy).header('ratelimit', windows.join(', '))

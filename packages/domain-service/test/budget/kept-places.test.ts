@@ -101,9 +101,9 @@ test('the slots of a caller who does not come back serve others ten seconds late
   for (let n = 0; n < 6; n++) await write(quota, 'first')
   const retryAfter = (await refusalOf(write(quota, 'absent'))) ?? 0
   await clock.advance(retryAfter * 1_000 + 9_999)
-  expect(quota.state()[0]?.left).toBe(17)
+  expect(quota.windows.state(quota.now())[0]?.left).toBe(17)
 
   await clock.advance(1)
 
-  expect(quota.state()[0]?.left).toBe(20)
+  expect(quota.windows.state(quota.now())[0]?.left).toBe(20)
 })

@@ -71,7 +71,7 @@ test('a call waits for the window without room and is made once it has some', as
   await clock.advance(1)
 
   expect(third.state).toBe('granted')
-  expect(quota.state()).toMatchObject([{ window: 'minute', limit: 2, left: 0 }])
+  expect(quota.windows.state(quota.now())).toMatchObject([{ window: 'minute', limit: 2, left: 0 }])
 })
 
 test('a call that no slot can reach within ten seconds is refused at once with a truthful Retry-After', async () => {
@@ -92,7 +92,7 @@ test('the narrowest window counts', async () => {
   }
 
   await expect(quota.take('write')).rejects.toMatchObject(busy(3419))
-  expect(quota.state()).toMatchObject([
+  expect(quota.windows.state(quota.now())).toMatchObject([
     { window: 'minute', left: 2 },
     { window: 'hour', left: 0 },
   ])
@@ -116,7 +116,11 @@ test('ten write rounds at once: six get all their slots, four are refused, none 
   await expect(rounds[6]).rejects.toMatchObject(busy(60))
   await Promise.allSettled(rounds)
   expect(states.slice(6).map(({ state }) => state)).toEqual(Array(4).fill('refused'))
-  expect(quota.state()).toMatchObject([{ left: 2 }, { left: 682 }, { left: 7982 }])
+  expect(quota.windows.state(quota.now())).toMatchObject([
+    { left: 2 },
+    { left: 682 },
+    { left: 7982 },
+  ])
 })
 
 test('a sweep yields to everything else that waits', async () => {
@@ -145,7 +149,7 @@ test('slots that a round leaves unused go to the next round without a wait', asy
   await clock.advance(0)
 
   expect(second.state).toBe('granted')
-  expect(quota.state()).toMatchObject([{ left: 0 }])
+  expect(quota.windows.state(quota.now())).toMatchObject([{ left: 0 }])
 })
 
 test('a reserved slot counts from the time of its call', async () => {
@@ -261,12 +265,12 @@ test('reads are scarce while less than half of their share of the minute is left
   const { clock, quota } = await setUp()
   for (let call = 0; call < 5; call++) await quota.take('read')
   await takeAll(quota, 5)
-  expect(quota.readsAreScarce).toBe(false)
+  expect(quota.windows.readsAreScarce(quota.now())).toBe(false)
 
   await quota.take('read')
-  expect(quota.readsAreScarce).toBe(true)
+  expect(quota.windows.readsAreScarce(quota.now())).toBe(true)
   await clock.advance(minuteMs)
-  expect(quota.readsAreScarce).toBe(false)
+  expect(quota.windows.readsAreScarce(quota.now())).toBe(false)
 })
 
 test('after the registrar reports too many calls none is made for a while, reserved or not', async () => {
@@ -312,7 +316,7 @@ test('calls are counted across restarts, with the share that they belong to', as
 
   const restarted = await restart()
 
-  expect(restarted.state()).toMatchObject([{ left: 10 }])
+  expect(restarted.windows.state(restarted.now())).toMatchObject([{ left: 10 }])
   await expect(restarted.take('read')).rejects.toMatchObject({ code: 'registrar_busy' })
   await expect(restarted.take('write')).resolves.toBeUndefined()
 })
@@ -354,5 +358,6 @@ test('a full disk fails no call: calls are counted in memory and stored once the
   database.exec('drop trigger full_disk')
   database.pragma(`max_page_count = ${pages + 100}`)
   await expect.poll(() => quota.isStored).toBe(true)
-  expect((await restart()).state()).toMatchObject([{ left: 0 }])
+  const restarted = await restart()
+  expect(restarted.windows.state(restarted.now())).toMatchObject([{ left: 0 }])
 })

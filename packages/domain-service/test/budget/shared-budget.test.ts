@@ -27,7 +27,7 @@ async function openQuotas(count: number, rate: string, maxWaitMs = 500) {
 const countWaiters = async (postgres: Postgres) =>
   (await postgres.query('select replica from domain_service.call_waiters')).length
 
-const leftOf = (quota: CallQuota) => quota.state()[0]?.left
+const leftOf = (quota: CallQuota) => quota.windows.state(quota.now())[0]?.left
 
 test('three replicas that ask at once get no more calls together than the account has', async () => {
   await using set = await openQuotas(3, '20/minute')

@@ -56,10 +56,6 @@ export class Leases {
     this.#timer = setInterval(() => void this.#renew(), pauseMs).unref()
   }
 
-  get holder(): string {
-    return this.#options.holder
-  }
-
   /** Leases held by this process. */
   get size(): number {
     return this.#held.size
@@ -68,9 +64,23 @@ export class Leases {
   /** Undefined while another process, or another task of this one, holds the lease. */
   async tryAcquire(name: string): Promise<Lease | undefined> {
     if (this.current(name) || this.#asked.has(name)) return undefined
+    const { sql: database, holder, ttlMs } = this.#options
+    const askedAt = performance.now()
     this.#asked.add(name)
     try {
-      return await this.#acquire(name)
+      // The process may hold the lease without knowing it, if a response was lost: then it acquires it again.
+      const row = await database.get<{ fence: number }>(sql`
+        insert into ${leases} as held (name, holder, fence, until)
+        values (${name}, ${holder}, 1, ${leaseNow} + ${ttlMs})
+        on conflict (name) do update set holder = excluded.holder, fence = held.fence + 1, until = excluded.until
+          where held.until <= ${leaseNow} or held.holder = excluded.holder returning fence`)
+      if (!row) {
+        this.refusals++
+        return undefined
+      }
+      const lease = { name, fence: row.fence, expiresAt: askedAt + ttlMs }
+      this.#held.set(name, lease)
+      return lease
     } finally {
       this.#asked.delete(name)
     }
@@ -109,24 +119,6 @@ export class Leases {
   async close(): Promise<void> {
     clearInterval(this.#timer)
     for (const lease of [...this.#held.values()]) await this.release(lease)
-  }
-
-  async #acquire(name: string): Promise<Lease | undefined> {
-    const { sql: database, holder, ttlMs } = this.#options
-    const askedAt = performance.now()
-    // The process may hold the lease without knowing it, if a response was lost: then it acquires it again.
-    const row = await database.get<{ fence: number }>(sql`
-      insert into ${leases} as held (name, holder, fence, until)
-      values (${name}, ${holder}, 1, ${leaseNow} + ${ttlMs})
-      on conflict (name) do update set holder = excluded.holder, fence = held.fence + 1, until = excluded.until
-        where held.until <= ${leaseNow} or held.holder = excluded.holder returning fence`)
-    if (!row) {
-      this.refusals++
-      return undefined
-    }
-    const lease = { name, fence: row.fence, expiresAt: askedAt + ttlMs }
-    this.#held.set(name, lease)
-    return lease
   }
 
   async #renew() {
