@@ -221,8 +221,8 @@ export class CallQuota {
     try {
       this.#lastId = await this.#budget.turn(this.#lastId, pauseMs, (state) => {
         this.#adopt(state)
-        const grant = (call: Reservation) => this.#grant(call)
-        ;({ wakeAt, granted } = this.#queue.serve(state, this.windows, grant))
+        const served = this.#queue.serve(state, this.windows, (call) => this.#grant(call))
+        ;({ wakeAt, granted } = served)
         this.#isPublished = this.#held.size + this.#queue.waiting.length > 0
         return { calls: this.#calls, held: this.#held, waiting: this.#queue.waiting }
       })

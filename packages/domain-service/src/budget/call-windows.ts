@@ -143,13 +143,14 @@ export class CallWindows {
 
   state(now: number): WindowState[] {
     const all = this.#all
+    const held = [...this.held.values()].reduce((sum, slots) => sum + slots, 0)
     return all.limits.map(({ calls, window }) => {
       const { count, oldest } = all.after(now - windowMs[window])
       const nextFreeAt = oldest === undefined ? undefined : oldest + windowMs[window]
       return {
         window,
         limit: calls,
-        left: Math.max(0, calls - count - this.held.of(priorities)),
+        left: Math.max(0, calls - count - held),
         nextFreeAt,
         nextFreeMs: nextFreeAt === undefined ? 0 : nextFreeAt - now,
       }
