@@ -1,25 +1,5 @@
 // Generated from /openapi.json by `npm run client:generate`; do not edit.
 export interface paths {
-    "/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * What is this service?
-         * @description A client that prefers HTML, such as a browser, is redirected to the docs.
-         */
-        get: operations["getServiceInfo"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -1340,22 +1320,6 @@ export interface components {
         };
         /**
          * @example {
-         *       "service": "Domain service",
-         *       "version": "0.1.0",
-         *       "docs": "docs",
-         *       "openapi": "openapi.json"
-         *     }
-         */
-        ServiceInfo: {
-            service: string;
-            version: string;
-            /** @description path of the page to read and try the API */
-            docs: string;
-            /** @description path of the OpenAPI document */
-            openapi: string;
-        };
-        /**
-         * @example {
          *       "status": "ok",
          *       "version": "0.1.0",
          *       "uptime_seconds": 86400,
@@ -2516,69 +2480,6 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    getServiceInfo: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Name, version and documentation */
-            200: {
-                headers: {
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "service": "Domain service",
-                     *       "version": "0.1.0",
-                     *       "docs": "docs",
-                     *       "openapi": "openapi.json"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ServiceInfo"];
-                };
-            };
-            /** @description To the docs, for a browser */
-            302: {
-                headers: {
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `validation_failed` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error, such as `internal_error` */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     getMetrics: {
         parameters: {
             query?: never;

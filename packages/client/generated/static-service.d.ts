@@ -1,25 +1,5 @@
 // Generated from /openapi.json by `npm run client:generate`; do not edit.
 export interface paths {
-    "/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * What is this service?
-         * @description A client that prefers HTML, such as a browser, is redirected to the docs.
-         */
-        get: operations["getServiceInfo"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -826,46 +806,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/versions/{version}/files": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List the files that a version shows
-         * @description As the list of files, by path, at the moment of the version.
-         */
-        get: operations["listVersionFiles"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/versions/{version}/diff": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List what differs between a version and another, or the current files
-         * @description By path: a page holds the three kinds together. `before` is the version of the URL, `after` the other.
-         */
-        get: operations["compareVersions"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/changes": {
         parameters: {
             query?: never;
@@ -1026,6 +966,46 @@ export interface paths {
          * @description Whether the change touched the path or not. Ranges and conditions as under /static.
          */
         get: operations["getPastContent"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/versions/{version}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the files that a version shows
+         * @description As the list of files, by path, at the moment of the version.
+         */
+        get: operations["listVersionFiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/versions/{version}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what differs between a version and another, or the current files
+         * @description By path: a page holds the three kinds together. `before` is the version of the URL, `after` the other.
+         */
+        get: operations["compareVersions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1441,22 +1421,6 @@ export interface components {
             paths?: string[];
         } & {
             [key: string]: unknown;
-        };
-        /**
-         * @example {
-         *       "service": "Domain service",
-         *       "version": "0.1.0",
-         *       "docs": "docs",
-         *       "openapi": "openapi.json"
-         *     }
-         */
-        ServiceInfo: {
-            service: string;
-            version: string;
-            /** @description path of the page to read and try the API */
-            docs: string;
-            /** @description path of the OpenAPI document */
-            openapi: string;
         };
         /**
          * @example {
@@ -2110,49 +2074,6 @@ export interface components {
         };
         /**
          * @example {
-         *       "path": "notes/hello.txt",
-         *       "before": null,
-         *       "after": {
-         *         "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
-         *         "size": 13
-         *       }
-         *     }
-         */
-        ChangedFile: {
-            /** @example notes/hello.txt */
-            path: string;
-            before: {
-                /**
-                 * @description 64 hex digits
-                 * @example a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc
-                 */
-                sha256: string;
-                /**
-                 * @description bytes
-                 * @example 13
-                 */
-                size: number;
-            } | null;
-            after: {
-                /**
-                 * @description 64 hex digits
-                 * @example a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc
-                 */
-                sha256: string;
-                /**
-                 * @description bytes
-                 * @example 13
-                 */
-                size: number;
-            } | null;
-            /**
-             * @description files of it have been forgotten: only their paths are known
-             * @constant
-             */
-            forgotten?: true;
-        };
-        /**
-         * @example {
          *       "id": 4711,
          *       "at": "2027-01-15T09:30:00.000Z",
          *       "by": "admin",
@@ -2196,6 +2117,49 @@ export interface components {
             bytes: number;
             /** @description up to ten of the paths */
             paths: string[];
+            /**
+             * @description files of it have been forgotten: only their paths are known
+             * @constant
+             */
+            forgotten?: true;
+        };
+        /**
+         * @example {
+         *       "path": "notes/hello.txt",
+         *       "before": null,
+         *       "after": {
+         *         "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+         *         "size": 13
+         *       }
+         *     }
+         */
+        ChangedFile: {
+            /** @example notes/hello.txt */
+            path: string;
+            before: {
+                /**
+                 * @description 64 hex digits
+                 * @example a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc
+                 */
+                sha256: string;
+                /**
+                 * @description bytes
+                 * @example 13
+                 */
+                size: number;
+            } | null;
+            after: {
+                /**
+                 * @description 64 hex digits
+                 * @example a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc
+                 */
+                sha256: string;
+                /**
+                 * @description bytes
+                 * @example 13
+                 */
+                size: number;
+            } | null;
             /**
              * @description files of it have been forgotten: only their paths are known
              * @constant
@@ -2317,69 +2281,6 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    getServiceInfo: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Name, version and documentation */
-            200: {
-                headers: {
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "service": "Domain service",
-                     *       "version": "0.1.0",
-                     *       "docs": "docs",
-                     *       "openapi": "openapi.json"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ServiceInfo"];
-                };
-            };
-            /** @description To the docs, for a browser */
-            302: {
-                headers: {
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `validation_failed` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error, such as `internal_error` */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     getMetrics: {
         parameters: {
             query?: never;
@@ -8037,282 +7938,6 @@ export interface operations {
             };
         };
     };
-    listVersionFiles: {
-        parameters: {
-            query?: {
-                page?: number;
-                page_size?: number;
-                /** @description the `next` of the page before */
-                after?: string;
-                /** @description only files below this directory */
-                prefix?: string;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description name of the version
-                 * @example 1.4.0
-                 */
-                version: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description One page of the list */
-            200: {
-                headers: {
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "files": [
-                     *         {
-                     *           "path": "notes/hello.txt",
-                     *           "name": "hello.txt",
-                     *           "category": "document",
-                     *           "content_type": "text/plain",
-                     *           "size": 13,
-                     *           "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
-                     *           "url": "/static/notes/hello.txt",
-                     *           "public": true,
-                     *           "uploaded_by": "admin",
-                     *           "created_at": "2027-01-15T09:30:00.000Z",
-                     *           "updated_at": "2027-01-15T09:30:00.000Z"
-                     *         }
-                     *       ],
-                     *       "pagination": {
-                     *         "page": 1,
-                     *         "page_size": 50,
-                     *         "total_items": 1,
-                     *         "total_pages": 1
-                     *       },
-                     *       "next": null
-                     *     }
-                     */
-                    "application/json": {
-                        files: components["schemas"]["StoredFile"][];
-                        pagination: {
-                            page: number;
-                            /** @example 50 */
-                            page_size: number;
-                            total_items: number;
-                            total_pages: number;
-                            /**
-                             * @description total_items is a lower bound
-                             * @constant
-                             */
-                            total_is_exact?: false;
-                        };
-                        /**
-                         * @description send it as `after` for the following rows; null: there are none
-                         * @example null
-                         */
-                        next: string | null;
-                    };
-                };
-            };
-            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unauthorized`, `token_expired` */
-            401: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `version_not_found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `history_gone` */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `url_too_long` */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error, such as `internal_error` */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    compareVersions: {
-        parameters: {
-            query?: {
-                page?: number;
-                page_size?: number;
-                /** @description the `next` of the page before */
-                after?: string;
-                /** @description only files below this directory */
-                prefix?: string;
-                /** @description name of the other version; `current`: the files as they are */
-                to?: string;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description name of the version
-                 * @example 1.4.0
-                 */
-                version: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description One page of the differences */
-            200: {
-                headers: {
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "added": [
-                     *         {
-                     *           "path": "notes/hello.txt",
-                     *           "before": null,
-                     *           "after": {
-                     *             "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
-                     *             "size": 13
-                     *           }
-                     *         }
-                     *       ],
-                     *       "removed": [],
-                     *       "changed": [],
-                     *       "pagination": {
-                     *         "page": 1,
-                     *         "page_size": 50,
-                     *         "total_items": 1,
-                     *         "total_pages": 1
-                     *       },
-                     *       "next": null
-                     *     }
-                     */
-                    "application/json": {
-                        added: components["schemas"]["ChangedFile"][];
-                        /** @example [] */
-                        removed: components["schemas"]["ChangedFile"][];
-                        /** @example [] */
-                        changed: components["schemas"]["ChangedFile"][];
-                        pagination: components["schemas"]["Pagination"];
-                        /**
-                         * @description send it as `after` for the following rows; null: there are none
-                         * @example null
-                         */
-                        next: string | null;
-                    };
-                };
-            };
-            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unauthorized`, `token_expired` */
-            401: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `version_not_found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `history_gone` */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `url_too_long` */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error, such as `internal_error` */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     listChanges: {
         parameters: {
             query?: {
@@ -9602,6 +9227,282 @@ export interface operations {
                      * @example bytes *\/13
                      */
                     "content-range"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listVersionFiles: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+                /** @description the `next` of the page before */
+                after?: string;
+                /** @description only files below this directory */
+                prefix?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description name of the version
+                 * @example 1.4.0
+                 */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "files": [
+                     *         {
+                     *           "path": "notes/hello.txt",
+                     *           "name": "hello.txt",
+                     *           "category": "document",
+                     *           "content_type": "text/plain",
+                     *           "size": 13,
+                     *           "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *           "url": "/static/notes/hello.txt",
+                     *           "public": true,
+                     *           "uploaded_by": "admin",
+                     *           "created_at": "2027-01-15T09:30:00.000Z",
+                     *           "updated_at": "2027-01-15T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       },
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": {
+                        files: components["schemas"]["StoredFile"][];
+                        pagination: {
+                            page: number;
+                            /** @example 50 */
+                            page_size: number;
+                            total_items: number;
+                            total_pages: number;
+                            /**
+                             * @description total_items is a lower bound
+                             * @constant
+                             */
+                            total_is_exact?: false;
+                        };
+                        /**
+                         * @description send it as `after` for the following rows; null: there are none
+                         * @example null
+                         */
+                        next: string | null;
+                    };
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `version_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `history_gone` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    compareVersions: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+                /** @description the `next` of the page before */
+                after?: string;
+                /** @description only files below this directory */
+                prefix?: string;
+                /** @description name of the other version; `current`: the files as they are */
+                to?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description name of the version
+                 * @example 1.4.0
+                 */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the differences */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "added": [
+                     *         {
+                     *           "path": "notes/hello.txt",
+                     *           "before": null,
+                     *           "after": {
+                     *             "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *             "size": 13
+                     *           }
+                     *         }
+                     *       ],
+                     *       "removed": [],
+                     *       "changed": [],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       },
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": {
+                        added: components["schemas"]["ChangedFile"][];
+                        /** @example [] */
+                        removed: components["schemas"]["ChangedFile"][];
+                        /** @example [] */
+                        changed: components["schemas"]["ChangedFile"][];
+                        pagination: components["schemas"]["Pagination"];
+                        /**
+                         * @description send it as `after` for the following rows; null: there are none
+                         * @example null
+                         */
+                        next: string | null;
+                    };
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `version_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `history_gone` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {

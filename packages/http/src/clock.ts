@@ -1,6 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
 
-/** A timer that has not fired yet. */
 export interface Timer {
   cancel(): void
 }
@@ -42,7 +41,6 @@ export function slices(): () => Promise<void> | undefined {
   }
 }
 
-/** Resolves after `milliseconds` of this clock. */
 export const delay = (clock: Clock, milliseconds: number) =>
   new Promise<void>((resolve) => {
     clock.setTimer(resolve, milliseconds)

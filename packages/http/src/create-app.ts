@@ -72,7 +72,7 @@ export interface AppOptions {
   redaction?: Redaction
   /** The error for a path that cannot be percent-decoded. Default: `malformed_url`. */
   badUrl?: () => HttpError
-  /** Whether GET / names the service and its docs. Default: true; false where the service has a page of its own. */
+  /** Whether GET / leads to the docs. Default: true; false where the service has a page of its own. */
   servesRoot?: boolean
 }
 
@@ -114,7 +114,7 @@ export async function createApp(
   if (options.corsOrigins.length > 0) await app.register(corsPlugin, cors)
   refuseOtherMethods(app)
   serveOpenapi(app, options.about)
-  if (options.servesRoot ?? true) serveRoot(app, options.about)
+  if (options.servesRoot ?? true) serveRoot(app)
   if (metrics && requests) serveMetrics(app, metrics, requests)
   serveHealth(app, options.about.version, options.health)
   await routes(app)

@@ -15,21 +15,7 @@ export {
   registerGauges,
   registerStorageGauges,
 } from './monitoring/metrics.ts'
-export {
-  afterQuery,
-  booleanQuery,
-  linkNext,
-  listPage,
-  listSchema,
-  longListSchema,
-  Next,
-  nextOf,
-  Pagination,
-  pageOf,
-  pageQuery,
-  paginate,
-  wholeNumber,
-} from './pagination.ts'
+export * from './pagination.ts'
 export {
   databaseProblem,
   type Fault,
@@ -61,14 +47,5 @@ export {
   type HeaderDoc,
   operation,
 } from './route-schema.ts'
-export {
-  databaseConfig,
-  databaseSettings,
-  followSecret,
-  InvalidEnvironment,
-  integerSetting,
-  readEnv,
-  serverConfig,
-  serverSettings,
-} from './settings.ts'
+export * from './settings.ts'
 export { StartRefusedError, startService } from './start-service.ts'

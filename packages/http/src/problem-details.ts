@@ -130,7 +130,6 @@ export function toProblem(
   return problem
 }
 
-/** The problem details of an error. */
 export function problemOf(failure: HttpError, requestId: string): z.infer<typeof Problem> {
   return {
     type: 'about:blank',

@@ -1,12 +1,11 @@
 import { readFileSync, statSync } from 'node:fs'
-import { isIP } from 'node:net'
+import proxyAddr from '@fastify/proxy-addr'
 import { z } from 'zod'
 import { defaultLimits } from './limits/connections.ts'
 import type { TrustProxy } from './requests/request-head.ts'
 import { describeIssue } from './requests/validation.ts'
 import { StartRefusedError } from './start-service.ts'
 
-/** A setting that is a whole number in these bounds. */
 export function integerSetting(min: number, max = Number.MAX_SAFE_INTEGER) {
   const message =
     max === Number.MAX_SAFE_INTEGER
@@ -26,19 +25,11 @@ function readTrustProxy(text: string, context: z.core.$RefinementCtx): TrustProx
   if (text === 'true' || text === 'false') return text === 'true'
   if (/^[0-9]+$/.test(text)) return (_address, hop) => hop < Number(text)
   const proxies = splitList(text)
-  if (proxies.length > 0 && proxies.every(isNetwork)) return proxies
+  try {
+    if (proxyAddr.compile(proxies) && proxies.length > 0) return proxies
+  } catch {}
   context.addIssue('must be true, false, a number of hops, or addresses such as 10.0.0.0/8')
   return z.NEVER
-}
-
-// As Fastify accepts: an address, a network, or a name for a private range.
-function isNetwork(text: string): boolean {
-  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
-  const [address = '', length, ...more] = text.split('/')
-  const max = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0
-  if (length === undefined) return max > 0
-  const bits = /^[0-9]{1,3}$/.test(length) ? Number(length) : 0
-  return more.length === 0 && bits > 0 && bits <= max
 }
 
 // The parts of a comma-separated setting, without blanks and empty parts.

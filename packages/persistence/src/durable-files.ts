@@ -98,7 +98,6 @@ export async function replaceFile(file: string, content: Buffer | string, before
 // Node has no flock, so an exclusive SQLite transaction serves as one. The kernel releases it with the process, so a
 // lock is never stale. Never remove the lock file: two processes could then lock two files of the same name.
 
-/** Another process holds the lock. */
 export class LockBusyError extends Error {}
 
 /** An exclusive lock between processes, on a file of its own. */

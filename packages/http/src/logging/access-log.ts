@@ -15,7 +15,6 @@ declare module 'fastify' {
   }
 }
 
-/** One request as the access log has it. */
 export interface AccessEntry {
   requestId: string
   method: string
@@ -73,7 +72,6 @@ export class AccessLog {
   }
 }
 
-/** Registers the count of log lines that could not be written. */
 export function registerLogMetrics(metrics: Metrics | undefined, { output }: Logger) {
   const help = 'Log lines lost: disk full, or reader slow or closed'
   registerCounters(metrics, { log_lines_dropped_total: [help, () => output.droppedLines] })

@@ -60,7 +60,6 @@ export class BatchedOutput implements LogOutput {
   #queue: Buffer[] = []
   #last: { bytes: Buffer; length: number } | undefined
   #queuedBytes = 0
-  /** Rest of a partial write. */
   #rest: Buffer | undefined
   #isMidLine = false
   #isWriting = false

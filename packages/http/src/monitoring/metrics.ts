@@ -6,7 +6,6 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { HttpError } from '../problem-details.ts'
 
-/** Where a process registers its metrics. */
 export interface Metrics {
   client: typeof import('@prometheus-io/client')
   registry: Registry
@@ -68,7 +67,6 @@ function register(kind: 'Gauge' | 'Counter', metrics: Metrics | undefined, readi
     })
 }
 
-/** A histogram; undefined without metrics. */
 export const createHistogram = <Label extends string>(
   metrics: Metrics | undefined,
   configuration: HistogramConfiguration<Label>,

@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify'
-import { z } from 'zod'
 import { Problem } from '../problem-details.ts'
 import { noQuery } from '../requests/validation.ts'
 import { serveDocsPage } from './docs-page.ts'
@@ -13,11 +12,10 @@ import {
   responseSchemas,
 } from './operation.ts'
 
-/** Description of a service for the OpenAPI document and `GET /`. */
+/** Description of a service for the OpenAPI document. */
 export interface About {
   title: string
   version: string
-  /** Markdown. */
   description: string
   /** The groups of operations, in the order in which they are shown. */
   tags?: { name: string; description: string }[]
@@ -138,43 +136,9 @@ export function serveOpenapi(app: FastifyInstance, about: About) {
   serveDocsPage(app, about.title)
 }
 
-const Root = z
-  .object({
-    service: z.string(),
-    version: z.string(),
-    docs: z.string().meta({ description: 'path of the page to read and try the API' }),
-    openapi: z.string().meta({ description: 'path of the OpenAPI document' }),
-  })
-  .meta({
-    id: 'ServiceInfo',
-    examples: [
-      { service: 'Domain service', version: '0.1.0', docs: 'docs', openapi: 'openapi.json' },
-    ],
-  })
-
-/** GET /: names the service and its documentation. A browser is redirected to the docs page. */
-export function serveRoot(app: FastifyInstance, { title, version }: About) {
-  app.get(
-    '/',
-    {
-      schema: {
-        operationId: 'getServiceInfo',
-        summary: 'What is this service?',
-        description: 'A client that prefers HTML, such as a browser, is redirected to the docs.',
-        tags: ['operations'],
-        responses: {
-          200: { description: 'Name, version and documentation' },
-          302: { description: 'To the docs, for a browser' },
-        },
-        response: { 200: Root, 302: z.undefined() },
-      },
-      config: { access: 'public' },
-    },
-    async (request, reply) => {
-      reply.header('vary', 'accept').header('cache-control', 'no-cache')
-      // Relative redirect: a proxy may serve this app under a prefix.
-      if (request.headers.accept?.includes('text/html')) return reply.redirect('docs')
-      return reply.send({ service: title, version, docs: 'docs', openapi: 'openapi.json' })
-    },
-  )
+/** GET /: to the docs page. */
+export function serveRoot(app: FastifyInstance) {
+  const route = { schema: { hide: true }, config: { access: 'public' } } as const
+  // Relative redirect: a proxy may serve this app under a prefix.
+  app.get('/', route, (_request, reply) => reply.redirect('docs'))
 }

@@ -19,7 +19,6 @@ export interface JsonSchema {
 /** Converted zod schemas. Those with an `id`, and the named ones that they refer to, are components. */
 export interface JsonSchemas {
   components: Record<string, JsonSchema>
-  /** The JSON Schema of one of the converted schemas. */
   of(schema: z.ZodType): JsonSchema
 }
 

@@ -30,7 +30,6 @@ interface Response {
   content?: Record<string, Media>
 }
 
-/** The OpenAPI operation of a route. */
 export function describeOperation(route: DocumentedRoute, sides: BothSides) {
   const { operationId, summary, description, tags, security } = route.schema ?? {}
   const { params, querystring, body } = requestSchemas(route)
@@ -51,7 +50,6 @@ export function describeOperation(route: DocumentedRoute, sides: BothSides) {
   }
 }
 
-/** The zod schemas of a route's request. */
 export function requestSchemas({ schema = {} }: DocumentedRoute) {
   const { params, querystring, body } = schema
   return { params: asZod(params), querystring: asZod(querystring), body: asZod(body) }

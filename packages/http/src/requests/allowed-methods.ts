@@ -3,7 +3,6 @@ import findMyWay from 'find-my-way'
 import { HttpError } from '../problem-details.ts'
 import { isPreflight, requestIdOf } from './request-head.ts'
 
-/** Maximum length of one path parameter. */
 export const maxParamLength = 1024
 
 /**
@@ -68,7 +67,6 @@ function routerOf(allowed: Map<string, Set<string>>, widerPaths: Map<string, str
   return paths
 }
 
-/** The 404 of an unknown path. */
 export const noSuchRoute = () => new HttpError(404, 'not_found', 'No such route: see /docs')
 
 type ParserError = Error & { code?: string; bytesParsed?: number; rawPacket?: Buffer }

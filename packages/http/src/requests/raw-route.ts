@@ -32,9 +32,7 @@ export interface RawResponse {
 export interface RawRoute {
   /** Path prefix such as `/static/`: the route gets all requests below it, with any method. */
   prefix: string
-  /** Route name in metrics. */
   url: string
-  /** Headers of error responses. */
   failureHeaders: Record<string, string>
   /** The response, without the header `x-request-id`. Throws the same errors as handlers of the framework. */
   respond(request: IncomingMessage): RawResponse | Promise<RawResponse>
@@ -52,12 +50,10 @@ interface Exchange {
   request: IncomingMessage
   response: ServerResponse
   requestId: string
-  /** Start, by `performance.now`. */
   began: number
   problemCode?: string
 }
 
-/** Serves raw routes before the framework. */
 export class RawRouteServer {
   readonly #app: FastifyInstance
   readonly #routes: RawRoute[]

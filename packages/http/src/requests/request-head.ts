@@ -90,7 +90,6 @@ export function clientAddressReader(trustProxy: TrustProxy): (request: IncomingM
   }
 }
 
-/** Whether a trusted proxy forwarded a request. */
 export function forwardingCheck(trustProxy: TrustProxy): (request: IncomingMessage) => boolean {
   if (trustProxy === false) return () => false
   const trusts = trustFunction(trustProxy)

@@ -53,7 +53,6 @@ export function validateRequests(app: FastifyInstance) {
   })
 }
 
-/** The query schema of a route without query parameters. */
 export const noQuery = z.strictObject({})
 
 /** The faults of a zod error, as JSON pointers and messages in the contract's wording. */

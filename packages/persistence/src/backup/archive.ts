@@ -1,15 +1,22 @@
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join as joinPath } from 'node:path'
 import type { Postgres } from '../postgres/postgres.ts'
 import type { Transaction } from '../postgres/transaction.ts'
+import {
+  dialect,
+  join,
+  name,
+  type Sql,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '../sql/sql.ts'
 
 /** The columns of a row by name: text, integers, null and Buffers. */
 export type Row = Record<string, unknown>
 
-/** A table of a service in a consistent snapshot. */
 export interface Table {
   name: string
-  /** In batches. */
   rows: () => AsyncIterable<Row[]>
 }
 
@@ -21,7 +28,6 @@ export interface ReadableBlob extends AsyncDisposable {
 }
 
 export interface BlobRef {
-  /** SHA-256 in hex. */
   digest: string
   size: number
 }
@@ -32,7 +38,6 @@ export const blobTable = 'blobs'
 /** File in the folder of a snapshot with the time of its last successful full verification. */
 export const verifiedName = 'verified'
 
-/** A blob that is missing or damaged. */
 export interface Damage {
   digest: string
   fault: string
@@ -46,7 +51,7 @@ export async function readPrivateFiles({ dataDir, usersFile }: DataPlaces): Prom
   const places = { 'users.json': usersFile, 'jwt.secret': undefined }
   const files: PrivateFiles = {}
   for (const [name, elsewhere] of Object.entries(places)) {
-    const bytes = await readFile(elsewhere ?? join(dataDir, name)).catch(ignoreMissing)
+    const bytes = await readFile(elsewhere ?? joinPath(dataDir, name)).catch(ignoreMissing)
     if (bytes) files[name] = bytes
   }
   return files
@@ -59,9 +64,7 @@ export interface DataPlaces {
 }
 
 export interface BackupWork {
-  /** Copies all rows of one snapshot. */
   rows: (tables: Table[], files: PrivateFiles) => Promise<void>
-  /** Copies the blobs that this snapshot refers to. */
   blobs: (open: (digest: string) => Promise<ReadableBlob | undefined>) => Promise<void>
 }
 
@@ -88,9 +91,7 @@ export interface RestoreTarget extends AsyncDisposable {
 /** A schema of PostgreSQL to restore into. */
 export interface DatabaseTarget extends RestoreTarget {
   database: Postgres
-  /** Tables that must be empty before a restore. */
   tables: string[]
-  /** Stores users and API tokens. */
   writeFiles(transaction: Transaction, files: PrivateFiles): Promise<void>
 }
 
@@ -113,4 +114,105 @@ export async function allEnded<T>(tasks: Promise<T>[]): Promise<T[]> {
 
 export function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
+}
+
+/** A table of both databases, with the same columns in each. */
+export interface SqlTable {
+  name: string
+  /** Columns in a backup; by default all. */
+  columns?: Statement
+  /** The columns of a unique key, in order. */
+  key: string[]
+  /** The identity column, if there is one. Its sequence is backed up, so that numbers of deleted rows are not reused. */
+  identity?: string
+}
+
+/** The rows of tables in a snapshot, and the last number of each identity column. */
+export const readTables = (snapshot: SqlTransaction, tables: SqlTable[]): Table[] =>
+  tables.flatMap((table) => {
+    const { name: tableName, identity } = table
+    const rows = { name: tableName, rows: () => readRows(snapshot, table) }
+    if (!identity) return [rows]
+    return [
+      rows,
+      { name: `${tableName}.identity`, rows: () => readIdentity(snapshot, tableName, identity) },
+    ]
+  })
+
+/** Adds rows from `readTables` in one transaction. Rows with existing keys are skipped. */
+export async function writeRows(database: Sql, table: string, rows: Row[]): Promise<void> {
+  const [first] = rows
+  if (!first) return
+  await database.transaction((transaction) =>
+    table.endsWith('.identity')
+      ? setIdentity(transaction, first)
+      : insertRows(transaction, table, rows),
+  )
+}
+
+export async function insertRows(
+  transaction: SqlTransaction,
+  table: string,
+  rows: Row[],
+): Promise<void> {
+  const columns = Object.keys(rows[0] ?? {})
+  // At most 32,766 values can be bound in SQLite, and 65,535 in PostgreSQL.
+  const maxRows = Math.floor(30_000 / columns.length)
+  for (let at = 0; at < rows.length; at += maxRows) {
+    const values = rows
+      .slice(at, at + maxRows)
+      .map((row) => sql`(${join(columns.map((column) => row[column]))})`)
+    await transaction.run(
+      sql`insert into ${name(table)} (${columnList(columns)}) values ${join(values)} on conflict do nothing`,
+    )
+  }
+}
+
+async function* readRows(
+  snapshot: SqlTransaction,
+  { name: table, key, columns = sql`*` }: SqlTable,
+): AsyncGenerator<Row[]> {
+  const order = columnList(key)
+  let after: Statement = sql``
+  for (;;) {
+    const rows: Row[] = await snapshot.all(
+      sql`select ${columns} from ${name(table)} ${after} order by ${order} limit ${batchRows}`,
+    )
+    const last = rows.at(-1)
+    if (!last) return
+    yield rows
+    after = sql`where (${order}) > (${join(key.map((column) => last[column]))})`
+  }
+}
+
+const batchRows = 500
+
+async function* readIdentity(snapshot: SqlTransaction, table: string, column: string) {
+  const sequence = `${table}_${column}_seq`
+  const found = await snapshot.get<{ last: number }>(
+    sql`${dialect({
+      sqlite: sql`select seq last from sqlite_sequence where name = ${table}`,
+      postgres: sql`select last_value - (not is_called)::int last from ${name(sequence)}`,
+    })}`,
+  )
+  yield [{ table, sequence, last: found?.last ?? 0 }]
+}
+
+async function setIdentity(transaction: SqlTransaction, { table, sequence, last }: Row) {
+  if (transaction.dialect === 'postgres') {
+    // DDL cannot bind values.
+    const next = sql([String(Number(last) + 1)])
+    await transaction.run(sql`alter sequence ${name(String(sequence))} restart with ${next}`)
+    return
+  }
+  await transaction.run(sql`delete from sqlite_sequence where name = ${table}`)
+  await transaction.run(sql`insert into sqlite_sequence (name, seq) values (${table}, ${last})`)
+}
+
+const columnList = (columns: string[]): Statement => join(columns.map(column))
+
+// Names of columns are not qualified with the schema.
+function column(identifier: string): Statement {
+  if (!/^[a-z_][a-z0-9_]*$/.test(identifier)) throw new Error(`${identifier} is not a column`)
+  return sql([identifier])
 }

@@ -59,7 +59,6 @@ interface Copying {
   damages: DamageList
 }
 
-/** Copies the blobs that the repository lacks. */
 async function copyLacking(copying: Copying, refs: BlobRef[]): Promise<void> {
   const { repository, verify, signal, progress } = copying.job
   const copied: BlobRef[] = []

@@ -73,7 +73,6 @@ export class Repository implements Disposable {
     this.#insert = this.#small.prepare('insert or replace into blobs (digest, bytes) values (?, ?)')
   }
 
-  /** The finished backups, oldest first. */
   async snapshots(): Promise<Snapshot[]> {
     return Promise.all((await this.#finished()).map((name) => this.#open(name)))
   }
@@ -100,14 +99,12 @@ export class Repository implements Disposable {
     return (await this.#names()).filter((name) => !isPartial(name)).toSorted()
   }
 
-  /** Whether a blob of this size is stored. */
   has({ digest, size }: BlobRef): boolean {
     if (size > maxSmallBytes)
       return statSync(this.#fileOf(digest), { throwIfNoEntry: false })?.size === size
     return this.#sizeOf.get(Buffer.from(digest, 'hex'))?.size === size
   }
 
-  /** Opens a blob for reading; undefined if missing. */
   async open({ digest, size }: BlobRef): Promise<ReadableBlob | undefined> {
     if (size <= maxSmallBytes) {
       const bytes = this.#find.get(Buffer.from(digest, 'hex'))?.bytes
@@ -220,7 +217,6 @@ export class Repository implements Disposable {
     await rm(this.folder, { recursive: true })
   }
 
-  /** Removes unfinished snapshots. */
   async removePartials(): Promise<void> {
     for (const name of (await this.#names()).filter(isPartial))
       await rm(snapshotFolder(this.folder, name), { recursive: true })

@@ -36,7 +36,6 @@ type Manifest = z.infer<typeof Manifest>
 
 const manifestName = 'manifest.json'
 
-/** The folder of a snapshot by its name. */
 export const snapshotFolder = (repository: string, name: string) =>
   join(repository, 'snapshots', name)
 
@@ -66,7 +65,6 @@ export class Snapshot {
     }
   }
 
-  /** Begins an empty snapshot. */
   static async begin(repository: string, service: string): Promise<Snapshot> {
     const made_at = new Date().toISOString()
     const folder = `${snapshotFolder(repository, made_at.replaceAll(/[:.]/g, '-'))}.partial`
@@ -117,7 +115,6 @@ export class Snapshot {
     return new Snapshot(folder, manifest)
   }
 
-  /** The rows of a table, in batches. */
   async *rows<Each extends Row>(table: string): AsyncGenerator<Each[]> {
     if (!this.manifest.tables.some(({ name }) => name === table)) return
     const file = createReadStream(join(this.folder, fileOf(table)))

@@ -21,7 +21,6 @@ interface ConnectionSettings {
   name: string
 }
 
-/** The settings of every connection. */
 export async function clientConfig({ url, timeoutMs, name }: ConnectionSettings) {
   const { types } = (await import('pg')).default
   const parsers = new Map<number, (text: string) => unknown>([

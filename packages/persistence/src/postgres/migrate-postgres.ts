@@ -8,12 +8,10 @@ import {
 import { type Migrations, name, sql } from '../sql/sql.ts'
 import { ClientConnection, type Connection, clientConfig, limited } from './connections.ts'
 
-/** Maximum milliseconds to wait for a database that is starting. */
 const startMs = 30_000
 const connectMs = 10_000
 const retryMs = 500
 
-/** Oldest major version of PostgreSQL that is supported. */
 const minVersion = 15
 
 interface DatabaseOptions {
@@ -25,7 +23,6 @@ interface DatabaseOptions {
   processId: string | undefined
   /** Milliseconds in which the database must respond. Migrations themselves have no limit. */
   limitMs: number
-  /** Receives the reason for waiting. */
   onError: (error: unknown) => void
 }
 
@@ -117,7 +114,6 @@ async function migratePart(connection: Connection, part: string, statements: Mig
 
 const migrations = name('migrations')
 
-/** @throws {DatabaseRefusedError} after an interrupted restore. */
 export async function refuseUnfinished(connection: Connection): Promise<void> {
   if (!(await connection.get(sql`select 1 from ${restores}`))) return
   throw new DatabaseRefusedError(

@@ -141,7 +141,6 @@ export class Postgres extends Connection implements Sql {
     return this.#parts.listener !== undefined
   }
 
-  /** Last result of the probe. */
   get isAvailable(): boolean {
     return this.#probe.isAvailable
   }

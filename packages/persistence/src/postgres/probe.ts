@@ -3,7 +3,6 @@ interface ProbeOptions {
   check: () => Promise<unknown>
   /** Undefined: only `run` checks. */
   intervalMs: number | undefined
-  /** Called when the system becomes unavailable. */
   onLost: (error: unknown) => void
 }
 
@@ -12,7 +11,6 @@ export class Probe {
   readonly #options: ProbeOptions
   readonly #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
-  /** Result of the last check. */
   isAvailable = true
 
   constructor(options: ProbeOptions) {
@@ -27,7 +25,6 @@ export class Probe {
     return this.#running
   }
 
-  /** Resolves when a running check has ended. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.#running

@@ -42,7 +42,6 @@ export function runTransaction<T>(
   })
 }
 
-/** Runs a read-only transaction on one snapshot (REPEATABLE READ). */
 export const runSnapshot = <T>(
   options: TransactionOptions,
   run: (transaction: Transaction) => Promise<T>,

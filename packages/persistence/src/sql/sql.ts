@@ -44,7 +44,6 @@ export function name(identifier: string): Statement {
   }
 }
 
-/** Parts with a separator between them. */
 export const join = (parts: readonly unknown[], separator = ', '): Statement =>
   sql(['', ...parts.slice(1).map(() => separator), ''].slice(0, parts.length + 1), ...parts)
 
@@ -94,7 +93,6 @@ export const int8: Statement = dialect({ postgres: sql`bigint`, sqlite: sql`inte
 export const bytes: Statement = dialect({ postgres: sql`bytea`, sqlite: sql`blob` })
 export const strict: Statement = dialect({ postgres: nothing, sqlite: sql`strict` })
 
-/** The statement as a driver takes it. */
 export function render(statement: Statement, target: Target): Rendered {
   const rendered: Rendered = { text: '', values: [] }
   statement(rendered, target)
@@ -120,14 +118,12 @@ export interface Sql extends SqlTransaction {
    * `OutcomeUnknownError`). SQLite runs one at a time; PostgreSQL runs them side by side (READ COMMITTED).
    */
   transaction<T>(work: (transaction: SqlTransaction) => Promise<T>): Promise<T>
-  /** Runs reads on one consistent snapshot. */
   snapshot<T>(work: (snapshot: SqlTransaction) => Promise<T>): Promise<T>
 }
 
 /** Ordered migrations of each part of a service, by its name. They bind no values. Plain strings: PostgreSQL only. */
 export type Migrations = Record<string, (Statement | string)[]>
 
-/** Whether an error is a unique violation. */
 export const isUniqueViolation = (error: unknown): boolean =>
   error instanceof Error &&
   'code' in error &&

@@ -21,7 +21,6 @@ export interface SqliteOptions {
   isVacuumed?: boolean
   /** Milliseconds to wait for another process that has locked the database. */
   busyTimeoutMs?: number
-  /** Clock for the SQL function `now_ms`. */
   now?: () => number
 }
 
@@ -149,7 +148,6 @@ export class WriteAheadLog {
     if (this.#failure !== undefined) throw new DatabaseUnavailableError(this.#failure)
   }
 
-  /** Records a failed fsync, by this class or by SQLite. */
   fail(error: unknown): void {
     this.#failure ??= error
   }

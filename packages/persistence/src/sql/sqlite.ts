@@ -40,9 +40,8 @@ export class SqliteSql implements Sql {
   readonly #writer: Connection
   readonly #findReplaced: () => string | undefined
   readonly #timer: NodeJS.Timeout
+  /** A spare connection for reads beside the writer, and for the next snapshot. */
   #reader: Connection | undefined
-  /** Connection of an earlier snapshot, for reuse. */
-  #idle: Connection | undefined
   #isClosed = false
   #lastWrite: Promise<unknown> = Promise.resolve()
   /** Time and outcome of the last write. */
@@ -158,8 +157,8 @@ export class SqliteSql implements Sql {
     let connection: Connection | undefined
     let isUsable = false
     try {
-      connection = this.#idle ?? this.#openReader() // Dedicated: its transaction stays open across calls.
-      this.#idle = undefined
+      connection = this.#reader ?? this.#openReader() // Dedicated: its transaction stays open across calls.
+      this.#reader = undefined
       connection.prepare({ text: 'begin' }).run()
       const value = await inTransaction(connection, work)
       isUsable = true
@@ -168,7 +167,7 @@ export class SqliteSql implements Sql {
       throw storageFailure(error)
     } finally {
       // Keep one connection: its page cache and prepared statements serve the next snapshot.
-      if (isUsable && !this.#idle && !this.#isClosed) this.#idle = connection
+      if (isUsable && !this.#reader && !this.#isClosed) this.#reader = connection
       else connection?.database.close()
     }
   }
@@ -179,7 +178,6 @@ export class SqliteSql implements Sql {
     this.#isClosed = true
     await this.#lastWrite
     await this.#log.close()
-    this.#idle?.database.close()
     // Closing the last connection checkpoints the log. After a failed fsync an open reader prevents that: the next start
     // recovers the log by its checksums.
     if (this.#log.hasFailed) this.#reader ??= this.#openReader()
@@ -230,7 +228,6 @@ export class SqliteSql implements Sql {
     )
   }
 
-  /** @throws {DatabaseUnavailableError} */
   #checkFiles() {
     const replaced = this.#findReplaced()
     if (replaced === undefined) return
@@ -247,7 +244,6 @@ export class SqliteSql implements Sql {
   }
 }
 
-/** Applies pending migrations in one transaction. */
 function migrateSqlite(database: Database, migrations: Migrations) {
   const migrate = database.transaction(() => {
     database.exec(

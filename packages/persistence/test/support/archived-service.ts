@@ -5,17 +5,18 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { onTestFinished } from 'vitest'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
-import type {
-  ArchivedService,
-  BackupSource,
-  BlobRef,
-  ReadableBlob,
-  Row,
+import {
+  type ArchivedService,
+  type BackupSource,
+  type BlobRef,
+  type ReadableBlob,
+  type Row,
+  readTables,
+  writeRows,
 } from '../../src/backup/archive.ts'
 import { backUp } from '../../src/backup/backup.ts'
 import { Repository } from '../../src/backup/repository.ts'
 import { restore } from '../../src/backup/restore.ts'
-import { readTables, writeRows } from '../../src/backup/sql-tables.ts'
 import { Progress } from '../../src/backup-commands.ts'
 import {
   bytes,

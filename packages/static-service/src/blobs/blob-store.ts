@@ -17,7 +17,6 @@ export interface BlobStore {
   /** Whether small blobs stay in memory until a file refers to them, or they are kept. */
   readonly holdsSmall: boolean
 
-  /** A new blob to be received. */
   draft(): StagedBlob
 
   /**
@@ -63,7 +62,6 @@ export interface BlobStore {
   /** For a check: the entries whose digests begin with these two hex digits, and unknown files. */
   list(prefix: string): Promise<StoredEntry[]>
 
-  /** For a check: removes listed entries. */
   removeEntries(entries: StoredEntry[]): Promise<void>
 
   /** For a check: damage of the store itself. */
@@ -95,7 +93,6 @@ export const maxUnsavedBytes = 8_388_608
 export interface ResumableBlob extends AsyncDisposable {
   /** Takes over the chunk, as a staged blob does. */
   write(chunk: Buffer): Promise<void>
-  /** Makes all bytes durable. */
   save(): Promise<Partial<SavedBlob>>
   /**
    * Turns the saved bytes into a staged blob, as if they had come in one request. Reads them again if `hash` is
@@ -108,7 +105,6 @@ export interface ResumableBlob extends AsyncDisposable {
 export interface StoredEntry {
   /** Of the file, below the data directory, or of the row. */
   name: string
-  /** Absent: an unknown file. */
   digest?: string
 }
 
@@ -131,5 +127,4 @@ export const blobPathOf = (digest: string, form: ContentCoding = 'identity') =>
 /** Group-readable for a proxy that sends files itself (docs/proxy.md); the mode of the data folder excludes others. */
 export const blobMode = 0o640
 
-/** The mode of directories below `blobs`. */
 export const folderMode = 0o750

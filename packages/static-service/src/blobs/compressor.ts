@@ -16,7 +16,6 @@ export interface Compressible extends Pick<FileRow, 'digest' | 'size' | 'content
 interface CompressorOptions {
   store: BlobStore
   log: Logger
-  /** The wait after a failure. */
   retryMs?: number
 }
 

@@ -25,7 +25,6 @@ export class ContentHash {
     return this.#head
   }
 
-  /** In hex, of the bytes so far. */
   get digest(): string {
     return this.#hash.copy().digest('hex')
   }

@@ -9,7 +9,6 @@ import { StagingFile, type StagingMemory } from './staging-file.ts'
 type EndLease = (isReferenced: boolean) => void
 
 interface StagedBlobOptions {
-  /** The file for the bytes that do not stay in memory. */
   file: string
   /** Hash of a file that earlier requests completed and flushed. */
   arrived?: ContentHash | undefined
@@ -31,9 +30,7 @@ export class StagedBlob implements AsyncDisposable {
   readonly #options: StagedBlobOptions
   readonly #file: StagingFile
   #hash: ContentHash | undefined
-  /** The file has become the blob. */
   #isPublished = false
-  /** Ends the lease of the stored blob. */
   #storing: Promise<EndLease> | undefined
   #isReferenced = false
 
@@ -57,7 +54,6 @@ export class StagedBlob implements AsyncDisposable {
     return this.#file.size
   }
 
-  /** The first bytes, from which a media type can be detected. */
   get head(): Buffer {
     return this.#hash?.head ?? Buffer.alloc(0)
   }

@@ -6,7 +6,6 @@ import { blobMode, maxSmallBytes } from './blob-store.ts'
 
 /** Counts the memory that the arriving blobs of a store hold. */
 export class StagingMemory {
-  /** Blobs that are arriving. */
   readonly arriving = new Set<object>()
   readonly #maxBytes: number
   readonly #demandRoom: (bytes: () => number) => Promise<void>
@@ -62,7 +61,6 @@ export class StagingFile {
   #failure: unknown
   #size: number
   #flushedBytes: number
-  /** Bytes that are counted in `memory`. */
   #heldBytes = 0
 
   constructor(options: StagingFileOptions) {
@@ -81,7 +79,6 @@ export class StagingFile {
     return this.#size
   }
 
-  /** Whether there is a file. */
   get isOpen(): boolean {
     return this.#isCreated
   }
@@ -145,7 +142,6 @@ export class StagingFile {
     return bytes
   }
 
-  /** Stops counting in `memory`. */
   release(): void {
     this.#hold(-this.#heldBytes)
   }
@@ -165,7 +161,6 @@ export class StagingFile {
     return handle
   }
 
-  /** Closes the file, and removes it. */
   async remove(): Promise<void> {
     await this.close()
     this.release()

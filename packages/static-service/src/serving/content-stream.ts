@@ -79,7 +79,6 @@ const scarceChunkBytes = 16 * 1024
 /** A blob that is sent in chunks; open until disposed of. */
 export interface LargeContent {
   blob: OpenBlob
-  /** Identifies its bytes. */
   key: string
   isCached: boolean
   memory: ChunkMemory
@@ -129,7 +128,6 @@ export class ChunkMemory {
     return { blob, key, isCached, memory: this }
   }
 
-  /** Reads the next chunk of the bytes from `start` to `end`. */
   async acquire(content: LargeContent, start: number, end: number): Promise<Chunk> {
     const { blob, key, isCached } = content
     // Chunks end at multiples of their size, as in the cache.
@@ -216,7 +214,6 @@ export class LruLoader<Value extends object> {
     this.#cached.set(key, value)
   }
 
-  /** Estimated memory of all entries. */
   get bytes(): number {
     return this.#cached.calculatedSize
   }

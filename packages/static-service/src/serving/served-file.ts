@@ -31,7 +31,6 @@ export interface ServedFile {
   isPublic: boolean
   /** The version of the access rules that made it public; undefined: not known. */
   publicBy: number | undefined
-  /** Sent with every response about it. */
   headers: Headers
   /** Cached per coding: headers are most of the work of a small response. */
   representations: Map<string, Representation>
@@ -133,7 +132,6 @@ export function representationOf(
   return representation
 }
 
-/** A response that was selected. */
 export interface Selected {
   target: Target
   file: ServedFile
@@ -161,7 +159,6 @@ export function headOf(selected: Selected, size: number): PreparedHead {
   return head
 }
 
-/** The head of a 206. */
 export const partHead = (selected: Selected, part: { headers: Headers; length: number }) =>
   prepareHead(206, {
     ...headersOf(selected),

@@ -46,13 +46,11 @@ interface Dependencies {
   cache: ContentCache
   files: ReadableFiles
   rules: StaticPolicies & Pick<Config['static'], 'offload'>
-  /** Whether a trusted proxy forwarded a request. */
   isForwarded: (request: IncomingMessage) => boolean
   /** Milliseconds since 1970; passed in by tests. */
   now?: () => number
 }
 
-/** A request that is being answered. */
 interface Asked {
   request: IncomingMessage
   target: Target

@@ -8,7 +8,6 @@ export interface SitePolicy {
   directory: string
   /** Each direct subdirectory is a site; this directory itself is not. */
   isParent: boolean
-  /** File that answers for its directory. */
   index: string
   /** Content-Security-Policy of HTML, SVG and XML; undefined: none. */
   csp: string | undefined
@@ -39,7 +38,6 @@ export function siteOf(path: string, { sites }: StaticPolicies): SitePolicy | un
 export const siteOfFile = (path: string, policies: StaticPolicies): SitePolicy | undefined =>
   siteOf(parentOf(path), policies)
 
-/** Content-Security-Policy of a file. */
 export const cspOf = (path: string, policies: StaticPolicies): string | undefined =>
   (siteOfFile(path, policies) ?? policies).csp
 
@@ -51,7 +49,6 @@ export const indexOf = (directory: string, policies: StaticPolicies): string | u
 export const cleanUrlTarget = (path: string, policies: StaticPolicies): string | undefined =>
   siteOfFile(path, policies) && `${path}.html`
 
-/** The page of a site for missing paths. */
 export const notFoundPage = (path: string, policies: StaticPolicies): string | undefined => {
   const site = siteOf(path, policies)
   return site && join(site.directory, '404.html')

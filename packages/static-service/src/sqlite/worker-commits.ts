@@ -48,7 +48,6 @@ export class GroupCommit<Command, Done extends { value: unknown }> {
     return promise
   }
 
-  /** Commands that wait for a commit. */
   get queued(): number {
     return this.#small.length + this.#large.length
   }
@@ -160,7 +159,6 @@ export class WorkerRpc<Known extends Methods> {
     return promise
   }
 
-  /** Calls without a reply yet. */
   get waiting(): number {
     return this.#pending.size
   }
@@ -226,11 +224,9 @@ export const toPlain = (error: unknown): PlainError => ({
   fields: { ...Object(error), code: codeOf(error) },
 })
 
-/** The outcome of a command, for another thread. */
 export const plainOutcome = <Done extends object>(outcome: Outcome<Done>) =>
   'error' in outcome ? { error: toPlain(outcome.error) } : outcome
 
-/** Reverses `plainOutcome`. */
 export const fromPlainOutcome = <Done extends object>(outcome: Outcome<Done>) =>
   'error' in outcome ? { error: fromPlain(outcome.error) } : outcome
 

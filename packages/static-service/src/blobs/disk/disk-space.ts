@@ -20,7 +20,6 @@ export interface RoomOptions {
 interface Dependencies extends RoomOptions {
   dataDir: string
   small: Pick<SmallBlobs, 'check' | 'truncateLogs'>
-  /** Resolves when no blob is being removed. */
   settleRemovals: () => Promise<void>
 }
 

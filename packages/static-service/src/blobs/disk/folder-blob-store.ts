@@ -18,10 +18,15 @@ import type { ContentHash, StoredBlob, VerifiedContents } from '../integrity.ts'
 import { resumableFile, StagedBlob } from '../staged-blob.ts'
 import { StagingFile, StagingMemory } from '../staging-file.ts'
 import { blobDatabaseName } from './blob-database.ts'
-import { DurableDirectories, listFiles, listShards, openDirectories } from './data-directories.ts'
 import { DiskSpace, type RoomOptions } from './disk-space.ts'
 import { BlobLeases, Garbage } from './garbage.ts'
-import { LargeBlobs } from './large-blobs.ts'
+import {
+  DurableDirectories,
+  LargeBlobs,
+  listFiles,
+  listShards,
+  openDirectories,
+} from './large-blobs.ts'
 import { SmallBlobs } from './small-blobs.ts'
 
 export interface FolderBlobStoreOptions extends RoomOptions {
@@ -110,7 +115,6 @@ export class FolderBlobStore implements BlobStore {
     await rm(this.#uploadFile(id), { force: true })
   }
 
-  /** Removes the saved bytes of all uploads but these. */
   async discardOthers(ids: Set<string>): Promise<void> {
     for (const id of await readdir(join(this.#dataDir, 'uploads')))
       if (!ids.has(id)) await this.discard(id)
@@ -168,7 +172,6 @@ export class FolderBlobStore implements BlobStore {
     await this.small.emptyLog()
   }
 
-  /** The first two hex digits of all stored digests. */
   async prefixes(): Promise<Set<string>> {
     return new Set([...this.small.prefixes(), ...(await listShards(this.#dataDir))])
   }
@@ -194,7 +197,6 @@ export class FolderBlobStore implements BlobStore {
     return fault ? [{ path: 'the content database', fault }] : []
   }
 
-  /** Resolves when no removal is running. */
   async settle(): Promise<void> {
     await this.#garbage.settle()
   }

@@ -29,7 +29,6 @@ export class Garbage {
     return this.#postponed.has(digest)
   }
 
-  /** Resolves when no removal is running. */
   async settle(): Promise<void> {
     await this.#running
   }
@@ -99,7 +98,6 @@ export class BlobLeases {
     return this.#leases.size
   }
 
-  /** Runs a task after all earlier tasks of this digest. */
   run<T>(digest: string, task: () => Promise<T>): Promise<T> {
     const result = this.#tasks.get(digest)?.then(task) ?? task()
     const ended = result.then(

@@ -1,11 +1,18 @@
-import { open, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fsyncDirectory } from '@domains-and-files/persistence'
+import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { createDirectory, DataDirError, fsyncDirectory } from '@domains-and-files/persistence'
 import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
-import { blobMode, blobPathOf, type ContentCoding, encodedForms } from '../blob-store.ts'
+import {
+  blobMode,
+  blobPathOf,
+  type ContentCoding,
+  contentCodings,
+  encodedForms,
+  folderMode,
+  type StoredEntry,
+} from '../blob-store.ts'
 import { hashBlob, type StoredBlob, type VerifiedContents } from '../integrity.ts'
 import { writeWhole } from '../staging-file.ts'
-import type { DurableDirectories } from './data-directories.ts'
 
 type Proofs = Pick<VerifiedContents, 'recordVerified'>
 
@@ -87,3 +94,95 @@ export class LargeBlobs {
     return join(this.#dataDir, 'blobs', ...blobPathOf(digest, coding))
   }
 }
+
+/** Creates the directories of a store where they are missing, and empties `tmp`. */
+export async function openDirectories(dataDir: string): Promise<DurableDirectories> {
+  await createDirectory(dataDir)
+  const directories = new DurableDirectories(dataDir)
+  await directories.ensure('blobs')
+  await directories.ensure('uploads')
+  const tmp = await directories.ensure('tmp')
+  for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true })
+  await demandRename(dataDir)
+  return directories
+}
+
+// Tries a rename: comparing device numbers is not enough, since renames fail between two mounts of one device.
+async function demandRename(dataDir: string) {
+  const names = ['tmp', 'blobs'].map((name) => join(dataDir, name, 'rename-test'))
+  const [from = '', to = ''] = names
+  try {
+    await writeFile(from, '')
+    await rename(from, to)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : ''
+    if (code === 'EXDEV') throw new DataDirError(separateFileSystems(dataDir))
+    // A full disk is no reason to refuse the start: files are served, and can be deleted.
+    if (code !== 'ENOSPC' && code !== 'EDQUOT') throw error
+  } finally {
+    for (const name of names) await rm(name, { force: true })
+  }
+}
+
+const separateFileSystems = (dataDir: string) =>
+  `Cannot start: blobs and tmp in ${dataDir} are on different file systems: put all of DATA_DIR on one.`
+
+/**
+ * Directories below a root, created on demand. `ensure` resolves once the entry of each is fsynced, for concurrent
+ * callers too, and for a directory that existed: the process that created it may have been killed before the fsync.
+ */
+export class DurableDirectories {
+  readonly #root: string
+  readonly #ensured = new Map<string, Promise<void>>()
+
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  async ensure(...names: string[]): Promise<string> {
+    let directory = this.#root
+    for (const name of names) {
+      directory = join(directory, name)
+      const ensured = this.#ensured.get(directory) ?? create(directory)
+      this.#ensured.set(directory, ensured)
+      await ensured.catch((error) => {
+        this.#ensured.delete(directory)
+        throw error
+      })
+    }
+    return directory
+  }
+}
+
+async function create(directory: string) {
+  // Not `recursive`: then Node reports a failing disk as ENOENT.
+  await mkdir(directory, { mode: folderMode }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+  await fsyncDirectory(dirname(directory))
+}
+
+/** The names of the directories in `blobs`: the first two hex digits of digests. */
+export const listShards = (dataDir: string): Promise<string[]> => list(join(dataDir, 'blobs'))
+
+/** Lists the files of one directory of `blobs`, without opening any. */
+export async function listFiles(dataDir: string, prefix: string): Promise<StoredEntry[]> {
+  const entries: StoredEntry[] = []
+  for (const folder of await list(join(dataDir, 'blobs', prefix))) {
+    for (const file of await list(join(dataDir, 'blobs', prefix, folder))) {
+      const name = join('blobs', prefix, folder, file)
+      const digest = file.slice(0, 64)
+      const isOwn =
+        /^[0-9a-f]{64}$/.test(digest) &&
+        contentCodings.some((coding) => join('blobs', ...blobPathOf(digest, coding)) === name)
+      entries.push(isOwn ? { name, digest } : { name })
+    }
+  }
+  return entries
+}
+
+const list = (folder: string) =>
+  readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
+    throw error
+  })

@@ -57,12 +57,10 @@ export class SmallBlobs implements VerifiedContents {
     return this.#size.get(...keyOf(digest, coding))
   }
 
-  /** The digests that begin with these two hex digits. */
   digests(prefix: string): string[] {
     return this.#digests.all(firstOf(prefix), lastOf(prefix))
   }
 
-  /** The first two hex digits of all digests. */
   prefixes(): string[] {
     const found: string[] = []
     let next = this.#prefixAfter.get(Buffer.alloc(0))
@@ -121,7 +119,6 @@ export class SmallBlobs implements VerifiedContents {
     return found === 'ok' ? undefined : String(found)
   }
 
-  /** @throws if the files of the database are gone. */
   check(): void {
     if (!this.#sql.isIntact) throw new Error('the files of the content database are gone')
   }

@@ -22,7 +22,6 @@ export interface BucketOptions {
   timeoutMs: number
 }
 
-/** Calls of one operation. */
 export type CallCounts = Record<'calls' | 'failures' | 'seconds', number>
 
 export interface Multipart {
@@ -46,7 +45,6 @@ export interface Download {
  * @throws {HttpError} from every method: `unavailable`, or `insufficient_storage` if the store is full.
  */
 export class Bucket {
-  /** By operation. */
   readonly counts: Record<string, CallCounts> = {}
   readonly #sdk: Sdk
   readonly #client: S3Client

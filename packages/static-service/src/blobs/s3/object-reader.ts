@@ -118,7 +118,6 @@ interface Download extends Range {
   rest: Buffer
 }
 
-/** Retrying does not help. */
 class DamagedObject extends Error {}
 
 // Consecutive failures, without a byte received in between.

@@ -22,11 +22,9 @@ interface Dependencies {
   prefix: string
   /** Milliseconds after which an upload without a request has expired. */
   lifetimeMs: number
-  /** Called with errors in the background. */
   onError: (error: unknown) => void
 }
 
-/** An object without a commit yet. */
 export interface UploadedObject extends StoredObject {
   /** Has it deleted after the grace, unless it was committed. Does not wait. */
   discard: () => void
@@ -98,7 +96,6 @@ export class ObjectUploads {
     return { key, size, etag: await bucket.finishMultipart({ key, uploadId, size }, all) }
   }
 
-  /** Opens an uncommitted object. */
   open(object: StoredObject): ObjectReader {
     return new ObjectReader(this.#dependencies.bucket, object)
   }
@@ -223,7 +220,6 @@ const maxParts = 9000
 const maxConcurrentParts = 3
 const maxBuffers = 6
 
-/** The size of all parts but the last. */
 export const partBytesOf = (size: number) =>
   Math.max(minPartBytes, Math.ceil(size / maxParts / mebibyte) * mebibyte)
 

@@ -19,12 +19,10 @@ interface Dependencies {
   stage: (file: string, arrived?: ContentHash, object?: StoredObject) => StagedBlob
 }
 
-/** The saved state of a multipart upload. */
 export interface SavedParts {
   key: string
   uploadId: string
   parts: UploadedPart[]
-  /** Size of each part. */
   partBytes: number
 }
 

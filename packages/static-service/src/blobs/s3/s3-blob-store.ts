@@ -41,7 +41,6 @@ export interface S3BlobStoreOptions {
   prefix: string
   /** Seconds for which an object outlives its last reference: longer than the longest download and backup. */
   graceSeconds: number
-  /** For temporary files. */
   dataDir: string
   /** Limits of an upload in several requests: its bytes, and milliseconds after which an unfinished one is garbage. */
   maxUploadBytes?: number
@@ -57,7 +56,6 @@ export interface S3BlobStoreOptions {
  * of replicas share a bucket. A blob becomes durable with the catalog's commit: see `commits`.
  */
 export class S3BlobStore implements BlobStore {
-  /** The blobs' part of the catalog's commits. */
   readonly commits: ContentCommit
   readonly sweep: GarbageSweep
   readonly holdsSmall = true
