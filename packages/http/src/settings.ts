@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
-import proxyAddr from '@fastify/proxy-addr'
+import { isIP } from 'node:net'
 import { z } from 'zod'
 import { defaultLimits } from './limits/connections.ts'
 import type { TrustProxy } from './requests/request-head.ts'
@@ -25,11 +25,19 @@ function readTrustProxy(text: string, context: z.core.$RefinementCtx): TrustProx
   if (text === 'true' || text === 'false') return text === 'true'
   if (/^[0-9]+$/.test(text)) return (_address, hop) => hop < Number(text)
   const proxies = splitList(text)
-  try {
-    if (proxyAddr.compile(proxies) && proxies.length > 0) return proxies
-  } catch {}
+  if (proxies.length > 0 && proxies.every(isNetwork)) return proxies
   context.addIssue('must be true, false, a number of hops, or addresses such as 10.0.0.0/8')
   return z.NEVER
+}
+
+// As Fastify accepts: an address, a network, or a name for a private range.
+function isNetwork(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
+  const [address = '', length, ...more] = text.split('/')
+  const max = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0
+  if (length === undefined) return max > 0
+  const bits = /^[0-9]{1,3}$/.test(length) ? Number(length) : 0
+  return more.length === 0 && bits > 0 && bits <= max
 }
 
 // The parts of a comma-separated setting, without blanks and empty parts.

@@ -21,7 +21,6 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
       }
     },
   })
-  await api.GET('/')
   await api.GET('/api/auth/me')
   await runAccounts(baseUrl, access_token, watch)
   await runWebhooks(baseUrl, access_token, watch)

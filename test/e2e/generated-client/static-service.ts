@@ -15,7 +15,6 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   api.use({
     onRequest: ({ request }) => request.headers.set('authorization', `Bearer ${access_token}`),
   })
-  await api.GET('/')
   await api.GET('/api/auth/me')
   await runAccounts(baseUrl, access_token, watch)
   await runWebhooks(baseUrl, access_token, watch)
