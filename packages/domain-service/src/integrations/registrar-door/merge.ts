@@ -22,10 +22,10 @@ export function chooseGiven(
   const isGone = (key: string) =>
     isRepeat && zone.keys.has(key) && !live.has(key) && !before.has(key)
   // A list that was refused as unclear adds what it has, and removes nothing.
-  const rest = [...live.values()].filter(({ key }) => list.has(key))
+  const rest = select(live, (key) => list.has(key))
   const base =
     zone.used.copies < 0
-      ? { emailType: submitted.emailType, records: rest.map(({ record }) => record) }
+      ? { emailType: submitted.emailType, records: [...rest.values()] }
       : certainPart(zone, list, { zones, domain, isGone })
   const after = withDifference(live, compare(byKey(base, domain), list))
   const mayRepeat = isRepeat && age > 0
@@ -50,20 +50,20 @@ function findExplanation(
       (used.kind === 'unfinished' || used.kind === 'unanswered') &&
       JSON.stringify(used.zone) === text
     // A list with a record, or a value of an RRset, of a later zone was made from that zone or a newer one.
-    const own = marksOf(keys.values())
+    const own = marksOf(keys)
     const isOutdated = [...marksOf(present)].some((mark) => !own.has(mark) && later.has(mark))
     for (const mark of used.kind === 'read' ? own : marksOf(change.present)) later.add(mark)
     if (used.copies === 0 || (isOutdated && !isRepeat)) return []
     const effect = compare(live, withDifference(live, { present, absent }))
-    const values = new Set(present.map(setOf))
-    const removed = absent.filter((each) => !values.has(setOf(each)))
+    const values = new Set([...present].map(setOf))
+    const removed = [...absent].filter((each) => !values.has(setOf(each)))
     // The first rank that differs decides. Tools write to change something, most read before, and few remove.
     const ranks = [
       isRepeat ? 0 : 1,
-      effect.present.length + effect.absent.length > 0 ? 0 : 1,
+      effect.present.size + effect.absent.size > 0 ? 0 : 1,
       used.kind === 'read' ? 0 : 1,
       removed.length,
-      present.length,
+      present.size,
       age,
     ]
     return [{ zone, isRepeat, age, rank: ranks.map((each) => String(each).padStart(9)).join() }]
@@ -72,10 +72,9 @@ function findExplanation(
 }
 
 /** Keys of the records and of their RRsets; at `_acme-challenge`, where processes share an RRset, of the records alone. */
-const marksOf = (records: Iterable<KeyedRecord>) =>
-  new Set([...records].flatMap((each) => [each.key, setOf(each)]))
+const marksOf = (keyed: Keyed) => new Set([...keyed].flatMap((each) => [each[0], setOf(each)]))
 
-const setOf = ({ key, record: { name, type } }: KeyedRecord) =>
+const setOf = ([key, { name, type }]: [string, KnownRecord]) =>
   /^_acme-challenge/i.test(name) ? key : `${name} ${type}`.toLowerCase()
 
 interface KeyedZone {
@@ -100,43 +99,33 @@ function latest(zones: KeyedZone[]): Keyed {
   )
 }
 
-/** Records by key, with their indexes in the zone. Of records with one key the registrar keeps the first. */
-type Keyed = ReadonlyMap<string, KeyedRecord>
-
-interface KeyedRecord {
-  key: string
-  record: KnownRecord
-  index: number
-}
+/** Records by key. Of records with one key the registrar keeps the first. */
+type Keyed = ReadonlyMap<string, KnownRecord>
 
 function byKey({ records }: KnownZone, domain: string): Keyed {
-  const keyed = new Map<string, KeyedRecord>()
-  for (const [index, record] of records.entries()) {
+  const keyed = new Map<string, KnownRecord>()
+  for (const record of records) {
     const key = keyOf(toRow(record, domain).row, domain)
-    if (!keyed.has(key)) keyed.set(key, { key, record, index })
+    if (!keyed.has(key)) keyed.set(key, record)
   }
   return keyed
 }
 
+const select = (keyed: Keyed, isIn: (key: string, record: KnownRecord) => boolean): Keyed =>
+  new Map([...keyed].filter(([key, record]) => isIn(key, record)))
+
 interface Difference {
-  present: KeyedRecord[]
-  absent: KeyedRecord[]
+  present: Keyed
+  absent: Keyed
 }
 
 const compare = (before: Keyed, after: Keyed): Difference => ({
-  present: [...after.values()].filter(({ key, record }) => {
-    const known = before.get(key)?.record
-    return !(known && isUnchanged(known, record))
-  }),
-  absent: [...before.values()].filter(({ key }) => !after.has(key)),
+  present: select(after, (key, record) => !isUnchanged(before.get(key), record)),
+  absent: select(before, (key) => !after.has(key)),
 })
 
-function withDifference(keyed: Keyed, { present, absent }: Difference): Keyed {
-  const changed = new Map(keyed)
-  for (const { key } of absent) changed.delete(key)
-  for (const each of present) changed.set(each.key, each)
-  return changed
-}
+const withDifference = (keyed: Keyed, { present, absent }: Difference): Keyed =>
+  new Map([...select(keyed, (key) => !absent.has(key)), ...present])
 
 /**
  * Without what an unfinished write changes: what the list has of that is added again, what it lacks is removed; also
@@ -148,36 +137,40 @@ function certainPart(
   context: { zones: KeyedZone[]; domain: string; isGone: (key: string) => boolean },
 ): KnownZone {
   const { zones, domain, isGone } = context
-  const changed = [...change.present, ...change.absent].map(({ key }) => key)
+  const changed = [...change.present.keys(), ...change.absent.keys()]
   if (!base || (isDone(kind) && !changed.some(isGone))) return zone
   const isDoneNow = (key: string) => {
-    const last = zones.findLast(({ used, change: { present, absent } }) =>
-      [...present, ...absent].some((each) => used.kind !== 'read' && each.key === key),
+    const last = zones.findLast(
+      ({ used, change: { present, absent } }) =>
+        used.kind !== 'read' && (present.has(key) || absent.has(key)),
     )
     return last && (isDone(last.used.kind) || last.keys.has(key) !== keys.has(key))
   }
   const certain = new Map([...byKey(base, domain), ...keys])
   for (const key of changed)
     if (isDoneNow(key) && !isGone(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
-  const records = [...certain.values()].map(({ record }) => record)
-  return { emailType: zone.emailType === base.emailType ? zone.emailType : undefined, records }
+  const emailType = zone.emailType === base.emailType ? zone.emailType : undefined
+  return { emailType, records: [...certain.values()] }
 }
 
 const isDone = (kind: GivenZone['kind']) => kind === 'unanswered' || kind === 'done'
 
 /** The edit that turns `base` into `submitted`, and the indexes of its `present` records in `submitted`. */
 export function differenceOf(base: KnownZone, submitted: KnownZone, domain: string) {
-  const { present, absent } = compare(byKey(base, domain), byKey(submitted, domain))
-  const { emailType } = submitted
+  const difference = compare(byKey(base, domain), byKey(submitted, domain))
+  const [present, absent] = [[...difference.present.values()], [...difference.absent.values()]]
+  const { emailType, records } = submitted
   const edit: EnsureEdit = {
     kind: 'ensure',
-    present: present.map(({ record: { spelling: _, ...record } }) => record),
-    absent: absent.map(({ record: { name, type, address } }) => ({ name, type, address })),
+    present: present.map(({ spelling: _, ...record }) => record),
+    absent: absent.map(({ name, type, address }) => ({ name, type, address })),
     ...(emailType !== undefined && emailType !== base.emailType && { emailType }),
   }
-  return { edit, indexes: present.map(({ index }) => index) }
+  return { edit, indexes: present.map((record) => records.indexOf(record)) }
 }
 
 // An absent TTL or preference stays as it is.
-const isUnchanged = (known: KnownRecord, { ttl, mx_pref }: KnownRecord) =>
-  (ttl ?? known.ttl) === known.ttl && (mx_pref ?? known.mx_pref) === known.mx_pref
+const isUnchanged = (known: KnownRecord | undefined, { ttl, mx_pref }: KnownRecord) =>
+  known !== undefined &&
+  (ttl ?? known.ttl) === known.ttl &&
+  (mx_pref ?? known.mx_pref) === known.mx_pref
