@@ -18,9 +18,8 @@ import {
   type StartedSend,
 } from './change.ts'
 import { ChangeHistory } from './change-history.ts'
-import { cancelAll, endChanges, insertChange } from './changes.ts'
+import { cancelAll, endChanges, findByKey, insertChange, storeEffects } from './changes.ts'
 import { findKnown, KnownZones, recordOwnSend } from './known-zones.ts'
-import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
 import { type Leases, leaseNow } from './replicas/leases.ts'
 import * as sends from './sends.ts'
@@ -49,6 +48,9 @@ export type { StoredChange } from './stored-change.ts'
 const changes = name('changes')
 const versions = name('zone_versions')
 
+/** How long a proposed change waits for an approval. */
+const proposedMs = 14 * 86_400_000
+
 interface LedgerOptions {
   sql: Sql & { readonly isAvailable: boolean; readonly unsynced?: Sql; flush?(): Promise<void> }
   /** Where several processes share the database. */
@@ -66,8 +68,6 @@ export class Ledger extends ChangeHistory {
   readonly #unsynced: Sql
   /** Makes earlier commits survive a power cut. Concurrent callers share one fsync, off the event loop. */
   readonly #flush: () => Promise<void>
-  /** The changes that wait for an approval. */
-  readonly proposals: Proposals
   /** The zones that every read is compared with. */
   readonly knownZones: KnownZones
   /** A change whose client does not wait any more; a replica that is late with its renewal does not count as gone. */
@@ -78,7 +78,6 @@ export class Ledger extends ChangeHistory {
     this.#leases = leases
     this.#unsynced = database.unsynced ?? database
     this.#flush = async () => database.flush?.()
-    this.proposals = new Proposals(database)
     this.knownZones = new KnownZones(database, database.unsynced)
     this.#isAbandoned = leases
       ? sql`(is_async = 0 and awaited_until <= ${leaseNow} - ${abandonedMs})`
@@ -100,6 +99,60 @@ export class Ledger extends ChangeHistory {
     })
     if (!effect) await this.#flush()
     return accepted
+  }
+
+  /** As the function `findByKey`. */
+  findByKey(request: ChangeRequest): Promise<number | undefined> {
+    return findByKey(this.sql, request)
+  }
+
+  /** What a proposed change requests; undefined where it is not proposed any more. */
+  async readProposal(id: number): Promise<ChangeRequest | undefined> {
+    const row = await this.sql.get<{ request: string }>(
+      sql`select request from ${changes} where id = ${id} and status = 'proposed'`,
+    )
+    return row && (JSON.parse(row.request) as ChangeRequest) // `accept` wrote this text.
+  }
+
+  /**
+   * Replaces the effect of a proposed change, and with an `approval` queues it.
+   * @returns undefined where it is not proposed any more: of several, one wins.
+   */
+  updateProposal(
+    id: number,
+    effect: ChangeEffect,
+    approval?: { by: string; request: ChangeRequest },
+  ) {
+    const decision = approval
+      ? sql`status = 'queued', approved_by = ${approval.by}, request = ${JSON.stringify(approval.request)}`
+      : sql`status = status`
+    return this.#decide(id, decision, effect)
+  }
+
+  /** As `updateProposal`. */
+  rejectProposal(id: number, reason: string | undefined) {
+    const decision = sql`status = 'rejected', reason = ${reason}, ended_at = ${now}, request = null`
+    return this.#decide(id, decision)
+  }
+
+  async #decide(id: number, decision: Statement, effect?: ChangeEffect) {
+    await this.expireProposals()
+    return this.sql.transaction(async (transaction) => {
+      const updated = await transaction.run(
+        sql`update ${changes} set ${decision} where id = ${id} and status = 'proposed'`,
+      )
+      if (updated === 0) return undefined
+      if (effect) await storeEffects(transaction, [{ ...effect, id }])
+      const change = await readChange(transaction, id)
+      await notify(transaction, change.domain)
+      return change
+    })
+  }
+
+  /** Cancels proposals that were not approved within 14 days. */
+  async expireProposals(): Promise<void> {
+    const isExpired = sql`status = 'proposed' and created_at <= ${now} - ${proposedMs}`
+    await cancelAll(this.sql, isExpired, 'expired')
   }
 
   /** As `accept`, for a waiting client: not among `queued`, and cancelled when its process ends before it is sent. */

@@ -23,7 +23,7 @@ export class Approvals {
   /** Evaluates a change and stores it as a proposal; sends nothing. */
   async propose(domain: Domain, request: ChangeRequest) {
     const { ledger, readCurrent } = this.#options
-    const known = await ledger.proposals.find(request)
+    const known = await ledger.findByKey(request)
     if (known !== undefined) return this.#find(known)
     const effect = evaluateWrite(request, await readCurrent(domain))
     // Preconditions are checked now: what else changes in the zone until the approval does not matter.
@@ -40,7 +40,7 @@ export class Approvals {
    */
   async approve(domain: Domain, id: number, by: string) {
     const { ledger, readCurrent, onQueued } = this.#options
-    const request = await ledger.proposals.read(id)
+    const request = await ledger.readProposal(id)
     const zones = await ledger.zonesOf(id)
     if (!request || !zones) return this.#refuseClosed(id)
     const { effect, reason } = evaluateProposal(request, await readCurrent(domain))
@@ -48,7 +48,7 @@ export class Approvals {
     const approved = { added, removed, emailType }
     const isSame = reason === undefined && isSameDelta(approved, zones, domain.name)
     const approval = isSame ? { by, request: { ...request, approved } } : undefined
-    const change = await ledger.proposals.update(id, effect, approval)
+    const change = await ledger.updateProposal(id, effect, approval)
     if (!change) return this.#refuseClosed(id)
     if (!approval) {
       const [proposed, changes] = [zones, effect].map(describeEffect)
@@ -62,7 +62,7 @@ export class Approvals {
   async reject(id: number, reason: string | undefined) {
     const { ledger } = this.#options
     const zones = await ledger.zonesOf(id)
-    const change = await ledger.proposals.reject(id, reason)
+    const change = await ledger.rejectProposal(id, reason)
     return change ? { change, zones } : this.#refuseClosed(id)
   }
 

@@ -83,7 +83,7 @@ export class WriteQueue {
     const { readCurrent, batch } = this.#options
     const empty = { domain: domain.name, usesRegistrarDns: true, emailType: undefined, rows: [] }
     if (!findFaults(empty, request.edit)) return
-    if ((await batch.ledger.proposals.find(request)) !== undefined) return
+    if ((await batch.ledger.findByKey(request)) !== undefined) return
     const live = await readCurrent(domain).catch(() => undefined)
     const faults = live && findFaults(live, request.edit)
     if (faults) throw faults
