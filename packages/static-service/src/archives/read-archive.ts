@@ -26,7 +26,6 @@ export interface Body {
   chunks: AsyncIterable<Buffer>
 }
 
-/** Reads the first bytes of a body. */
 export async function peek(body: AsyncIterable<Buffer>): Promise<Body> {
   const rest = body[Symbol.asyncIterator]()
   let head = Buffer.alloc(0)

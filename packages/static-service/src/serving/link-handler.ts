@@ -106,7 +106,7 @@ export class LinkHandler implements RawRoute {
     )
   }
 
-  /** A page that lists a folder. `base`: the name of the folder in its URL, if that does not end in a slash. */
+  // `base`: the name of the folder in its URL, if that does not end in a slash.
   async #pageOf(link: Link, folder: string, base: string) {
     const { rows, total } = await this.#dependencies.catalog.reads.list({
       ...{ prefix: folder.slice(0, -1), sort: 'path', page: 1, pageSize: maxListed },

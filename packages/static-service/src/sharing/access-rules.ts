@@ -56,7 +56,6 @@ export class AccessRules {
     return rules
   }
 
-  /** Decides by the rules in memory. */
   isPublic(path: string): boolean {
     if (this.#rules.size === 0) return this.#isPublicByDefault
     for (let slash = path.lastIndexOf('/'); slash > 0; slash = path.lastIndexOf('/', slash - 1)) {
@@ -84,7 +83,6 @@ export class AccessRules {
     await this.#refreshing
   }
 
-  /** All rules, ordered by prefix. */
   async list(): Promise<AccessRule[]> {
     await this.refresh()
     return [...this.#rules.values()].sort((one, other) => (one.prefix < other.prefix ? -1 : 1))

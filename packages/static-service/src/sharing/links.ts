@@ -10,7 +10,6 @@ export interface Link {
   name: string | null
   /** The `Caller.id` of its maker. */
   maker: string
-  /** The username of its maker. */
   by: string
   createdAt: number
   expiresAt: number
@@ -30,7 +29,6 @@ const underWayMs = 3_600_000
 export class Links {
   readonly #database: Sql
   readonly #now: () => number
-  /** Called when a link is used up. */
   onUsedUp: () => void = () => undefined
 
   constructor(database: Sql, now: () => number = Date.now) {

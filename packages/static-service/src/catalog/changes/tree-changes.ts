@@ -14,7 +14,6 @@ import { movedPath, replaceFiles } from './file-changes.ts'
 import type { Group } from './group.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 
-/** What replaces a directory. */
 export interface TreeReplacement {
   actor: Actor
   /** The root is empty. */
@@ -24,9 +23,7 @@ export interface TreeReplacement {
   isMerge: boolean
   /** Preconditions on the entity tag of the tree. */
   conditions: Pick<Conditions, 'ifMatch' | 'ifNoneMatch'>
-  /** Recorded with the change. */
   version: NewVersion | undefined
-  /** Nothing is changed. */
   isDryRun: boolean
   /** Maximum files of the tree before and after. */
   maxFiles: number
@@ -90,7 +87,6 @@ async function applyTree(group: Group, wanted: TreeReplacement) {
   return { table, result: { ...state, ...counts, change: null } }
 }
 
-/** The files that the directory gets. */
 async function filesOf(
   { transaction }: Group,
   { source, directory, actor, maxFiles }: TreeReplacement,

@@ -59,7 +59,6 @@ const toEntry = ({ paths, forgotten, ...row }: EntryRow): ChangeEntry => ({
   isForgotten: forgotten === 1,
 })
 
-/** The entry of a change. */
 export async function readEntry(
   database: Pick<SqlTransaction, 'get'>,
   id: number,
@@ -71,7 +70,6 @@ export async function readEntry(
   return row && toEntry(row)
 }
 
-/** Changes, newest first. */
 export async function listChanges(
   database: SqlTransaction,
   query: ChangeQuery,

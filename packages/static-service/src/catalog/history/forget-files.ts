@@ -45,7 +45,6 @@ export async function forget(
 const readPast = (transaction: SqlTransaction, condition: Statement) =>
   transaction.all<PastRow>(sql`${pastRows} where ${condition}`)
 
-/** The files in entries of changes. */
 async function readRecorded(transaction: SqlTransaction, paths: string[]) {
   const files = await readRecordedFiles(transaction, sql`path ${among(paths)}`)
   return files.flatMap(({ path, before, after }) =>

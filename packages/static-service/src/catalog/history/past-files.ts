@@ -101,7 +101,6 @@ async function requireMade(database: Pick<SqlTransaction, 'get'>, change: number
   if (change > (await readLastChange(database))) throw changeNotFound(change)
 }
 
-/** The number of the last change. */
 export async function readLastChange(transaction: Pick<SqlTransaction, 'get'>): Promise<number> {
   const found = await transaction.get<{ change: number }>(
     sql`select last_change change from ${name('catalog')}`,
@@ -260,5 +259,4 @@ export async function readDiff(
 
 type DiffRow = Record<'before' | 'after', string | null> & { path: string }
 
-// After every change.
 const latest = Number.MAX_SAFE_INTEGER

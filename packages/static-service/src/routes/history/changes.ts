@@ -17,7 +17,6 @@ import { actorOf } from '../callers.ts'
 import { prefixQuery } from '../files/browse.ts'
 import { change, file, Path, Sha256, Size, Username } from '../openapi-examples.ts'
 
-/** The number of a change in a URL. */
 export const ChangeId = z
   .string()
   .regex(/^[1-9][0-9]{0,14}$/, 'must be the number of a change')
@@ -30,7 +29,6 @@ export const Forgotten = z
   .optional()
   .meta({ description: 'files of it have been forgotten: only their paths are known' })
 
-/** A change of files as JSON. */
 export const Change = z
   .object({
     id: z.int().meta({ description: 'grows with time; some numbers are no change' }),
@@ -55,7 +53,6 @@ export const Change = z
 const { path, sha256, size } = file
 const State = z.object({ sha256: Sha256, size: Size }).nullable()
 
-/** A file before and after a change, or at two moments. */
 export const ChangedFile = z
   .object({ path: Path, before: State, after: State, forgotten: Forgotten })
   .meta({
@@ -170,7 +167,6 @@ const revertChange = operation({
   ...answers(200, 'The new change', Change),
 })
 
-/** Routes of what requests did to files. */
 export function registerChangeRoutes(app: App, catalog: Catalog) {
   app.get('/api/changes', listChanges, async (request, reply) => {
     const { page_size: pageSize, ...query } = request.query

@@ -156,14 +156,12 @@ const getStats = operation({
   ...answers(200, 'Files, bytes, categories and versions', Stats),
 })
 
-/** @throws {HttpError} `version_not_found`. */
 export async function requireVersion(catalog: Catalog, name: string): Promise<VersionRow> {
   const found = await catalog.findVersion(name)
   if (!found) throw versionNotFound(name)
   return found
 }
 
-/** Routes of /api/versions. */
 export function registerVersionRoutes(app: App, catalog: Catalog) {
   const bodyLimit = maxVersionBytes
   app.post('/api/versions', { ...createVersion, bodyLimit }, async (request, reply) => {

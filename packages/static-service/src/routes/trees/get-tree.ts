@@ -97,7 +97,6 @@ const getTree = operation({
   response: { 304: z.undefined() },
 })
 
-/** Route GET /api/trees/{prefix}. */
 export function registerGetTreeRoute(app: App, { catalog, store }: Dependencies) {
   app.get('/api/trees/*', getTree, async (request, reply) => {
     const directory = readTreePath(request)

@@ -146,7 +146,6 @@ export class TreeArrivals implements AsyncDisposable {
     return draft
   }
 
-  /** Stores bytes in a temporary file, and returns its path. */
   readonly #spool = async (chunks: AsyncIterable<Buffer>): Promise<string> => {
     const draft = this.#draft()
     for await (const chunk of chunks) await draft.write(chunk)
