@@ -84,25 +84,16 @@ export async function listChanges(
   return { ...found, rows: found.rows.map(toEntry) }
 }
 
-function conditionsOf({
-  prefix,
-  by,
-  action,
-  since,
-  within,
-}: Omit<ChangeQuery, 'page' | 'pageSize'>) {
+function conditionsOf({ prefix, by, action, since, within }: ChangeQuery) {
+  const isBelow = sql`exists (select 1 from ${name('changed_files')} file
+    where file.change_id = entry.id and ${below(prefix, sql`file.`)})`
   return [
     isWithin(within),
-    ...(by === undefined ? [] : [sql`entry.changed_by = ${by}`]),
-    ...(action === undefined ? [] : [sql`entry.action = ${action}`]),
-    ...(since === undefined ? [] : [sql`entry.at >= ${since}`]),
-    ...(prefix === ''
-      ? []
-      : [
-          sql`exists (select 1 from ${name('changed_files')} file
-            where file.change_id = entry.id and ${below(prefix, sql`file.`)})`,
-        ]),
-  ]
+    by === undefined ? undefined : sql`entry.changed_by = ${by}`,
+    action === undefined ? undefined : sql`entry.action = ${action}`,
+    since === undefined ? undefined : sql`entry.at >= ${since}`,
+    prefix === '' ? undefined : isBelow,
+  ].filter((each) => each !== undefined)
 }
 
 // Each folder ends in a slash.
