@@ -107,3 +107,13 @@ test('the slots of a caller who does not come back serve others ten seconds late
 
   expect(quota.windows.state(quota.now())[0]?.left).toBe(20)
 })
+
+test('at most 500 places in the queue are kept for callers who were refused', async () => {
+  const { quota } = await openQuota()
+  for (let n = 0; n < 6; n++) await write(quota, 'first')
+
+  const writes = Array.from({ length: 510 }, (_, n) => refusalOf(write(quota, `caller ${n}`)))
+
+  expect((await Promise.all(writes)).every((retryAfter) => retryAfter)).toBe(true)
+  expect(quota.waiting).toBe(500)
+})
