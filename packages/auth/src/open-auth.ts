@@ -142,7 +142,7 @@ export function openAccounts(options: Omit<ApiTokensOptions, 'find'> & { users: 
   const find = async (username: string) => {
     const user = await users.find(username)
     if (!user?.oidc) return user
-    const { rights } = (await findLogins(database, [username])).get(username) ?? {}
+    const { rights } = (await findLogins(database, [user])).get(username) ?? {}
     return rights && { ...user, ...rights }
   }
   const apiTokens = new ApiTokens({ ...options, find })

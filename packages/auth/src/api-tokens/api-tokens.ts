@@ -25,7 +25,6 @@ export const tokenLimits = {
   replace: z.boolean().optional(),
 }
 
-/** Request for a new token: its rights, and its lifetime in seconds. */
 export const NewToken = z
   .strictObject({
     name: z
@@ -169,10 +168,7 @@ export class ApiTokens {
     return rows.map((row) => storedOf(row).token)
   }
 
-  /**
-   * Revokes a token at once, if `isAllowed` for its owner.
-   * @throws {HttpError} if there is none.
-   */
+  /** Revokes a token at once, if `isAllowed` for its owner. @throws {HttpError} 404 */
   async remove(id: string, isAllowed: (owner: string) => boolean = () => true) {
     const stored = await this.#find(sql`id = ${id}`)
     if (!stored || !isAllowed(stored.token.owner)) throw errors.tokenNotFound(id)

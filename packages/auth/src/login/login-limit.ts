@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { clientNetwork, type Logger } from '@domains-and-files/http'
 import {
   join,
@@ -10,6 +10,7 @@ import {
   type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
+import { digestOf } from '../api-tokens/token-format.ts'
 import * as errors from '../errors.ts'
 
 /** Maximum failed logins in `windowMs`. */
@@ -28,15 +29,11 @@ export interface Attempt {
   username: string
   /** Whether the username exists. */
   isUser: boolean
-  /** The client's IP address. */
   address: string
 }
 
-/** Which limit an attempt reached. */
-type Lockout = 'username and network' | 'network' | 'username'
-
 interface Scope {
-  lockout: Lockout
+  lockout: 'username and network' | 'network' | 'username'
   key: string
   max: number
 }
@@ -110,7 +107,7 @@ export class LoginLimit {
    * Sliding window: after `max` attempts the oldest blocks until it leaves the window, or for a second while one is running.
    * @returns the limits that one more failure reaches.
    */
-  async #check(reader: SqlTransaction, scopes: Scope[]): Promise<Lockout[]> {
+  async #check(reader: SqlTransaction, scopes: Scope[]): Promise<Scope['lockout'][]> {
     const isRunning = sql`is_running = 1 and at > ${now} - ${longestAttemptMs}`
     const rows = await reader.all<{ key: string; count: number; running: number; age: number }>(
       sql`select key, count(*) as count, min(at) - ${now} as age,
@@ -141,7 +138,7 @@ export class LoginLimit {
     const network = clientNetwork(address)
     const kind = isUser ? 'known' : 'unknown'
     const { perPair, perNetwork, perUsername } = this.#limits
-    const scopes: [Lockout, number, string][] = [
+    const scopes: [Scope['lockout'], number, string][] = [
       ['username and network', perPair, `${kind} pair ${network} ${username}`],
       ['network', perNetwork, `network ${network}`],
       ['username', perUsername, `${kind} username ${username}`],
@@ -149,5 +146,3 @@ export class LoginLimit {
     return scopes.map(([lockout, max, key]) => ({ lockout, max, key: digestOf(key) }))
   }
 }
-
-const digestOf = (key: string) => createHash('sha256').update(key).digest('base64url').slice(0, 22)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Domains, Folders } from '../limits.ts'
-import { hasRole, limitsOf, Role } from '../rights.ts'
+import { hasRole, Role } from '../rights.ts'
 
 const GroupRights = z.object({
   group: z.string(),
@@ -44,15 +44,10 @@ export function rightsOfGroups(
     ({ group, domains, folders, [kind]: limit }) =>
       (group === '*' || groups.includes(group)) && (limit || (!domains && !folders)),
   )
-  const best = counting.filter(({ role }) =>
-    counting.every((other) => hasRole({ role }, other.role)),
-  )
+  const best = counting.filter((each) => counting.every(({ role }) => hasRole(each, role)))
   const [first] = best
   if (!first) return undefined
-  const limits = best.map(({ [kind]: limit }) => limit)
-  const union = limits.flatMap((limit) => limit ?? [])
-  return {
-    role: first.role,
-    ...limitsOf({ [kind]: limits.includes(undefined) ? undefined : [...new Set(union)] }),
-  }
+  const isLimited = best.every(({ [kind]: limit }) => limit)
+  const union = new Set(best.flatMap(({ [kind]: limit }) => limit ?? []))
+  return { role: first.role, ...(isLimited && { [kind]: [...union] }) }
 }

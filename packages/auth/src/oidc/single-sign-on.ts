@@ -25,7 +25,7 @@ const Begun = z.object({
   exp: z.number(),
 })
 
-/** The client that a login returns to. A browser shows no error by itself: it brings a code that is redeemed for the error. */
+/** A browser shows no error by itself: it brings a code that is redeemed for the error. */
 type Client = Pick<z.infer<typeof Begun>, 'return_to' | 'challenge'> & { isBrowser: boolean }
 
 /** What a one-time code is redeemed for: a login, or why there is none. */
@@ -48,12 +48,14 @@ export class SingleSignOn {
   readonly #auth: Dependencies
   readonly #config: OidcConfig
   readonly #log: FastifyBaseLogger
+  readonly #redirectUri: string
   #discovered: Promise<client.Configuration> | undefined
 
   constructor(auth: Dependencies, config: OidcConfig, log: FastifyBaseLogger) {
     this.#auth = auth
     this.#config = config
     this.#log = log
+    this.#redirectUri = `${config.baseUrl}/api/auth/oidc/callback`
   }
 
   /** Begins a login: the URL of the provider, and the cookie for the callback. @throws {HttpError} 503 while it is away. */
@@ -69,7 +71,7 @@ export class SingleSignOn {
     ).catch((error) => this.#refuse(error, to))
     const { return_to, challenge } = to
     const begun = { nonce, verifier, return_to, challenge }
-    const options = { audience: this.#audienceOf(state), ttl: cookieSeconds }
+    const options = { audience: `${this.#auth.audience} ${state}`, ttl: cookieSeconds }
     const value = this.#auth.sessions.sign(begun, options)
     return { location, cookie: this.#cookie(state, value, cookieSeconds) }
   }
@@ -144,28 +146,21 @@ export class SingleSignOn {
   }
 
   #readCookie(state: string, cookies: string): z.infer<typeof Begun> {
-    const prefix = `${cookieName(state)}=`
+    const { sessions, audience, now } = this.#auth
+    const prefix = `sso_${state}=`
     const cookie = cookies.split(/; */).find((each) => each.startsWith(prefix)) ?? ''
-    const value = cookie.slice(prefix.length)
-    const claims = this.#auth.sessions.read(value, this.#audienceOf(state))
+    const claims = sessions.read(cookie.slice(prefix.length), `${audience} ${state}`)
     const { data: begun } = Begun.safeParse(claims)
-    if (begun && begun.exp * 1000 > this.#auth.now()) return begun
+    if (begun && begun.exp * 1000 > now()) return begun
     throw errors.notBegun() // A missing and a forged cookie get the same error.
   }
 
-  get #redirectUri(): string {
-    return `${this.#config.baseUrl}/api/auth/oidc/callback`
-  }
-
-  #audienceOf(state: string): string {
-    return `${this.#auth.audience} ${state}`
-  }
-
+  // One cookie for each login: two can run in one browser at the same time.
   #cookie(state: string, value: string, seconds: number): string {
     const { protocol, pathname } = new URL(this.#config.baseUrl)
     const path = `${pathname.replace(/\/$/, '')}/api/auth/oidc`
     const secure = protocol === 'https:' ? '; Secure' : ''
-    return `${cookieName(state)}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`
+    return `sso_${state}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`
   }
 
   /** @throws {HttpError} 403 where the provider refuses or its response is not valid, 503 while it is away. */
@@ -240,7 +235,7 @@ async function discover({ issuer, clientId, clientSecret }: OidcConfig) {
     undefined,
     clientSecret === undefined ? client.None() : sendSecret(clientSecret),
     // Plain http only for a provider on loopback; the setting rejects any other.
-    { timeout: timeoutS, execute: isLoopback(url) ? [client.allowInsecureRequests] : [] },
+    { timeout: 10, execute: isLoopback(url) ? [client.allowInsecureRequests] : [] },
   )
   // Also verify the signature of the ID token: by default the library trusts TLS.
   client.enableNonRepudiationChecks(configuration)
@@ -256,16 +251,10 @@ const sendSecret =
     return (isBasic ? client.ClientSecretBasic : client.ClientSecretPost)(secret)(server, ...rest)
   }
 
-const timeoutS = 10
-
 // The provider is unreachable, as opposed to a refusal or an invalid token.
 const isOutage = (error: unknown): boolean =>
   error instanceof TypeError ||
-  (error instanceof client.ClientError && outages.test(error.code ?? ''))
-
-const outages = /^OAUTH_(?:TIMEOUT|RESPONSE_IS_NOT_(?:CONFORM|JSON))$/
+  (error instanceof client.ClientError &&
+    /^OAUTH_(?:TIMEOUT|RESPONSE_IS_NOT_(?:CONFORM|JSON))$/.test(error.code ?? ''))
 
 const challengeOf = (verifier: string) => createHash('sha256').update(verifier).digest('base64url')
-
-// One cookie for each login: two can run in one browser at the same time.
-const cookieName = (state: string) => `sso_${state}`

@@ -30,7 +30,6 @@ interface SessionTokenOptions {
   secrets: string[]
   /** Seconds. */
   ttl: number
-  /** Milliseconds since 1970. */
   now: () => number
   database: Sql
   users: Pick<Users, 'find'>
@@ -76,7 +75,6 @@ export class SessionTokens {
     return { access_token: this.sign(claims, { audience, ttl: expires_in }), expires_in }
   }
 
-  /** Signs claims for `ttl` seconds. */
   sign(claims: object, { audience, ttl }: { audience: string; ttl: number }): string {
     const jti = randomBytes(12).toString('base64url')
     const iat = Math.floor(this.#options.now() / 1000)

@@ -91,7 +91,8 @@ export async function recordLogin(database: Sql, { username, at, rights }: LastL
 }
 
 /** Last logins by username; a user who never logged in is absent. */
-export async function findLogins(database: Sql, usernames: string[]) {
+export async function findLogins(database: Sql, users: Pick<User, 'username'>[]) {
+  const usernames = users.map(({ username }) => username)
   const rows = await database.all<{ username: string; at: number; rights: string | null }>(
     sql`select username, at, rights from ${loginsTable} where username in (${list(usernames)})`,
   )

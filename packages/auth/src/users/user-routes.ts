@@ -125,10 +125,7 @@ export function registerUserRoutes(app: App, context: Auth) {
     const all = await users.list().catch(explainToClient)
     const seen = all.filter((user) => maySee(callerOf(request), user))
     const page = listPage('users', seen, request.query, (user) => user)
-    const logins = await findLogins(
-      database,
-      page.users.map(({ username }) => username),
-    )
+    const logins = await findLogins(database, page.users)
     return { ...page, users: page.users.map((user) => describe(user, logins)) }
   })
   serveChanges(app, context)
@@ -161,7 +158,7 @@ function serveChanges(app: App, { users, database, hashes, now }: Auth) {
     const { invite: isInvited = false, ...change } = request.body
     const { code, invite } = createInvite(now())
     // Read before the change: a failure after it would report a stored change as failed.
-    const logins = await findLogins(database, [username])
+    const logins = await findLogins(database, [{ username }])
     const caller = callerOf(request)
     const changed = await changeOther(users, caller, username, (user) => {
       if (user.oidc) throw errors.rightsElsewhere(username)

@@ -28,7 +28,6 @@ export const trustPrefix = 'trust:'
 /** Where a caller logs in: with a password here, at the OpenID provider, or as a workload at the issuer of a trust. */
 export const Source = z.enum(['local', 'oidc', 'workload']).describe('where it logs in')
 
-/** Of a username. */
 export function sourceOf(username: string): z.infer<typeof Source> {
   if (username.startsWith(oidcPrefix)) return 'oidc'
   return username.startsWith(trustPrefix) ? 'workload' : 'local'
@@ -90,7 +89,6 @@ export const UserList = z.strictObject({
     ),
 })
 
-/** Request for a new user. */
 export const NewUser = z
   .strictObject({
     username: LocalUsername,
@@ -157,9 +155,7 @@ export interface Users {
   /** Any user: the hash of an unknown username costs as much as that of this one. */
   first(): Promise<User | undefined>
   list(): Promise<User[]>
-  /**
-   * Replaces the users by the result of `change`, atomically and exclusively. Nothing changes if `change` throws.
-   */
+  /** Replaces the users by the result of `change`, atomically and exclusively. Nothing changes if it throws. */
   update(change: (users: User[]) => User[]): Promise<void>
 }
 
