@@ -69,9 +69,8 @@ async function importFiles(group: Group, rows: ImportedFile[]) {
   const { dates } = table.loaded
   for (const { changeId = 1, ...row } of rows) {
     if (table.find(row.path)) continue
-    if (table.isDirectory(row.path) || !table.add(rowOf(row), changeId)) {
-      throw new Error(`${row.path} is a directory, or below a file`)
-    }
+    if (table.isBlocked(row.path)) throw new Error(`${row.path} is a directory, or below a file`)
+    table.set(row.path, rowOf(row), changeId)
     if (row.updatedAt > dates.latest) dates.latest = row.updatedAt
   }
   table.accept(undefined)

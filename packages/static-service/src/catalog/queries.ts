@@ -2,10 +2,7 @@ import { name, type SqlTransaction, type Statement, sql } from '@domains-and-fil
 import { parentOf } from '../files/file-path.ts'
 import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
 import { among, selected } from './records.ts'
-import { fileColumns, versionColumns } from './tables.ts'
-
-/** The columns of a `FileRow`. */
-export const fileRow = selected(fileColumns)
+import { fileRow, versionColumns } from './tables.ts'
 
 const versionRow = selected(versionColumns)
 
@@ -41,7 +38,7 @@ export class Queries {
     // A union of look-ups: SQLite takes ten times as long for a left join of the file to a constant row.
     const rows = await this.#sql.all<FileRow | { path: null }>(
       sql`select ${fileRow} from ${name('files')} where path = ${path}
-        union all select null, null, null, null, null, null, null, null, null
+        union all select null, null, null, null, null, null, null, null
         where exists (select 1 from ${name('directories')} where path = ${path})
           or exists (select 1 from ${name('files')} where path ${among(above)})`,
     )

@@ -1,9 +1,9 @@
-import { columns, type RowOf } from './records.ts'
+import { columns, type RowOf, selected } from './records.ts'
 
 // The tables of the catalog by the members of their rows, as statements read and write them: see `migrations.ts`.
 
-/** A file as a change made it, in `files` and `past_files`. */
-export const stateColumns = columns({
+/** A `FileRow`: a file as a change made it, in `files` and `past_files`. */
+export const fileColumns = columns({
   path: 'text',
   digest: 'text',
   size: 'bigint',
@@ -14,15 +14,15 @@ export const stateColumns = columns({
   updatedAt: 'text',
 })
 
-/** A `FileRow`. */
-export const fileColumns = columns({ ...stateColumns, name: 'text' })
+/** The columns of a `FileRow`. */
+export const fileRow = selected(fileColumns)
 
 /** A `StoredFile`. */
 export const storedColumns = columns({ ...fileColumns, id: 'bigint', changeId: 'bigint' })
 
 /** A row of `past_files`. */
 export const pastColumns = columns({
-  ...stateColumns,
+  ...fileColumns,
   ...{ changeId: 'bigint', endedBy: 'bigint', endedAt: 'text' },
 })
 

@@ -10,7 +10,6 @@ export interface NewFile {
 }
 
 export interface FileRow extends NewFile {
-  name: string
   createdAt: string
   updatedAt: string
 }

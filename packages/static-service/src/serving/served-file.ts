@@ -10,6 +10,7 @@ import { create as createDisposition } from 'content-disposition'
 import { blobPathOf } from '../blobs/blob-store.ts'
 import { minBytes } from '../blobs/compressor.ts'
 import type { Config } from '../config.ts'
+import { nameOf } from '../files/file-path.ts'
 import type { FileRow } from '../files/file-record.ts'
 import { isCompressible } from '../files/media-type.ts'
 import type { Selection } from '../rfc9110/byte-ranges.ts'
@@ -185,7 +186,9 @@ export function headersOf({ file, representation, target, status }: Selected): H
   return {
     ...representation.common,
     ...(isImmutable ? { 'cache-control': 'public, max-age=31536000, immutable' } : {}),
-    ...(query.has('download') ? { 'content-disposition': createDisposition(row.name) } : {}),
+    ...(query.has('download')
+      ? { 'content-disposition': createDisposition(nameOf(row.path)) }
+      : {}),
   }
 }
 

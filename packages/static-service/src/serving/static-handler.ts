@@ -3,7 +3,7 @@ import { prepareHead, type RawResponse, type RawRoute } from '@domains-and-files
 import { maxSmallBytes } from '../blobs/blob-store.ts'
 import type { Config } from '../config.ts'
 import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
-import { join } from '../files/file-path.ts'
+import { join, nameOf } from '../files/file-path.ts'
 import { frame, type Selection, selectRanges } from '../rfc9110/byte-ranges.ts'
 import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
@@ -143,7 +143,7 @@ export class StaticHandler implements RawRoute {
     const { request, link, file, selection, representation } = selected
     const verdict = evaluateConditions(request.headers, representation.validators)
     if (verdict === 'failed')
-      throw withVary(preconditionFailed(link ? file.row.name : file.row.path), file)
+      throw withVary(preconditionFailed(link ? nameOf(file.row.path) : file.row.path), file)
     if (verdict === 'not modified') return { head: notModifiedHead(selected) }
     if (selection === 'unsatisfiable') throw withVary(rangeNotSatisfiable(file.row.size), file)
     if (request.method === 'HEAD') return this.#respondHead(selected)

@@ -56,10 +56,10 @@ export function catalogWrites(submit: (command: CatalogCommand) => Promise<unkno
 /** Whether a command is a transaction of its own. */
 export const isAlone = ({ name }: CatalogCommand) => name in loneChanges
 
+type Effects = Pick<Group, 'changed' | 'freed'>
+
 /** What a group of commands did: an outcome per command, in order, and what all changed. */
-export interface Committed extends Pick<Group, 'changed' | 'freed'> {
-  outcomes: Outcome<Done>[]
-}
+export type Committed = Effects & { outcomes: Outcome<Done>[] }
 
 export interface Done {
   value: unknown
@@ -162,8 +162,6 @@ export class ChangeGroups {
   }
 }
 
-type Effects = Pick<Group, 'changed' | 'freed'>
-
 // PostgreSQL's lock holds until the transaction ends; SQLite has one writer anyway.
 const lockCatalog = sql`select ${dialect({
   sqlite: sql``,
@@ -175,22 +173,19 @@ const noHistory: HistoryRules = { keepDays: 0, keepVersions: 20, entryDays: 0 }
 // These take 2 s and 0.5 s of a core in SQLite.
 const sliceLimits: SliceLimits = { wholeFiles: 20_000, sliceFiles: 4000 }
 
+/** Carries out a lone command; or applies commands on files in memory, and writes the resulting rows. */
 async function applyAll(group: Group, commands: CatalogCommand[]): Promise<Outcome<Done>[]> {
-  const [command] = commands
-  if (!command || !isAlone(command)) return applyTogether(group, commands as FileCommand[]) // The queue groups no others.
-  const change = changeOf<Group>(loneChanges, command)
-  return [{ value: await change(group, command.input) }]
-}
-
-/** Applies commands in memory, and writes the resulting rows. */
-async function applyTogether(group: Group, commands: FileCommand[]): Promise<Outcome<Done>[]> {
-  const digests = commands.flatMap(({ name, input }) =>
+  const [lone] = commands
+  if (lone && isAlone(lone))
+    return [{ value: await changeOf<Group>(loneChanges, lone)(group, lone.input) }]
+  const changes = commands as FileCommand[] // The queue groups no others.
+  const digests = changes.flatMap(({ name, input }) =>
     name === 'put' ? input.files.map(({ digest }) => digest) : [],
   )
-  const table = await loadFiles(group, commands.flatMap(pathsOf), { digests, areNew: true })
-  const outcomes = commands.map((command): Outcome<Done> => {
+  const table = await loadFiles(group, changes.flatMap(pathsOf), { digests, areNew: true })
+  const outcomes = changes.map((change): Outcome<Done> => {
     try {
-      return { value: changeOf<LoadedFiles>(fileChanges, command)(table, command.input) }
+      return { value: changeOf<LoadedFiles>(fileChanges, change)(table, change.input) }
     } catch (error) {
       if (!(error instanceof HttpError)) throw error
       table.undo()

@@ -48,16 +48,15 @@ export function exchange(table: LoadedFiles, ended: StoredFile[], files: Storing
   const { dates } = table.loaded
   for (const row of ended) {
     dates.of(row.updatedAt) // A later file at its path gets a later date.
-    table.remove(row)
+    table.set(row.path, undefined)
   }
   return files.map((file) => {
     const before = table.find(file.path)
-    if (!before && table.isDirectory(file.path)) throw errors.pathConflict(file.path)
+    if (!before && table.isBlocked(file.path)) throw errors.pathConflict(file.path)
     // A moved file also gets a new date: a cache with the previous file of this path must not see it as unmodified.
     const updatedAt = dates.of(before?.updatedAt)
     const row = rowOf({ createdAt: updatedAt, ...before, ...file, updatedAt })
-    if (before) table.replace(before, row)
-    else if (!table.add(row)) throw errors.pathConflict(row.path)
+    table.set(row.path, row)
     return row
   })
 }

@@ -1,5 +1,5 @@
 import type { StoredBlob } from '../../blobs/integrity.ts'
-import { nameOf, parentOf } from '../../files/file-path.ts'
+import { parentOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import type { BlobReferences, DirectoryCounts } from '../tables.ts'
 import {
@@ -108,8 +108,8 @@ export class TrackedRows<Row extends object> {
 
 /**
  * Files, directories and blob references in memory, loaded under the lock of the catalog. Commands are checked and
- * applied here; `stored-rows.ts` then writes the resulting rows, so a rejected command writes nothing. Only `add`,
- * `replace` and `remove` make, replace and end rows.
+ * applied here; `stored-rows.ts` then writes the resulting rows, so a rejected command writes nothing. Only `set` makes,
+ * replaces and ends rows of files.
  */
 export class LoadedFiles {
   readonly files: TrackedRows<StoredFile>
@@ -120,7 +120,10 @@ export class LoadedFiles {
   /** Digests without references left. */
   readonly freed: string[] = []
   readonly loaded: LoadedRows
+  /** Counts every transaction that changed files, slices too. */
+  lastChange: number
   #lastId: number
+  #changeId: number
 
   constructor(rows: LoadedRows) {
     const digests = [...rows.digests, ...rows.files.map(({ digest }) => digest)]
@@ -128,7 +131,9 @@ export class LoadedFiles {
     this.directories = new TrackedRows(rows.paths, rows.directories, ({ path }) => path)
     this.blobs = new TrackedRows(digests, rows.blobs, ({ digest }) => digest)
     this.loaded = rows
+    this.lastChange = rows.lastChange
     this.#lastId = rows.lastId
+    this.#changeId = rows.recordedAs ?? rows.lastChange + 1
   }
 
   /**
@@ -148,20 +153,13 @@ export class LoadedFiles {
       before && this.#isKept(before, entry.id) ? before : [],
     )
     this.changes.push({ entry, files, past })
+    this.lastChange += 1
+    this.#changeId = this.loaded.recordedAs ?? this.lastChange + 1
     return entry
   }
 
   undo(): void {
     for (const rows of [this.files, this.directories, this.blobs]) rows.undo()
-  }
-
-  /** Counts every transaction that changed files, slices too. */
-  get lastChange(): number {
-    return this.loaded.lastChange + this.changes.length
-  }
-
-  get #changeId(): number {
-    return this.loaded.recordedAs ?? this.lastChange + 1
   }
 
   /** Bytes of the distinct blobs of files, and of those that only past files have. */
@@ -190,29 +188,25 @@ export class LoadedFiles {
     return this.directories.get(path) !== undefined
   }
 
-  /** Adds a file. Undefined, with nothing changed, if a parent of the path is a file. */
-  add(file: FileRow, changeId = this.#changeId): FileRow | undefined {
-    const directory = parentOf(file.path)
-    for (let above = directory; !this.isDirectory(above); above = parentOf(above))
-      if (this.find(above)) return undefined
-    this.#lastId += 1
-    this.files.set(file.path, { ...file, id: this.#lastId, changeId })
-    this.#count(directory, { children: 1, files: 1, bytes: file.size })
-    this.refer(file, { refs: 1 })
-    return file
+  /** Whether no file can be added at a path: it is a directory, or below a file. */
+  isBlocked(path: string): boolean {
+    if (this.isDirectory(path)) return true
+    let above = parentOf(path)
+    while (!this.isDirectory(above) && !this.find(above)) above = parentOf(above)
+    return this.find(above) !== undefined
   }
 
-  replace(old: StoredFile, row: FileRow): void {
-    this.files.set(row.path, { ...row, id: old.id, changeId: this.#changeId })
-    this.#count(parentOf(row.path), { children: 0, files: 0, bytes: row.size - old.size })
-    this.refer(row, { refs: 1 })
-    this.#release(old)
-  }
-
-  remove(row: StoredFile): void {
-    this.files.set(row.path, undefined)
-    this.#count(parentOf(row.path), { children: -1, files: -1, bytes: -row.size })
-    this.#release(row)
+  /** Adds or replaces the file at a path, which must not be blocked, or ends it. */
+  set(path: string, file: FileRow | undefined, changeId = this.#changeId): void {
+    const before = this.find(path)
+    if (!before) this.#lastId += 1
+    this.files.set(path, file && { ...file, id: before?.id ?? this.#lastId, changeId })
+    const files = Number(file !== undefined) - Number(before !== undefined)
+    const bytes = (file?.size ?? 0) - (before?.size ?? 0)
+    this.#count(parentOf(path), { children: files, files, bytes })
+    if (file) this.refer(file, { refs: 1 })
+    if (!before) return
+    this.refer(before, { refs: -1, past: Number(this.#isKept(before, this.#changeId)) })
   }
 
   /** Updates the counts of the directory and its ancestors; creates missing ones, removes empty ones, except the root. */
@@ -242,19 +236,14 @@ export class LoadedFiles {
     this.blobs.set(digest, after.refs + after.past > 0 ? after : undefined)
   }
 
-  #release(row: StoredFile) {
-    this.refer(row, { refs: -1, past: Number(this.#isKept(row, this.#changeId)) })
-  }
-
   #isKept(row: StoredFile, endedBy: number): boolean {
     return row.changeId <= this.loaded.keptUpTo && row.changeId < endedBy
   }
 }
 
 /** The columns of a file, without its number and the change that made another row of it. */
-export const rowOf = (file: Omit<FileRow, 'name'>): FileRow => ({
+export const rowOf = (file: FileRow): FileRow => ({
   path: file.path,
-  name: nameOf(file.path),
   digest: file.digest,
   size: file.size,
   contentType: file.contentType,

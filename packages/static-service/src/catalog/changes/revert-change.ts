@@ -2,7 +2,7 @@ import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { changeNotFound, historyGone, revertConflict } from '../../errors.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { selected } from '../records.ts'
-import { type RecordedState, stateColumns } from '../tables.ts'
+import { fileColumns, type RecordedState } from '../tables.ts'
 import { type Actor, type ChangeEntry, causeOf, nobody } from './change-entry.ts'
 import { replaceFiles } from './file-changes.ts'
 import type { Group } from './group.ts'
@@ -14,7 +14,7 @@ interface Reverted {
   path: string
   /** The state after the change. */
   after: RecordedState | null
-  before: Omit<FileRow, 'name'> | undefined
+  before: FileRow | undefined
 }
 
 /**
@@ -42,7 +42,7 @@ export async function revert(
   return change
 }
 
-const { path: _, ...keptColumns } = stateColumns
+const { path: _, ...keptColumns } = fileColumns
 
 async function readReverted(transaction: SqlTransaction, id: number): Promise<Reverted[]> {
   const known = await transaction.get<{ isUnfinished: number }>(sql`
@@ -50,7 +50,7 @@ async function readReverted(transaction: SqlTransaction, id: number): Promise<Re
     from ${name('changes')} where id = ${id}`)
   if (!known) throw changeNotFound(id)
   if (known.isUnfinished > 0) throw revertConflict([])
-  type Past = Omit<FileRow, 'name'> | { path: string; digest: null }
+  type Past = FileRow | { path: string; digest: null }
   const rows = await transaction.all<{ after: string | null; hadFile: number | null } & Past>(
     sql`select file.path, after, before_change "hadFile", ${selected(keptColumns)}
       from ${name('changed_files')} file

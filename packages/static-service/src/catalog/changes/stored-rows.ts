@@ -171,10 +171,9 @@ async function writeFiles(transaction: SqlTransaction, files: RowChange<StoredFi
     if (before && after && isSame && after.category !== before.category)
       await index.remove(transaction, [before])
     if (!after) continue
-    stored.push({
-      ...after,
-      ...{ directory: parentOf(after.path), folded: storedFold(after.path, dialect) },
-    })
+    const { path } = after
+    const [directory, name] = [parentOf(path), nameOf(path)]
+    stored.push({ ...after, directory, name, folded: storedFold(path, dialect) })
     if (!isSame || after.category !== before?.category) unindexed.push(after)
   }
   for (const some of pieces(ended)) {
@@ -186,11 +185,11 @@ async function writeFiles(transaction: SqlTransaction, files: RowChange<StoredFi
   await index.add(transaction, unindexed)
 }
 
-const { path: _, ...replacedColumns } = tables.stateColumns
+const { path: _, ...replacedColumns } = tables.fileColumns
 
 const storeFiles = insertInto(
   'files',
-  { ...tables.storedColumns, directory: 'text', folded: 'text' },
+  { ...tables.storedColumns, directory: 'text', name: 'text', folded: 'text' },
   orSet('id', { ...replacedColumns, changeId: 'bigint' }),
 )
 

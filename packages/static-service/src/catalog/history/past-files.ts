@@ -1,10 +1,9 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { changeNotFound, historyGone, notThere, versionNotFound } from '../../errors.ts'
-import { nameOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import type { ChangeAction } from '../changes/change-entry.ts'
-import { below, jsonObject, type Page, type PageQuery, readPage, selected } from '../records.ts'
-import { type RecordedState, stateColumns } from '../tables.ts'
+import { below, jsonObject, type Page, type PageQuery, readPage } from '../records.ts'
+import { fileRow, type RecordedState } from '../tables.ts'
 
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
 
@@ -21,32 +20,25 @@ export interface FilesQuery {
   limit: number
 }
 
-const rowColumns = selected(stateColumns)
-
-type Row = Omit<FileRow, 'name'>
-
-const toFile = (row: Row): FileRow => ({ ...row, name: nameOf(row.path) })
-
 const isIn = (scope: { path: string } | { directory: string }) =>
   'path' in scope ? sql`path = ${scope.path}` : below(scope.directory)
 
-const rowsNow = (scope: Statement) => sql`select ${rowColumns} from ${name('files')} where ${scope}`
+const rowsNow = (scope: Statement) => sql`select ${fileRow} from ${name('files')} where ${scope}`
 
 const rowsAt = (scope: Statement, change: number) => sql`
   ${rowsNow(scope)} and change_id <= ${change}
   union all
-  select ${rowColumns} from ${name('past_files')}
+  select ${fileRow} from ${name('past_files')}
   where ${scope} and change_id <= ${change} and ended_by > ${change}`
 
 /** Files below a directory, by path: past ones only if their rows are kept; see `requireKept`. */
-export async function filesAt(
+export function filesAt(
   database: Pick<SqlTransaction, 'all'>,
   { directory, change, after, limit }: FilesQuery,
 ): Promise<FileRow[]> {
   const scope = sql`${below(directory)} and path > ${after}`
   const found = change === undefined ? rowsNow(scope) : rowsAt(scope, change)
-  const rows = await database.all<Row>(sql`${found} order by path limit ${limit}`)
-  return rows.map(toFile)
+  return database.all(sql`${found} order by path limit ${limit}`)
 }
 
 /** A page of these files. @throws {HttpError} as `requireKept`. */
@@ -55,12 +47,11 @@ export async function listAt(
   { directory, change, ...query }: PageQuery<string> & { directory: string; change: number },
 ): Promise<Page<FileRow, string>> {
   await requireKept(database, { directory, change })
-  const found = await readPage<Row, string>(database, query, {
+  return readPage<FileRow, string>(database, query, {
     from: sql`${rowsAt(sql`${below(directory)} and path > ${query.after ?? ''}`, change)} order by path`,
     all: sql`(${rowsAt(below(directory), change)}) file`,
     positionOf: ({ path }) => path,
   })
-  return { ...found, rows: found.rows.map(toFile) }
 }
 
 /** The file at a path as a change left it. @throws {HttpError} as `requireKept`, or `file_not_found`. */
@@ -69,8 +60,8 @@ export async function fileAt(
   { path, change }: { path: string; change: number },
 ): Promise<FileRow> {
   await requireMade(database, change)
-  const row = await database.get<Row>(rowsAt(isIn({ path }), change))
-  if (row) return toFile(row)
+  const row = await database.get<FileRow>(rowsAt(isIn({ path }), change))
+  if (row) return row
   throw (await isGone(database, { path, change })) ? historyGone() : notThere(path, change)
 }
 
@@ -78,17 +69,16 @@ export async function fileAt(
  * The file that a deploy, a restore or a revert ended at this time (ISO 8601 in UTC, with milliseconds) or later, if
  * that was the last end at its path.
  */
-export async function lastDeployed(
+export function lastDeployed(
   database: Pick<SqlTransaction, 'get'>,
   { path, since }: { path: string; since: string },
 ): Promise<FileRow | undefined> {
   const past = name('past_files')
-  const row = await database.get<Row>(
-    sql`select ${rowColumns} from ${past} join ${name('changes')} on id = ended_by
+  return database.get<FileRow>(
+    sql`select ${fileRow} from ${past} join ${name('changes')} on id = ended_by
       where path = ${path} and ended_by = (select max(ended_by) from ${past} where path = ${path})
         and ended_at >= ${since} and action in ('deploy', 'restore', 'revert')`,
   )
-  return row && toFile(row)
 }
 
 /** @throws {HttpError} `change_not_found` for a change that is still to come, or `history_gone` where a row is not kept. */

@@ -15,8 +15,8 @@ import {
   type SortedFile,
 } from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
-import { fileRow } from '../queries.ts'
 import { all, below } from '../records.ts'
+import { fileRow } from '../tables.ts'
 import { type PathSample, searchIndexOf } from './search-index.ts'
 
 /** Counters about the files that a list can contain. */

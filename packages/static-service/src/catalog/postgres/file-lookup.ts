@@ -117,7 +117,7 @@ const maxRunning = 2
 // Longer than a look-up takes.
 const slowMs = 50
 
-const file = `json_build_object('path', path, 'name', name, 'digest', digest, 'size', size, 'contentType', content_type,
+const file = `json_build_object('path', path, 'digest', digest, 'size', size, 'contentType', content_type,
   'category', category, 'uploadedBy', uploaded_by, 'createdAt', created_at, 'updatedAt', updated_at)`
 
 // Without a join: PostgreSQL plans it each time, which takes longer than the look-ups.

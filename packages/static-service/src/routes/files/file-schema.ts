@@ -1,7 +1,7 @@
 import { Next, Pagination } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import { urlOf } from '../../files/file-path.ts'
+import { nameOf, urlOf } from '../../files/file-path.ts'
 import type { CategoryCount as Count, FileRow } from '../../files/file-record.ts'
 import { categories } from '../../files/media-type.ts'
 import { etagOf } from '../../rfc9110/conditional-requests.ts'
@@ -100,7 +100,7 @@ export const fileDescriber =
       return {
         record: {
           path: row.path,
-          name: row.name,
+          name: nameOf(row.path),
           category: row.category,
           content_type: row.contentType,
           size: row.size,

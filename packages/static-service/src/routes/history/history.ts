@@ -19,6 +19,7 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import { changeActions } from '../../catalog/changes/change-entry.ts'
 import type { PathState } from '../../catalog/history/past-files.ts'
 import * as errors from '../../errors.ts'
+import { nameOf } from '../../files/file-path.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { frame, selectRanges } from '../../rfc9110/byte-ranges.ts'
 import { evaluateConditions } from '../../rfc9110/conditional-requests.ts'
@@ -222,7 +223,7 @@ async function sendPast(
   const part = selection === 'whole' ? undefined : frame(selection, row)
   reply.code(part ? 206 : 200).headers({
     'content-type': row.contentType,
-    'content-disposition': createDisposition(row.name),
+    'content-disposition': createDisposition(nameOf(row.path)),
     'content-length': String(part?.length ?? row.size),
     ...part?.headers,
   })

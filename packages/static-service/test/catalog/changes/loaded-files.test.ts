@@ -26,7 +26,7 @@ const open = () =>
 test('an undone change leaves nothing to write', () => {
   const table = open()
 
-  table.add(rowAt('a/b'))
+  table.set('a/b', rowAt('a/b'))
   table.undo()
 
   const { files, directories, blobs } = table
@@ -41,9 +41,9 @@ test('an undone change leaves nothing to write', () => {
 test('what was accepted before stays when a later change is undone', () => {
   const table = open()
 
-  table.add(rowAt('a/b'))
+  table.set('a/b', rowAt('a/b'))
   table.accept(cause)
-  table.add(rowAt('a/c'))
+  table.set('a/c', rowAt('a/c'))
   table.undo()
 
   expect(table.files.changes().map(({ key }) => key)).toEqual(['a/b'])
@@ -53,34 +53,35 @@ test('what was accepted before stays when a later change is undone', () => {
 test('a file added and removed again leaves no directory, count or content', () => {
   const table = open()
 
-  const row = table.add(rowAt('a/b'))
-  if (!row) throw new Error('not added')
-  table.remove({ ...row, id: 8, changeId: 41 })
+  table.set('a/b', rowAt('a/b'))
+  table.set('a/b', undefined)
 
   expect([table.isDirectory('a'), table.sizes.stored]).toEqual([false, 0])
   expect(table.blobs.changes()).toEqual([])
 })
 
-test('below a file nothing is added', () => {
+test('below a file, and where a directory is, nothing can be added', () => {
   const table = open()
-  table.add(rowAt('a'))
-  table.accept(cause)
+  table.set('a/b', rowAt('a/b'))
 
-  expect(table.add(rowAt('a/b'))).toBeUndefined()
-  table.undo()
+  expect([table.isBlocked('a'), table.isBlocked('a/c'), table.isBlocked('d')]).toEqual([
+    true,
+    false,
+    false,
+  ])
+  table.set('a/b', undefined)
+  table.set('a', rowAt('a'))
 
-  expect(table.directories.get('')).toMatchObject({ children: 1, files: 1 })
+  expect([table.isBlocked('a/b'), table.isBlocked('d')]).toEqual([true, false])
 })
 
 test('each command that changes files is a change with a number, which its rows have', () => {
   const table = open()
 
-  table.add(rowAt('a/b'))
+  table.set('a/b', rowAt('a/b'))
   table.accept(cause)
   table.accept(cause)
-  const row = table.find('a/b')
-  if (!row) throw new Error('not added')
-  table.replace(row, { ...row, size: 9 })
+  table.set('a/b', { ...rowAt('a/b'), size: 9 })
   table.accept(cause)
 
   expect(table.lastChange).toBe(42)
