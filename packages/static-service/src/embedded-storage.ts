@@ -1,4 +1,4 @@
-import type { Logger } from '@domains-and-files/http'
+import type { Logger, Metrics } from '@domains-and-files/http'
 import { BackupWatch, SqliteSql } from '@domains-and-files/persistence'
 import { blobDatabaseFile } from './blobs/disk/blob-database.ts'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
@@ -6,9 +6,7 @@ import type { Catalog } from './catalog/catalog.ts'
 import { databaseFile } from './catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from './catalog/sqlite/sqlite-catalog.ts'
 import type { Config } from './config.ts'
-import { sweepOrphans } from './maintenance/orphan-sweep.ts'
 import { warmPageCache } from './sqlite/warm-page-cache.ts'
-import type { Storage } from './storage.ts'
 import { Uploads, uploadMigrations } from './uploads/uploads.ts'
 
 /** Catalog and contents below DATA_DIR, for one process. */
@@ -19,7 +17,7 @@ export async function openEmbeddedStorage(
     uploadLifetimeMs: lifetimeMs,
   }: Pick<Config, 'dataDir' | 'catalog' | 'uploadLifetimeMs'>,
   log: Logger,
-): Promise<Storage> {
+) {
   const catalog = await openSqliteCatalog(dataDir, catalogOptions)
   const backups = new BackupWatch(dataDir)
   const uploadFile = `${dataDir}/uploads.sqlite`
@@ -40,7 +38,7 @@ export async function openEmbeddedStorage(
     (error) => log.error({ err: error }, 'expired uploads not removed'),
   )
   await store.discardOthers(await uploads.restart())
-  const tidied = tidy({ store, catalog, log })
+  const tidied = tidy(store, catalog, log)
   const closing = new AbortController()
   const files = [databaseFile(dataDir), blobDatabaseFile(dataDir)]
   const opened = new AsyncDisposableStack()
@@ -49,8 +47,10 @@ export async function openEmbeddedStorage(
     catalog,
     store,
     uploads,
+    /** Of users and tokens, too; undefined: they are in files. */
     database: undefined,
-    registerMetrics: () => undefined,
+    registerMetrics: (_metrics: Metrics | undefined) => undefined,
+    /** Resolves when what an earlier process left behind is tidied up. */
     tidied,
     close: async () => {
       closing.abort()
@@ -67,13 +67,7 @@ export async function openEmbeddedStorage(
   }
 }
 
-interface SweepDependencies {
-  store: FolderBlobStore
-  catalog: Catalog
-  log: Logger
-}
-
-async function tidy({ store, catalog, log }: SweepDependencies) {
+async function tidy(store: FolderBlobStore, catalog: Catalog, log: Logger) {
   try {
     const { orphans, missing } = await sweepOrphans(store, catalog)
     if (orphans > 0) log.warn({ orphans }, 'unreferenced contents removed')
@@ -87,4 +81,32 @@ async function tidy({ store, catalog, log }: SweepDependencies) {
   } catch (error) {
     log.error({ err: error }, 'store not swept')
   }
+}
+
+/**
+ * Compares stored blobs with the catalog by name and size, without reading them. Has the store collect unreferenced
+ * blobs, and reports missing ones. Safe while the service runs, and safe to interrupt: the next start continues.
+ */
+export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog) {
+  /** Of blobs that files refer to and that are missing, unreadable, or of another size. */
+  const missing: string[] = []
+  let count = 0
+  for (const prefix of new Set([
+    ...(await catalog.reads.contentPrefixes()),
+    ...(await store.prefixes()),
+  ])) {
+    const known = await catalog.reads.contents(prefix)
+    const referenced = new Set(known.map(({ digest }) => digest))
+    const stored = new Set((await store.list(prefix)).flatMap(({ digest }) => digest ?? []))
+    const orphans = [...stored].filter((digest) => !referenced.has(digest))
+    if (orphans.length > 0) await store.erase(orphans)
+    count += orphans.length
+    for (const { digest, size } of known) {
+      if ((await store.formSize(digest, 'identity')) === size) continue
+      // It may have been deleted since the catalog was read.
+      if (await catalog.isReferenced(digest)) missing.push(digest)
+    }
+  }
+  await store.settle()
+  return { orphans: count, missing }
 }

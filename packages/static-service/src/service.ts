@@ -8,7 +8,6 @@ import { Compressor } from './blobs/compressor.ts'
 import { type Config, readConfig } from './config.ts'
 import { AccessRules } from './sharing/access-rules.ts'
 import { sharingTables } from './sharing/tables.ts'
-import type { Storage } from './storage.ts'
 
 export const start = () => startService({ name: 'static-service', readConfig, createService })
 
@@ -49,7 +48,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
 const patience = 2000
 
 // SQLite and a folder, or PostgreSQL and S3. Each is loaded only when it is used.
-async function openStorage(config: Config, log: Logger): Promise<Storage> {
+async function openStorage(config: Config, log: Logger) {
   const { database, s3 } = config
   if (database && s3) {
     const { openSharedStorage } = await import('./shared-storage.ts')

@@ -1,4 +1,4 @@
-import { type Logger, registerDatabaseMetrics } from '@domains-and-files/http'
+import { type Logger, type Metrics, registerDatabaseMetrics } from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
 import { Bucket } from './blobs/s3/bucket.ts'
 import { S3BlobStore } from './blobs/s3/s3-blob-store.ts'
@@ -8,7 +8,6 @@ import type { Config } from './config.ts'
 import { registerS3Metrics } from './metrics.ts'
 import type { S3Config } from './s3-settings.ts'
 import { sharedMigrations } from './shared-migrations.ts'
-import type { Storage } from './storage.ts'
 import { Uploads } from './uploads/uploads.ts'
 
 interface SharedConfig
@@ -18,7 +17,7 @@ interface SharedConfig
 }
 
 /** Catalog in PostgreSQL and contents in S3, for any number of processes. */
-export async function openSharedStorage(config: SharedConfig, log: Logger): Promise<Storage> {
+export async function openSharedStorage(config: SharedConfig, log: Logger) {
   const { database, s3, dataDir, maxUploadBytes } = config
   const { uploadLifetimeMs: lifetimeMs } = config
   const postgres = await Postgres.open({
@@ -47,7 +46,7 @@ export async function openSharedStorage(config: SharedConfig, log: Logger): Prom
     store,
     uploads,
     database: postgres,
-    registerMetrics: (metrics) => {
+    registerMetrics: (metrics: Metrics | undefined) => {
       registerDatabaseMetrics(metrics, postgres)
       registerS3Metrics(metrics, { counts: bucket.counts, sweep: store.sweep })
     },

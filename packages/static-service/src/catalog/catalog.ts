@@ -2,9 +2,12 @@ import { HttpError } from '@domains-and-files/http'
 import {
   DatabaseFullError,
   DatabaseUnavailableError,
+  name,
   type Sql,
+  sql,
 } from '@domains-and-files/persistence'
-import type { FileRow } from '../files/file-record.ts'
+import { parentOf } from '../files/file-path.ts'
+import type { FileRow, VersionRow } from '../files/file-record.ts'
 import { GroupCommit, type Outcome } from '../sqlite/worker-commits.ts'
 import { BackgroundChanges } from './background-changes.ts'
 import { causeOf, nobody } from './changes/change-entry.ts'
@@ -19,8 +22,9 @@ import {
 import type { DirectoryChange } from './changes/directory-changes.ts'
 import type { DirectoryMove } from './changes/file-changes.ts'
 import type { HistoryRules, Removed, SliceLimits } from './changes/group.ts'
-import { Queries, type Totals } from './queries.ts'
-import type { CatalogReads } from './reads.ts'
+import { type CatalogReads, readTotals, type Totals } from './reads.ts'
+import { among, selected } from './records.ts'
+import { fileRow, versionColumns } from './tables.ts'
 
 export interface CatalogOptions {
   /** Maximum bytes of the distinct blobs; undefined: unlimited. */
@@ -46,7 +50,7 @@ export type RulesCheck = (version: number) => Promise<void> | undefined
  * crash, the next opening of the catalog completes it. All throw `insufficient_storage` when the disk of the database
  * is full. Each change of files has one entry in the list of changes, which names the actor.
  */
-export abstract class Catalog extends Queries {
+export abstract class Catalog {
   /**
    * Whether only this process changes the catalog. If so, callers may cache a file until `onChange` names its path;
    * otherwise they must read it for each request.
@@ -64,7 +68,6 @@ export abstract class Catalog extends Queries {
   readonly #background: BackgroundChanges
 
   constructor(database: Sql, { history }: CatalogOptions) {
-    super(database)
     this.database = database
     this.#commits = new GroupCommit(
       this.#commit,
@@ -81,6 +84,69 @@ export abstract class Catalog extends Queries {
   protected abstract commit(commands: CatalogCommand[]): Promise<Committed>
 
   abstract find(path: string): Promise<FileRow | undefined>
+
+  /** The file at a path, and whether the path is a directory or lies below a file. */
+  async findTarget(path: string): Promise<{ row: FileRow | undefined; conflicts: boolean }> {
+    const above: string[] = []
+    for (let at = parentOf(path); at !== ''; at = parentOf(at)) above.push(at)
+    // A union of look-ups: SQLite takes ten times as long for a left join of the file to a constant row.
+    const rows = await this.database.all<FileRow | { path: null }>(
+      sql`select ${fileRow} from ${name('files')} where path = ${path}
+        union all select null, null, null, null, null, null, null, null
+        where exists (select 1 from ${name('directories')} where path = ${path})
+          or exists (select 1 from ${name('files')} where path ${among(above)})`,
+    )
+    const row = rows.find((one) => one.path !== null)
+    return { row, conflicts: rows.some((one) => one.path === null) }
+  }
+
+  /** Bytes of all contents, and what of it depends on a new one at this path. */
+  async readQuota(path: string, { minBytes, maxBytes }: { minBytes: number; maxBytes: number }) {
+    const found = await this.database.get<{
+      storedSize: number
+      hasSize: boolean | number
+      freed: number
+    }>(sql`select stored_size "storedSize",
+        exists (select 1 from ${name('files')} where size between ${minBytes} and ${maxBytes}) "hasSize",
+        coalesce((select blob.size from ${name('files')} file join ${name('blobs')} blob on blob.digest = file.digest
+          where file.path = ${path} and refs = 1), 0) freed
+      from ${name('catalog')}`)
+    if (!found) throw new Error('the catalog has no row of counts')
+    return found
+  }
+
+  /** Whether a current or past file has this digest. */
+  async isReferenced(digest: string): Promise<boolean> {
+    const found = await this.database.get(
+      sql`select 1 from ${name('blobs')} where digest = ${digest}`,
+    )
+    return found !== undefined
+  }
+
+  newestVersion(): Promise<VersionRow | undefined> {
+    return this.database.get(
+      sql`select ${versionRow} from ${name('versions')} order by id desc limit 1`,
+    )
+  }
+
+  findVersion(version: string): Promise<VersionRow | undefined> {
+    return this.database.get(
+      sql`select ${versionRow} from ${name('versions')} where version = ${version}`,
+    )
+  }
+
+  /** The paths of current and past files with this digest, in order. */
+  async pathsOf(digest: string): Promise<string[]> {
+    const rows = await this.database.all<{ path: string }>(
+      sql`select path from ${name('files')} where digest = ${digest} union
+        select 'the past of ' || path from ${name('past_files')} where digest = ${digest} order by path`,
+    )
+    return rows.map(({ path }) => path)
+  }
+
+  totals(): Promise<Totals> {
+    return readTotals(this.database)
+  }
 
   /** As `find`, but synchronous; absent where the database cannot do that. */
   findNow?(path: string): FileRow | undefined
@@ -164,7 +230,9 @@ export abstract class Catalog extends Queries {
     if (changed.length > 0) for (const listener of this.#changeListeners) listener(changed)
     if (freed.length > 0) for (const listener of this.#freeListeners) listener(freed)
     // A new version may displace an older one, whose files can then be pruned.
-    if (commands.some(({ name }) => name === 'record')) void this.#background.prune()
+    if (commands.some((command) => command.name === 'record')) void this.#background.prune()
     return outcomes
   }
 }
+
+const versionRow = selected(versionColumns)

@@ -7,7 +7,7 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { CategoryCount } from '../files/file-record.ts'
-import { keptPath } from './changes/keep-contents.ts'
+import { keptPath } from './changes/past-rows.ts'
 import { listChanges, readChange } from './history/change-log.ts'
 import {
   changeAt,
@@ -21,7 +21,6 @@ import type { FileList, ListQuery } from './list-query.ts'
 import { readTree } from './listing/directory-tree.ts'
 import { FileListing } from './listing/list-files.ts'
 import { openTree, readTreePage } from './listing/tree-files.ts'
-import { Queries, type Totals } from './queries.ts'
 import { among, below } from './records.ts'
 import { listVersions } from './versions.ts'
 
@@ -49,32 +48,60 @@ export function catalogReads(database: Sql): CatalogReads {
 
 type Reader = Pick<SqlTransaction, 'all'>
 
-/** What is stored below a directory: by counters for the root, which is empty; otherwise the files are counted. */
-function readUsage(database: Pick<Sql, 'snapshot'>, directory: string) {
-  return database.snapshot((transaction) => countUsage(transaction, directory))
+export interface Totals {
+  totalFiles: number
+  totalSize: number
+  /** Bytes of the distinct blobs of files. */
+  storedSize: number
+  /** Bytes of the distinct blobs that are kept only for the history. */
+  pastSize: number
+  versions: number
+  /** The newest version record; null: none. */
+  newestVersion: string | null
 }
 
-async function countUsage(
-  transaction: SqlTransaction,
+// Versions are never deleted, so their last number is their count.
+export const totalsStatement: Statement = sql`
+  select file_count "totalFiles", total_size "totalSize", stored_size "storedSize",
+    past_size "pastSize", coalesce(newest.id, 0) versions, newest.version "newestVersion"
+  from ${name('directories')} cross join ${name('catalog')}
+    left join (select id, version from ${name('versions')} order by id desc limit 1) newest on 1 = 1
+  where path = ''`
+
+export async function readTotals(database: Pick<SqlTransaction, 'get'>): Promise<Totals> {
+  const totals = await database.get<Totals>(totalsStatement)
+  if (!totals) throw new Error('the catalog has no root directory')
+  return totals
+}
+
+/** Non-empty categories, the largest count first. */
+const readCategories = (database: Reader): Promise<CategoryCount[]> =>
+  database.all(sql`select category, file_count "fileCount", total_size "totalSize"
+    from ${name('categories')} where file_count > 0 order by file_count desc, category`)
+
+/** What is stored below a directory: by counters for the root, which is empty; otherwise the files are counted. */
+function readUsage(
+  database: Pick<Sql, 'snapshot'>,
   directory: string,
 ): Promise<Totals & { categories: CategoryCount[] }> {
-  const counters = new Queries(transaction)
-  const totals = await counters.totals()
-  if (directory === '') return { ...totals, categories: await counters.categories() }
-  const inside = sql`from ${name('files')} where ${below(directory)}`
-  const categories = await transaction.all<CategoryCount>(sql`
-    select category, count(*) "fileCount", sum(size) "totalSize" ${inside}
-    group by category order by "fileCount" desc, category`)
-  const stored = await transaction.get<{ bytes: number }>(sql`
-    select coalesce(sum(size), 0) bytes from (select distinct digest, size ${inside}) blob`)
-  const past = await transaction.get<{ bytes: number }>(sql`
-    select coalesce(sum(size), 0) bytes from ${name('blobs')} where refs = 0 and digest in (
-      select digest from ${name('past_files')} where ${below(directory)})`)
-  return {
-    ...{ ...totals, categories, storedSize: stored?.bytes ?? 0, pastSize: past?.bytes ?? 0 },
-    totalFiles: categories.reduce((sum, { fileCount }) => sum + fileCount, 0),
-    totalSize: categories.reduce((sum, { totalSize }) => sum + totalSize, 0),
-  }
+  return database.snapshot(async (transaction) => {
+    const totals = await readTotals(transaction)
+    if (directory === '') return { ...totals, categories: await readCategories(transaction) }
+    const inside = sql`from ${name('files')} where ${below(directory)}`
+    const categories = await transaction.all<CategoryCount>(sql`
+      select category, count(*) "fileCount", sum(size) "totalSize" ${inside}
+      group by category order by "fileCount" desc, category`)
+    const stored = await transaction.get<{ bytes: number }>(sql`
+      select coalesce(sum(size), 0) bytes from (select distinct digest, size ${inside}) blob`)
+    const past = await transaction.get<{ bytes: number }>(sql`
+      select coalesce(sum(size), 0) bytes from ${name('blobs')} where refs = 0 and digest in (
+        select digest from ${name('past_files')} where ${below(directory)})`)
+    return {
+      ...{ ...totals, categories, storedSize: stored?.bytes ?? 0, pastSize: past?.bytes ?? 0 },
+      totalFiles: categories.reduce((sum, { fileCount }) => sum + fileCount, 0),
+      totalSize: categories.reduce((sum, { totalSize }) => sum + totalSize, 0),
+    }
+  })
 }
 
 /** The first two hex digits of all referenced digests. */

@@ -1,11 +1,21 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { HttpError } from '@domains-and-files/http'
 import {
   type CommandLine,
+  DatabaseUnavailableError,
   DataDirError,
   explainDatabaseFailure,
+  lockDataDir,
   Progress,
+  unreadable,
 } from '@domains-and-files/persistence'
-import { check, type Report } from './check.ts'
+import type { CompressedCoding, StoredEntry } from '../blobs/blob-store.ts'
+import { hashBlob, hashBytes } from '../blobs/integrity.ts'
+import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
+import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
+import { openFolder, openShared, type Stores, throwExplained } from './stores.ts'
 
 const usage = `Usage: npm run files -- check [--repair]
 
@@ -63,6 +73,149 @@ function describe({ files, contents, bytes, damages, orphans }: Report, isRepair
     lines.push(`${orphans.length} orphans only take up space: --repair removes them`)
   }
   return `${lines.join('\n')}\n`
+}
+
+export interface Report {
+  files: number
+  contents: number
+  bytes: number
+  damages: Miscount[]
+  /** Unreferenced entries, by their name in the store; harmless. */
+  orphans: string[]
+}
+
+export interface CheckOptions {
+  /** Removes orphans and damaged compressed forms. No service may be using a data directory. */
+  repair?: boolean
+  progress?: Progress
+}
+
+interface Blob {
+  digest: string
+  size: number
+}
+
+/**
+ * Verifies every blob against its digest, every row against its blob, and every counter, in the stores that the
+ * environment names. Reports unreadable blobs as damage and continues. Changes nothing unless `repair` is set; never
+ * removes a damaged blob.
+ * @throws {DataDirError} when a store cannot be used.
+ */
+export async function check(env: NodeJS.ProcessEnv, options: CheckOptions = {}): Promise<Report> {
+  if (env.DATABASE_URL || env.DATABASE_URL_FILE) {
+    await using stores = await openShared(env)
+    return await checkStores(stores, options)
+  }
+  const dataDir = findStore(env.DATA_DIR || 'data/static-service')
+  if (!existsSync(databaseFile(dataDir))) throw new DataDirError(`There is no store in ${dataDir}.`)
+  await using lock = new AsyncDisposableStack()
+  if (options.repair) lock.defer(lockDataDir(dataDir)) // Opening removes temporary files.
+  await using stores = await openFolder(dataDir, { isReadOnly: !options.repair })
+  return await checkStores(stores, options)
+}
+
+async function checkStores(
+  { catalog, blobs: store }: Stores,
+  { repair = false, progress }: CheckOptions,
+): Promise<Report> {
+  const { totalFiles, storedSize, pastSize } = await catalog.totals()
+  const report: Report = { files: totalFiles, contents: 0, bytes: 0, damages: [], orphans: [] }
+  report.damages.push(...(await store.findFaults().catch(throwExplained)))
+  report.damages.push(...(await findMiscounts(catalog.database)))
+  progress?.begin('checked', { count: totalFiles, bytes: storedSize + pastSize })
+  const check = { catalog, store, report, repair, progress }
+  for (const prefix of prefixes) await checkShard(check, prefix).catch(throwExplained)
+  return report
+}
+
+// `npm start` gives each service a folder in its DATA_DIR.
+function findStore(dataDir: string): string {
+  const nested = join(dataDir, 'static-service')
+  return !existsSync(databaseFile(dataDir)) && existsSync(databaseFile(nested)) ? nested : dataDir
+}
+
+// The first two hex digits of digests: a store is checked in 256 parts.
+const prefixes = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, '0'))
+
+interface Check extends Pick<Stores, 'catalog'> {
+  store: Stores['blobs']
+  report: Report
+  repair: boolean
+  progress: Progress | undefined
+}
+
+async function checkShard(check: Check, prefix: string): Promise<void> {
+  const { catalog, report, progress } = check
+  const known = await catalog.reads.contents(prefix)
+  for (const blob of known) {
+    await checkBlob(check, blob)
+    report.contents += 1
+    report.bytes += blob.size
+    progress?.blob(blob)
+  }
+  await checkEntries(check, prefix, new Set(known.map(({ digest }) => digest)))
+}
+
+async function checkBlob(check: Check, blob: Blob) {
+  const { store, repair } = check
+  try {
+    const fault = await findFault(check, blob)
+    if (fault) await reportBlob(check, blob, `its content ${fault}`)
+    for (const coding of await store.forms(blob.digest)) {
+      if (!(await findFault(check, blob, coding).catch(whyUnreadable))) continue
+      if (repair) await store.dropForm(blob.digest, coding)
+      else await reportBlob(check, blob, `its ${coding} form is damaged`)
+    }
+  } catch (error) {
+    await reportBlob(check, blob, `its content ${whyUnreadable(error)}`)
+  }
+}
+
+async function findFault(
+  { store }: Check,
+  { digest, size }: Blob,
+  coding?: CompressedCoding,
+): Promise<string | undefined> {
+  await using blob = await store.open(digest, coding)
+  if (!blob) return coding ? undefined : 'is missing' // A form may have been removed meanwhile.
+  const found = coding
+    ? await hashBytes(await blob.read(0, blob.size), coding, size)
+    : (await hashBlob(blob)).digest
+  if (!coding && blob.size !== size) return `has ${blob.size} bytes instead of ${size}`
+  return found === digest ? undefined : 'has been altered'
+}
+
+// Reports only blobs that files or their past still refer to: a running service may have deleted the others.
+async function reportBlob({ catalog, report }: Check, { digest }: Blob, fault: string) {
+  const paths = await catalog.pathsOf(digest)
+  report.damages.push(...paths.map((path) => ({ path, fault })))
+}
+
+async function checkEntries(
+  { catalog, store, report, repair }: Check,
+  prefix: string,
+  known: Set<string>,
+) {
+  const entries = await store.list(prefix).catch((error): StoredEntry[] => {
+    const fault = whyUnreadable(error)
+    report.damages.push({ path: `the blobs that begin with ${prefix}`, fault })
+    return []
+  })
+  const orphans: StoredEntry[] = []
+  for (const entry of entries) {
+    const { digest } = entry
+    // Checks again: a running service may have stored it meanwhile.
+    const isUsed = digest && (known.has(digest) || (await catalog.isReferenced(digest)))
+    if (!isUsed) orphans.push(entry)
+  }
+  report.orphans.push(...orphans.map(({ name }) => name))
+  if (repair && orphans.length > 0) await store.removeEntries(orphans)
+}
+
+/** @throws the error if the store is unavailable: that is no damage. */
+function whyUnreadable(error: unknown): string {
+  if (error instanceof HttpError || error instanceof DatabaseUnavailableError) throw error
+  return unreadable(error)
 }
 
 if (import.meta.main) process.exitCode = await manageFiles(process.argv.slice(2), process)

@@ -1,12 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { databaseConfig, databaseSettings, HttpError, readEnv } from '@domains-and-files/http'
-import {
-  createDirectory,
-  DataDirError,
-  lockDataDir,
-  Postgres,
-} from '@domains-and-files/persistence'
+import { createDirectory, DataDirError, Postgres } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import { FolderBlobStore } from '../blobs/disk/folder-blob-store.ts'
@@ -47,14 +42,6 @@ export async function openFolder(dataDir: string, { isReadOnly = false } = {}): 
         onError: () => undefined, // The next start collects remaining blobs.
       })
   opened.defer(() => blobs.close())
-  return Object.assign(opened.move(), { catalog, blobs })
-}
-
-/** As `openFolder`, for a repair: locked. Opening removes temporary files. */
-export async function openLocked(dataDir: string): Promise<Stores> {
-  await using opened = new AsyncDisposableStack()
-  opened.defer(lockDataDir(dataDir))
-  const { catalog, blobs } = opened.use(await openFolder(dataDir))
   return Object.assign(opened.move(), { catalog, blobs })
 }
 

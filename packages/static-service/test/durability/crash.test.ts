@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { check } from '../../src/maintenance/check.ts'
+import { check } from '../../src/maintenance/files-command.ts'
 import { run } from '../support/program.ts'
 import {
   countInterrupted,

@@ -5,7 +5,7 @@ import {
   PostgresProxy,
   type StatementFault,
 } from '../../../../test/support/postgres/postgres-proxy.ts'
-import { check } from '../../src/maintenance/check.ts'
+import { check } from '../../src/maintenance/files-command.ts'
 import { openShared } from '../../src/maintenance/stores.ts'
 import { type CutChange, contentOf, cutChanges, type Files } from '../support/cut-changes.ts'
 import type { Fault } from '../support/s3/s3-server.ts'

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { check } from '../../src/maintenance/check.ts'
+import { check } from '../../src/maintenance/files-command.ts'
 import { type Program, run } from '../support/program.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
 import { offsetOf, tus, urlOf } from '../support/tus.ts'

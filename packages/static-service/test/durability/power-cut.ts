@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { check } from '../../src/maintenance/check.ts'
+import { check } from '../../src/maintenance/files-command.ts'
 import { type FileSystem, type MountedDisk, mountDisk, whyNoDisk } from '../support/mounted-disk.ts'
 import { run } from '../support/program.ts'
 import { findLostBytes, type ResumedUpload, resumeUntilGone } from '../support/resumed-upload.ts'

@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { check } from '../../src/maintenance/check.ts'
+import { check } from '../../src/maintenance/files-command.ts'
 import { pathsOf } from '../support/changes.ts'
 import { type Chance, DiskImage, type Flush } from '../support/disk-image.ts'
 import { type Program, run } from '../support/program.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import { openSqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
-import { sweepOrphans } from '../../src/maintenance/orphan-sweep.ts'
+import { sweepOrphans } from '../../src/embedded-storage.ts'
 import { digestOf, rowsIn } from '../support/stored-contents.ts'
 
 async function open() {

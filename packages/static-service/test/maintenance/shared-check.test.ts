@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { check } from '../../src/maintenance/check.ts'
+import { check } from '../../src/maintenance/files-command.ts'
 import { type SharedStores, startSharedStores } from '../support/shared-stores.ts'
 import { start } from '../support/start.ts'
 import { digestOf, flip } from '../support/stored-contents.ts'

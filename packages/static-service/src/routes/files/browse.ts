@@ -134,10 +134,8 @@ export function registerBrowseRoutes(app: App, { catalog, describe }: Dependenci
     }
   })
   app.get('/api/files/categories', { ...listCategories, serializerCompiler }, async ({ query }) => {
-    const { prefix } = query
-    const found =
-      prefix === '' ? await catalog.categories() : (await catalog.reads.usage(prefix)).categories
-    return { categories: found.map(describeCategory) }
+    const found = await catalog.reads.usage(query.prefix)
+    return { categories: found.categories.map(describeCategory) }
   })
   app.get('/api/files/tree', getTree, async (request, reply) => {
     const json = await catalog.reads.tree(request.query)
