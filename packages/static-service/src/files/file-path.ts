@@ -86,29 +86,26 @@ export type PathFault =
 export function findPathFault(path: string): PathFault | undefined {
   const segments = path.split('/')
   const [first = ''] = segments
-  const reason =
-    wholeFault(path, segments.length) ?? segments.map(segmentFault).find((fault) => fault)
+  const reason = findReason(path, segments)
   if (reason) return { code: 'invalid_path', reason }
   return reserved.has(first) ? { code: 'reserved_path', segment: first } : undefined
 }
 
-function wholeFault(path: string, segments: number): string | undefined {
+function findReason(path: string, segments: string[]): string | undefined {
   if (!path.isWellFormed()) return 'it is not valid Unicode'
   if (path === '') return 'it is empty'
   if (path.endsWith('/')) return 'it ends with a slash'
   if (Buffer.byteLength(path) > maxPathBytes) return `it has more than ${maxPathBytes} bytes`
-  if (forbidden.test(path)) {
+  if (forbidden.test(path))
     return 'it contains a backslash, a control character or a bidirectional override'
+  if (segments.length > maxSegments) return `it has more than ${maxSegments} segments`
+  for (const segment of segments) {
+    if (segment === '') return 'a segment is empty'
+    if (segment === '.' || segment === '..') return 'a segment is . or ..'
+    if (Buffer.byteLength(segment) > maxSegmentBytes)
+      return `a segment has more than ${maxSegmentBytes} bytes`
   }
-  return segments > maxSegments ? `it has more than ${maxSegments} segments` : undefined
-}
-
-function segmentFault(segment: string): string | undefined {
-  if (segment === '') return 'a segment is empty'
-  if (segment === '.' || segment === '..') return 'a segment is . or ..'
-  return Buffer.byteLength(segment) > maxSegmentBytes
-    ? `a segment has more than ${maxSegmentBytes} bytes`
-    : undefined
+  return undefined
 }
 
 // Backslash, C0 and C1 controls, DEL, and bidirectional embeddings, overrides and isolates (UAX 9).

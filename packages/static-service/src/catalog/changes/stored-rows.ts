@@ -231,15 +231,15 @@ const writeBlobs = rowsIn<tables.BlobReferences>('blobs', tables.blobColumns)
 /** Files and bytes by category that these changes add. */
 function categoryChanges(changes: RowChange<StoredFile>[]) {
   const added = new Map<string, { category: string; files: number; bytes: number }>()
-  const count = ({ category, size }: StoredFile, files: number) => {
-    const known = added.get(category) ?? { category, files: 0, bytes: 0 }
-    const bytes = known.bytes + files * size
-    added.set(category, { category, files: known.files + files, bytes })
-  }
-  for (const { before, after } of changes) {
-    if (before) count(before, -1)
-    if (after) count(after, 1)
-  }
+  for (const { before, after } of changes)
+    for (const [file, files] of [[before, -1] as const, [after, 1] as const]) {
+      if (!file) continue
+      const { category, size } = file
+      const sum = added.get(category) ?? { category, files: 0, bytes: 0 }
+      sum.files += files
+      sum.bytes += files * size
+      added.set(category, sum)
+    }
   return [...added.values()]
 }
 
