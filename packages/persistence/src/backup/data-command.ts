@@ -4,7 +4,12 @@ import type { Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { Progress } from '../backup-commands.ts'
 import { refuseUnfinished } from '../data-dir-lock.ts'
-import { DataDirError, explainDatabaseFailure } from '../errors.ts'
+import {
+  DatabaseFullError,
+  DatabaseUnavailableError,
+  DataDirError,
+  explainDatabaseFailure,
+} from '../errors.ts'
 import type { ArchivedService, BackupSource, DatabaseTarget, DataPlaces } from './archive.ts'
 import { type BackupResult, backUp, type Job, verifySnapshot } from './backup.ts'
 import { Repository } from './repository.ts'
@@ -193,26 +198,41 @@ const isDiskFull = (error: unknown) =>
  * unchanged.
  */
 function explainFailure(error: unknown): unknown {
-  if (!(error instanceof Error)) return error
-  const code = 'errcode' in error ? `SQLITE_${error.errcode}` : 'code' in error ? error.code : ''
-  const words = reasons[String(code)]
-  return words === undefined
+  const isWrapped = error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError
+  const failure = isWrapped ? error.cause : error
+  const words = reasons[codeOf(failure)]
+  return words === undefined || !(failure instanceof Error)
     ? explainDatabaseFailure(error)
-    : new DataDirError(`${words} (${error.message}).`)
+    : new DataDirError(`${words} (${failure.message}).`)
+}
+
+// node:sqlite has the number of a result code in `errcode`, better-sqlite3 its name, perhaps an extended one, in `code`.
+function codeOf(failure: unknown): string {
+  if (!(failure instanceof Error)) return ''
+  if ('errcode' in failure) return `SQLITE_${failure.errcode}`
+  const code = 'code' in failure ? String(failure.code) : ''
+  return /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? code
 }
 
 const full = 'The disk is full. The partial copy was removed: free space and try again'
+const damaged = 'The database is damaged, or the disk fails' // SQLite takes EIO of a read for damage.
+const notOpened = 'Cannot open the database: run this as the user that runs the service'
 const notAllowed = 'Permission denied: run this as the user that runs the service'
 
 const reasons: Record<string, string> = {
   ENOSPC: full,
   EDQUOT: 'The disk quota is exceeded. The partial copy was removed: free space and try again',
-  // https://www.sqlite.org/rescode.html: SQLITE_FULL, SQLITE_CANTOPEN, SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_READONLY.
+  // https://www.sqlite.org/rescode.html
   SQLITE_13: full,
-  SQLITE_14: 'Cannot open the database: run this as the user that runs the service',
-  SQLITE_11: 'The database is damaged, or the disk fails', // SQLite takes EIO of a read for damage.
+  SQLITE_FULL: 'The disk is full: free space and try again',
+  SQLITE_14: notOpened,
+  SQLITE_CANTOPEN: notOpened,
+  SQLITE_11: damaged,
+  SQLITE_CORRUPT: damaged,
   SQLITE_26: 'The database is damaged',
+  SQLITE_NOTADB: 'The database is damaged',
   SQLITE_8: notAllowed,
+  SQLITE_READONLY: notAllowed,
   EACCES: notAllowed,
   EPERM: notAllowed,
   EROFS: 'The file system is read-only',

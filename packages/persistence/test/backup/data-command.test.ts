@@ -1,0 +1,55 @@
+import * as fs from 'node:fs'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+import { identity, name, readTables, runDataCommand, SqliteSql, sql } from '../../src/index.ts'
+import { makeFolder } from '../support/archived-service.ts'
+
+/** Backs up the table `items` of a SQLite file; resolves with the exit status and what was written to standard error. */
+async function runBackup(file: string) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  const never = () => Promise.reject(new Error('not used'))
+  const status = await runDataCommand(
+    {
+      ...{ name: 'sample', folders: [], openFolder: never },
+      ...{ openDatabaseSource: never, openDatabase: never },
+      async openFolderSource() {
+        const database = new SqliteSql({ file, isReadOnly: true })
+        return {
+          read: ({ rows }) =>
+            database.snapshot((snapshot) =>
+              rows(readTables(snapshot, [{ name: 'items', key: ['id'] }]), {}),
+            ),
+          [Symbol.asyncDispose]: () => database.close(),
+        }
+      },
+    },
+    ['backup', join(makeFolder(), 'backups')],
+    { env: { DATA_DIR: makeFolder() }, stdout, stderr },
+  )
+  stderr.end()
+  return { status, message: await text(stderr) }
+}
+
+test('a backup of a database that is damaged, or is none, fails with one sentence', async () => {
+  const damaged = join(makeFolder(), 'damaged.sqlite')
+  const database = new SqliteSql({
+    file: damaged,
+    migrations: { sample: [sql`create table ${name('items')} (id ${identity}, text text)`] },
+  })
+  for (let id = 1; id <= 200; id += 1)
+    await database.run(sql`insert into ${name('items')} (text) values (${'x'.repeat(500)})`)
+  await database.close()
+  const bytes = fs.readFileSync(damaged)
+  fs.writeFileSync(damaged, bytes.fill(0xa5, 5 * 4096))
+  const other = join(makeFolder(), 'other.sqlite')
+  fs.writeFileSync(other, 'no database '.repeat(1000))
+
+  const found = [await runBackup(damaged), await runBackup(other)]
+
+  expect(found).toEqual([
+    { status: 1, message: expect.stringMatching(/^The database is damaged, or the disk fails \(/) },
+    { status: 1, message: 'The database is damaged (file is not a database).\n' },
+  ])
+})
