@@ -100,7 +100,6 @@ async function authenticate(
   tokens: ApiTokens,
 ): Promise<Caller> {
   const caller = await tokens.verify(params.require('ApiKey', errors.keyRefused), request.ip)
-  if (typeof caller === 'string') throw errors.keyRefused()
   request.principal = { user: caller.username, token: caller.token?.name }
   return caller
 }
@@ -115,8 +114,11 @@ const isTransient = ({ status, code }: HttpError) =>
   [429, 503, 504].includes(status) || code === 'registrar_unreachable'
 
 /** The registrar's number for a problem. */
-const toRefusal = ({ status, code, message }: HttpError) =>
-  new errors.ErrorResponse(numbers.get(code) ?? (status < 500 ? '2011288' : '3050900'), message)
+function toRefusal({ status, code, message }: HttpError) {
+  if (status === 401) return errors.keyRefused()
+  const number = numbers.get(code) ?? (status < 500 ? '2011288' : '3050900')
+  return new errors.ErrorResponse(number, message)
+}
 
 const numbers = new Map([
   ['domain_not_found', '2019166'],
