@@ -21,7 +21,8 @@ export {
   writeRows,
 } from './backup/archive.ts'
 export type { CommandLine } from './backup/data-command.ts'
-export { Progress, readBackupTimes, runDataCommand } from './backup-commands.ts'
+export { Progress } from './backup/progress.ts'
+export { readBackupTimes, runDataCommand } from './backup-commands.ts'
 export { announceBackup, BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, ensurePrivateFile, fsyncDirectory, updateFile } from './durable-files.ts'
 export * from './errors.ts'

@@ -1,6 +1,5 @@
 import { createHash, hash } from 'node:crypto'
 import { setImmediate as nextIteration } from 'node:timers/promises'
-import type { Progress } from '../backup-commands.ts'
 import { DataDirError, unreadable } from '../errors.ts'
 import {
   allEnded,
@@ -10,6 +9,7 @@ import {
   type ReadableBlob,
   type Row,
 } from './archive.ts'
+import type { Progress } from './progress.ts'
 import { maxSmallBytes, type Repository, type SmallBlob } from './repository.ts'
 import { Snapshot } from './snapshot.ts'
 

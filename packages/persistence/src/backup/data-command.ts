@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { relative, resolve, sep } from 'node:path'
 import type { Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
-import { Progress } from '../backup-commands.ts'
 import { refuseUnfinished } from '../data-dir-lock.ts'
 import {
   DatabaseFullError,
@@ -12,6 +11,7 @@ import {
 } from '../errors.ts'
 import type { ArchivedService, BackupSource, DatabaseTarget, DataPlaces } from './archive.ts'
 import { type BackupResult, backUp, type Job, verifySnapshot } from './backup.ts'
+import { Progress } from './progress.ts'
 import { Repository } from './repository.ts'
 import { restore } from './restore.ts'
 

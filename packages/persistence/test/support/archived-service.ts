@@ -15,9 +15,9 @@ import {
   writeRows,
 } from '../../src/backup/archive.ts'
 import { backUp } from '../../src/backup/backup.ts'
+import { Progress } from '../../src/backup/progress.ts'
 import { Repository } from '../../src/backup/repository.ts'
 import { restore } from '../../src/backup/restore.ts'
-import { Progress } from '../../src/backup-commands.ts'
 import {
   bytes,
   identity,

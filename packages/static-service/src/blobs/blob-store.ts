@@ -1,8 +1,4 @@
-import {
-  type CompressedCoding,
-  type ContentCoding,
-  compressedCodings as encodedForms,
-} from '../rfc9110/content-codings.ts'
+import type { CompressedCoding, ContentCoding } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
 import type { ContentHash, VerifiedContents } from './integrity.ts'
 import type { StagedBlob } from './staged-blob.ts'
@@ -107,24 +103,3 @@ export interface StoredEntry {
   name: string
   digest?: string
 }
-
-export { type CompressedCoding, type ContentCoding, encodedForms }
-
-/** Content codings; databases store the index. */
-export const contentCodings: readonly ContentCoding[] = ['identity', ...encodedForms]
-
-/** Blobs and compressed forms up to this size are database rows; larger ones are files or objects. */
-export const maxSmallBytes = 32_768
-
-/** The path of a blob, or of its compressed form, below `blobs`. */
-export const blobPathOf = (digest: string, form: ContentCoding = 'identity') =>
-  [
-    digest.slice(0, 2),
-    digest.slice(2, 4),
-    form === 'identity' ? digest : `${digest}.${form}`,
-  ] as const
-
-/** Group-readable for a proxy that sends files itself (docs/proxy.md); the mode of the data folder excludes others. */
-export const blobMode = 0o640
-
-export const folderMode = 0o750

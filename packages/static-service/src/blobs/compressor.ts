@@ -6,7 +6,8 @@ import type { Logger } from '@domains-and-files/http'
 import { LRUCache } from 'lru-cache'
 import type { FileRow } from '../files/file-record.ts'
 import { isCompressible } from '../files/media-type.ts'
-import { type BlobStore, type ContentCoding, encodedForms } from './blob-store.ts'
+import { type ContentCoding, encodedForms } from './blob-path.ts'
+import type { BlobStore } from './blob-store.ts'
 
 export interface Compressible extends Pick<FileRow, 'digest' | 'size' | 'contentType'> {
   /** Forms that the listener knows. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { BytesLost } from '../errors.ts'
+import { maxSmallBytes } from './blob-path.ts'
 import { openFile } from './blob-reader.ts'
-import { maxSmallBytes, type ResumableBlob } from './blob-store.ts'
 import { ContentHash, hashBlob, type StoredBlob } from './integrity.ts'
 import { StagingFile, type StagingMemory } from './staging-file.ts'
 
@@ -126,11 +126,11 @@ const flushBytes = 33_554_432
 export function resumableFile(
   staging: StagingFile,
   stage: (file: string, arrived: ContentHash) => Promise<StagedBlob>,
-): ResumableBlob {
+) {
   const { file } = staging
   let { size: saved } = staging
   return {
-    write: (chunk) => staging.write(chunk),
+    write: (chunk: Buffer) => staging.write(chunk),
 
     async save() {
       if (staging.size === saved) return {}
@@ -139,7 +139,7 @@ export function resumableFile(
       return { size: saved }
     },
 
-    async stage(hash) {
+    async stage(hash: ContentHash | undefined) {
       await staging.settle() // Creates the file of an empty upload.
       await using blob = await openFile(file)
       if (blob?.size !== staging.size) throw new BytesLost()

@@ -2,7 +2,7 @@ import { type FileHandle, open, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
 import { BytesLost } from '../errors.ts'
-import { blobMode, maxSmallBytes } from './blob-store.ts'
+import { blobMode, maxSmallBytes } from './blob-path.ts'
 
 /** Counts the memory that the arriving blobs of a store hold. */
 export class StagingMemory {

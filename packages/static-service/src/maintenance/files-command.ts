@@ -11,7 +11,8 @@ import {
   Progress,
   unreadable,
 } from '@domains-and-files/persistence'
-import type { CompressedCoding, StoredEntry } from '../blobs/blob-store.ts'
+import type { CompressedCoding } from '../blobs/blob-path.ts'
+import type { StoredEntry } from '../blobs/blob-store.ts'
 import { hashBlob, hashBytes } from '../blobs/integrity.ts'
 import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'

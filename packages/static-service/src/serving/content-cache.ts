@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
+import { encodedForms, maxSmallBytes } from '../blobs/blob-path.ts'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
-import { type BlobStore, encodedForms, maxSmallBytes } from '../blobs/blob-store.ts'
+import type { BlobStore } from '../blobs/blob-store.ts'
 import type { Compressor } from '../blobs/compressor.ts'
 import { hashBytes, Verifier } from '../blobs/integrity.ts'
 import type { Catalog } from '../catalog/catalog.ts'

@@ -7,7 +7,7 @@ import {
   type RawResponse,
 } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
-import { blobPathOf } from '../blobs/blob-store.ts'
+import { blobPathOf } from '../blobs/blob-path.ts'
 import { minBytes } from '../blobs/compressor.ts'
 import type { Config } from '../config.ts'
 import { nameOf } from '../files/file-path.ts'

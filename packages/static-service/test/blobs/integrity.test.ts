@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { blobPathOf } from '../../src/blobs/blob-store.ts'
+import { blobPathOf } from '../../src/blobs/blob-path.ts'
 import { type Program, run } from '../support/program.ts'
 import { digestOf } from '../support/stored-contents.ts'
 

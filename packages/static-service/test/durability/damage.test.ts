@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { encodedForms } from '../../src/blobs/blob-store.ts'
+import { encodedForms } from '../../src/blobs/blob-path.ts'
 import { check } from '../../src/maintenance/files-command.ts'
 import { start } from '../support/start.ts'
 import { alter, digestOf, flip } from '../support/stored-contents.ts'

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
-import { blobPathOf, type ContentCoding, contentCodings } from '../../src/blobs/blob-store.ts'
+import { blobPathOf, type ContentCoding, contentCodings } from '../../src/blobs/blob-path.ts'
 import { blobDatabaseFile } from '../../src/blobs/disk/blob-database.ts'
 
 /** The SHA-256 digest of a content, in hex. */

@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads'
 import Sqlite, { type Database } from 'better-sqlite3'
 import { commitEach, plainOutcome, serveCalls } from '../../sqlite/worker-commits.ts'
-import { type ContentCoding, contentCodings } from '../blob-store.ts'
+import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent } from '../integrity.ts'
 import { openBlobDatabase } from './blob-database.ts'
 

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { link, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import {
-  type BlobStore,
   type CompressedCoding,
   type ContentCoding,
   encodedForms,
   maxSmallBytes,
+} from '../blob-path.ts'
+import { type OpenBlob, openBytes } from '../blob-reader.ts'
+import {
+  type BlobStore,
   maxUnsavedBytes,
   type OnSaved,
   type ResumableBlob,

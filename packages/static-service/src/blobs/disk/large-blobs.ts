@@ -1,7 +1,6 @@
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createDirectory, DataDirError, fsyncDirectory } from '@domains-and-files/persistence'
-import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
 import {
   blobMode,
   blobPathOf,
@@ -9,8 +8,9 @@ import {
   contentCodings,
   encodedForms,
   folderMode,
-  type StoredEntry,
-} from '../blob-store.ts'
+} from '../blob-path.ts'
+import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
+import type { StoredEntry } from '../blob-store.ts'
 import { hashBlob, type StoredBlob, type VerifiedContents } from '../integrity.ts'
 import { writeWhole } from '../staging-file.ts'
 

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SqliteSql } from '@domains-and-files/persistence'
 import { fromPlainOutcome, GroupCommit, WorkerRpc } from '../../sqlite/worker-commits.ts'
-import { type ContentCoding, contentCodings } from '../blob-store.ts'
+import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
 import { openBlobDatabase } from './blob-database.ts'
 import type { BlobCommand, BlobWorkerMethods } from './blob-worker.ts'

@@ -9,20 +9,16 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import {
-  type BlobStore,
   type CompressedCoding,
   type ContentCoding,
   contentCodings,
   encodedForms,
   folderMode,
   maxSmallBytes,
-  type OnSaved,
-  type ResumableBlob,
-  type SavedBlob,
-  type StoredEntry,
-} from '../blob-store.ts'
+} from '../blob-path.ts'
+import { type OpenBlob, openBytes } from '../blob-reader.ts'
+import type { BlobStore, OnSaved, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
 import type { ContentHash, StoredBlob, VerifiedContents } from '../integrity.ts'
 import { StagedBlob } from '../staged-blob.ts'
 import { StagingMemory } from '../staging-file.ts'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
-import { blobPathOf } from '../../../src/blobs/blob-store.ts'
+import { blobPathOf } from '../../../src/blobs/blob-path.ts'
 import { FolderBlobStore } from '../../../src/blobs/disk/folder-blob-store.ts'
 import { alter, digestOf, filesBelow, rowsIn, storedIn } from '../../support/stored-contents.ts'
 
