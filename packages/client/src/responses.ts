@@ -36,13 +36,16 @@ export class ProblemError extends Error {
     this.retryAfter = retryAfter ? Number(retryAfter) : undefined
   }
 
-  /** Reads the error from a response. A body that is not a problem is described by its status. */
-  static async from(response: Response): Promise<ProblemError> {
-    const { status, statusText, headers } = response
-    const body: unknown = await response.json().catch(() => undefined)
+  /** The error of a response. A body that is not a problem, as of a proxy, is described by the status. */
+  static of(body: unknown, { status, statusText, headers }: Response): ProblemError {
     if (isProblem(body)) return new ProblemError(body, headers)
     const detail = `The server responded with ${status} ${statusText}`.trim()
     return new ProblemError({ status, code: 'unexpected_response', detail }, headers)
+  }
+
+  /** Reads the error from a response. */
+  static async from(response: Response): Promise<ProblemError> {
+    return ProblemError.of(await response.json().catch(() => undefined), response)
   }
 }
 
@@ -54,9 +57,7 @@ export async function unwrap<Data>(
   result: Promise<{ data?: Data; error?: unknown; response: Response }>,
 ): Promise<Data> {
   const { data, error, response } = await result
-  // Both services describe every error as a problem.
-  if (error !== undefined) throw new ProblemError(error as Problem, response.headers)
-  if (!response.ok) throw await ProblemError.from(response)
+  if (!response.ok) throw ProblemError.of(error, response)
   // A 204 has no body: its type is undefined.
   return data as Data
 }

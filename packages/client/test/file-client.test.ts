@@ -65,6 +65,24 @@ test('a failure tells when to try again, and its faults as data', async () => {
     expect(failure).toMatchObject({ status: 429, retryAfter: 300, errors })
 })
 
+test.each([413, 502])(
+  'a %i that a proxy answers with a page is described by its status',
+  async (status) => {
+    const headers = { 'content-type': 'text/html', 'retry-after': '300' }
+    const { client } = createClient(() => new Response('<html></html>', { status, headers }))
+
+    const failures = await Promise.all([
+      unwrap(client.api.GET('/api/files')).catch((error) => error),
+      client.upload('a', new Blob(['content'])).catch((error) => error),
+    ])
+
+    for (const failure of failures) {
+      expect(failure).toMatchObject({ status, code: 'unexpected_response', retryAfter: 300 })
+      expect(failure.message).toBe(`The server responded with ${status}`)
+    }
+  },
+)
+
 test.each([
   ['/size: must be a number', '/size: must be a number'],
   ['Two faults', 'Two faults\n  /size: must be a number'],

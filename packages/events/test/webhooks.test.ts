@@ -255,6 +255,24 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     expect(claimed && (await store.record(claimed, late)), 'its claim is over').toBe(false)
   })
 
+  it('read what a burst has for them by the page, not for each delivery', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    const receiver = stack.use(await openReceiver(() => 200))
+    const { store, log, dispatcher } = openProcess(db.sql, stack, { isIdle: true })
+    const by = { createdBy: 'admin', position: await log.end() }
+    await store.create({ url: receiver.url('/'), domains: ['example.com'] }, by)
+    for (let number = 0; number < 30; number++)
+      await append(db, number, { domain: number % 2 === 0 ? 'example.com' : 'other.example' })
+    const read = vi.spyOn(log, 'page')
+    dispatcher.start()
+    await receiver.count(15)
+    expect(receiver.received.map(({ body }) => body.data?.number)).toEqual(
+      Array.from({ length: 15 }, (_, at) => at * 2),
+    )
+    expect(read).toHaveBeenCalledTimes(1)
+  })
+
   it('that hang delay no other; a large event is sent without its data', async () => {
     await using stack = new AsyncDisposableStack()
     const db = stack.use(await open())

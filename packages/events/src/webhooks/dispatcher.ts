@@ -15,6 +15,7 @@ import {
 } from './webhook-store.ts'
 import { resolveHost } from './webhook-urls.ts'
 
+const pageSize = 50
 const timeoutMs = 10_000
 const maxBodyBytes = 65_536
 const maxAnswerBytes = 1024
@@ -88,19 +89,21 @@ export class WebhookDispatcher {
     const { store } = this.#parts
     const { signal } = this.#closing
     let { position } = webhook
+    let page = { events: [] as Event[], next: position, isEnd: false }
     for (let isClaimed = true; isClaimed && !signal.aborted; ) {
       const due = await store.dueDelivery(webhook)
-      const page = due ? undefined : await this.#readNext(webhook, position)
-      const event = due ? await this.#find(webhook, due) : page?.events[0]
+      const event = due ? await this.#find(webhook, due) : page.events.shift()
       const job = due ?? (event && { event: event.id, type: event.type, tries: 0 })
       if (job) {
         const attempt = event ? await this.#send(webhook, event) : gone
         if (signal.aborted && attempt.status === null) break
         const tries = event ? job.tries : retryDelaysMs.length
         isClaimed = await store.record(webhook, { ...job, tries, attempt })
+      } else {
+        position = page.next
+        if (page.isEnd) break
+        page = await this.#read(webhook, position)
       }
-      position = page?.next ?? position
-      if (page?.isEnd && !event) break
     }
     await store.release(webhook, position)
   }
@@ -109,9 +112,8 @@ export class WebhookDispatcher {
     return sendDelivery(webhook, event, { ...this.#parts, closing: this.#closing.signal })
   }
 
-  /** The first event after a position that is for this webhook. */
-  #readNext(webhook: Webhook, after: string) {
-    const query = { types: webhook.types, limit: 1, reader: readerOf(webhook) }
+  #read(webhook: Webhook, after: string) {
+    const query = { types: webhook.types, limit: pageSize, reader: readerOf(webhook) }
     return this.#parts.log.page({ ...query, after }).catch((error) => {
       if (!(error instanceof HttpError)) throw error
       return this.#parts.log.page(query) // It was paused for more than 30 days.
