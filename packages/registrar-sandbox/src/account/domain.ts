@@ -7,7 +7,7 @@ const freeServers = [1, 2, 3, 4, 5].map((number) => `freedns${number}.registrar-
 
 const Day = z.iso.date()
 
-/** One row of a zone. */
+/** One row of a zone. Files of earlier versions have further fields. */
 export const Host = z.object({
   hostId: z.int().positive(),
   name: z.string(),
@@ -41,7 +41,7 @@ export const Domain = z.strictObject({
 })
 
 /** A row as entered in the panel, unchecked. */
-export const HostSketch = Host.partial({ hostId: true })
+export const HostSketch = Host.partial({ hostId: true }).strict()
 
 /** A domain to add; the account sets absent fields. */
 export const DomainSketch = Domain.extend({

@@ -122,8 +122,7 @@ const describeHost = (host: Host) => ({
   Address: host.address,
   MXPref: host.mxPref,
   TTL: host.ttl,
-  AssociatedAppTitle: titlesOf(host.type).associatedAppTitle,
-  FriendlyName: titlesOf(host.type).friendlyName,
+  ...titlesOf(host),
   IsActive: true,
   IsDDNSEnabled: host.isDdns,
 })

@@ -28,11 +28,14 @@ export const listResult = (
   element('Paging', {}, leaves({ TotalItems: total, CurrentPage: page, PageSize: size })),
 ]
 
-/** The panel's titles for a row of this type made by setHosts. */
-export const titlesOf = (type: string) =>
-  type === 'MXE'
-    ? { associatedAppTitle: 'MXE', friendlyName: 'MXE1' }
-    : { associatedAppTitle: '', friendlyName: '' }
+/** The panel's titles for a row: of the parking page, or made by setHosts. */
+export function titlesOf({ type, address }: { type: string; address: string }) {
+  if (type === 'MXE') return { AssociatedAppTitle: 'MXE', FriendlyName: 'MXE1' }
+  if (type === 'URL' && address.endsWith('/?from=@'))
+    return { AssociatedAppTitle: 'URL Forwarding', FriendlyName: 'URL Record' }
+  const isParking = type === 'CNAME' && address === 'parkingpage.namecheap.com.'
+  return { AssociatedAppTitle: '', FriendlyName: isParking ? 'CNAME Record' : '' }
+}
 
 interface HostAttributes extends Attributes {
   HostId: number

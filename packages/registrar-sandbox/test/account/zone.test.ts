@@ -166,3 +166,26 @@ test('a FreeDNS zone can start below a registered domain', async () => {
   const answer = await registrar.call('domains.dns.getHosts', zone)
   expect(answer.first('host')).toMatchObject({ '@Address': '192.0.2.1' })
 })
+
+test('the rows of the parking page have the titles of the panel, and keep them in a setHosts', async () => {
+  await using registrar = await start()
+  const domain = { SLD: 'quietharbour', TLD: 'org' }
+  const titles = async () =>
+    (await registrar.call('domains.dns.getHosts', domain))
+      .list('host')
+      .map((row) => [row['@Type'], row['@AssociatedAppTitle'], row['@FriendlyName']])
+  const before = await titles()
+
+  await registrar.setHosts('quietharbour.org', [
+    { HostName: 'a', RecordType: 'A', Address: '192.0.2.1' },
+    { HostName: 'www', RecordType: 'CNAME', Address: 'parkingpage.namecheap.com.' },
+    { HostName: '@', RecordType: 'URL', Address: 'http://www.quietharbour.org/?from=@' },
+  ])
+
+  const parking = [
+    ['CNAME', '', 'CNAME Record'],
+    ['URL', 'URL Forwarding', 'URL Record'],
+  ]
+  expect(before).toEqual(parking)
+  expect(await titles()).toEqual([['A', '', ''], ...parking])
+})

@@ -104,8 +104,7 @@ const describeRow = (row: Row, domain: string, spellings: ReturnType<typeof spel
   Address: row.address,
   MXPref: row.mxPref || defaultMxPref,
   TTL: row.ttl || defaultTtl,
-  AssociatedAppTitle: results.titlesOf(row.type).associatedAppTitle,
-  FriendlyName: results.titlesOf(row.type).friendlyName,
+  ...results.titlesOf(row),
   IsActive: true,
   IsDDNSEnabled: row.dynamic,
 })
