@@ -204,11 +204,13 @@ export async function endChanges(
       attempts = case when ended.column2 = 'queued' then attempts + ended.column8 else attempts end
     from (values ${join(rows)}) as ended where changes.id = ended.column1 and ${mayEnd} returning ${listedColumns}`)
   const isEnded = new Set(ended.map(({ id }) => id))
-  await storeEffects(
+  const stored = await storeEffects(
     transaction,
     outcomes.flatMap(({ id, effect }) => (effect && isEnded.has(id) ? { ...effect, id } : [])),
   )
-  const told = ended.filter(({ id, status }) => knownOf.get(id)?.status !== status)
+  // The rows with effects replace those that an earlier send, or the proposal, has left.
+  const rowOf = new Map([...ended, ...stored].map((row) => [row.id, row]))
+  const told = [...rowOf.values()].filter(({ id, status }) => knownOf.get(id)?.status !== status)
   await appendChangeEvents(
     transaction,
     told.sort((one, other) => one.id - other.id),

@@ -1,6 +1,7 @@
 import { HttpError } from '@domains-and-files/http'
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import { describe, expect, test } from 'vitest'
+import { effectOf } from '../../src/ledger/ledger.ts'
 import {
   begin,
   confirm,
@@ -75,6 +76,20 @@ describe.each(ledgers)('%s', (_name, open) => {
     expect((await begin(ledger, [second])).gone.size).toBe(0)
     expect(await ledger.cancel(second)).toBeUndefined()
     expect((await ledger.find(first))?.status).toBe('cancelled')
+  })
+
+  test('a change that was not sent, and was then found made already, has no event', async () => {
+    const { ledger, sql: database } = await open()
+    const id = await enqueue(ledger, requestBy('admin'))
+    const send = await begin(ledger, [id])
+    const queued = { id, status: 'queued' as const, isUnsent: true }
+    await ledger.endSend(send.id, { state: 'unsent', unanswered: 0, changes: [queued] })
+
+    const effect = effectOf(zoneOf(b), zoneOf(b))
+    await ledger.endChanges(domain, [{ id, status: 'confirmed', isUnsent: true, effect }])
+
+    expect((await ledger.find(id))?.status).toBe('confirmed')
+    expect(await database.all(sql`select type from ${name('events')}`)).toEqual([])
   })
 
   test('what the registrar refused when the process ended is still queued, or cancelled', async () => {
