@@ -134,6 +134,7 @@ export class DomainWrites {
   async #hold(): Promise<boolean> {
     const { ledger } = this.#options.batch
     for (let hasWorked = false; ; hasWorked = true) {
+      const waiting = [...this.#clients.ends.keys()]
       const tasks = [...this.#tasks]
       const writes: QueuedChange[] = []
       await this.pull(writes)
@@ -146,12 +147,15 @@ export class DomainWrites {
         this.#endTasks(tasks)
         return hasWorked
       }
-      if (!(await this.#runBatch(writes, tasks))) return false
+      if (!(await this.#runBatch(writes, { tasks, waiting }))) return false
     }
   }
 
   /** @returns false where it failed. */
-  async #runBatch(writes: QueuedChange[], tasks: Task[]): Promise<boolean> {
+  async #runBatch(
+    writes: QueuedChange[],
+    { tasks, waiting }: { tasks: Task[]; waiting: number[] },
+  ): Promise<boolean> {
     let failure: unknown
     try {
       const options = { ...this.#options.batch, queue: this, clients: this.#clients }
@@ -163,7 +167,7 @@ export class DomainWrites {
     }
     if (failure) this.#rejectTasks(failure)
     else this.#answeredAt = performance.now()
-    await this.#clients.endBatch(failure)
+    await this.#clients.endBatch(failure, waiting)
     return !failure
   }
 

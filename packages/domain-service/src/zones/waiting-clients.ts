@@ -43,10 +43,10 @@ export class WaitingClients {
 
   /**
    * Ends a batch. Those of its changes that have not ended by then could not be recorded; after a failed batch that was
-   * empty this may be true of every waiting change.
+   * empty this may be true of every change that was `waiting` before it. The next batch carries out those that came later.
    */
-  async endBatch(failure: unknown) {
-    const ids = failure && this.pulled.size === 0 ? [...this.ends.keys()] : [...this.pulled]
+  async endBatch(failure: unknown, waiting: number[]) {
+    const ids = failure && this.pulled.size === 0 ? waiting : [...this.pulled]
     this.pulled.clear()
     await this.answerEnded()
     if (failure || this.#awaited) this.giveUp(failure, ids)

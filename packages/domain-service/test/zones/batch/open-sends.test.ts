@@ -1,6 +1,7 @@
 import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test } from 'vitest'
 import { driveClock } from '../../support/drive-clock.ts'
+import { failSends } from '../../support/failing-sends.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { joinWrites } from '../../support/join-writes.ts'
 import { apiKey, type Service, start, www } from '../../support/start.ts'
@@ -163,6 +164,27 @@ test('a send that is neither answered nor readable is unconfirmed until the zone
   await confirmedLater(clock, service)
 
   expect([body.code, entry?.status]).toEqual(['write_not_confirmed', 'unconfirmed'])
+})
+
+test('a write that arrives while a check of the zone fails is carried out after it', async () => {
+  await using first = await start()
+  const repair = await failSends(first, 'update')
+  await add(first)
+  await repair()
+  await first.close()
+  first.sandbox.clearCalls()
+  first.sandbox.fault(
+    { kind: 'slow', ms: 600_000, command: getHosts },
+    { kind: 'error', number: 3031510, command: getHosts },
+  )
+
+  await using service = await start({ dataDir: first.dataDir, sandbox: first.sandbox })
+  await expect.poll(() => service.commands()).toContain('dns.gethosts')
+  const writing = add(service, 'next')
+  await expect.poll(() => service.countWaiting()).toBe(1)
+  service.sandbox.clearFaults()
+
+  expect((await writing).status).toBe(201)
 })
 
 test('a refused change is in the history with its problem and the zone as it stayed', async () => {
