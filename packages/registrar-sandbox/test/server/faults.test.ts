@@ -223,6 +223,7 @@ test.each([
   '{"faults":[{"kind":"unheard-of"}]}',
   '{"faults":[{"kind":"slow","seconds":1}]}',
   '{"faults":[{"kind":"slow","ms":-1}]}',
+  '{"faults":[{"kind":"other_tool","add":[{"name":"a","type":"A","address":"192.0.2.1","TTL":60}]}]}',
   '{"faults":[]}',
   '{"fault":{"kind":"lost"}}',
 ])('invalid faults %s are refused entirely', async (body) => {
