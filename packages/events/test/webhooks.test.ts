@@ -5,6 +5,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import { systemClock } from '@domains-and-files/http'
+import { sql } from '@domains-and-files/persistence'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest'
 import { lossyDatabase } from '../../../test/support/lossy-database.ts'
@@ -12,7 +13,7 @@ import { eventId } from '../src/outbox.ts'
 import { sendDelivery } from '../src/webhooks/dispatcher.ts'
 import { retryDelaysMs, WebhookStore } from '../src/webhooks/webhook-store.ts'
 import { isRefused } from '../src/webhooks/webhook-urls.ts'
-import { forms, start } from './support/databases.ts'
+import { forms, openPostgres, start } from './support/databases.ts'
 import { append, openProcess, openReceiver } from './support/deliveries.ts'
 
 const settled = (store: WebhookStore, id: string, count: number) =>
@@ -350,6 +351,31 @@ describe.each(forms)('the deliveries in $form', ({ open }) => {
     expect([events.length, events[0], events.at(-1)]).toEqual([100, 'event 103', 'event 4'])
     await expect(store.retry(id, 'event 3')).rejects.toMatchObject({ code: 'delivery_not_found' })
   })
+})
+
+test('a delivery is sent again on demand also while another replica records a try of it', async () => {
+  await using db = await openPostgres()
+  const store = new WebhookStore(db.sql)
+  const other = new WebhookStore(await db.another())
+  const { id } = await store.create({ url: 'https://x/' }, { createdBy: 'admin', position: '' })
+  const ended = { event: 'e', attempt: { status: 500, ms: 1, answer: '' } }
+  await store.recordTest(id, ended)
+  const waiting = sql`select 1 from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`
+  let again: Promise<unknown> | undefined
+  const begin = db.sql.transaction.bind(db.sql)
+  vi.spyOn(db.sql, 'transaction').mockImplementationOnce((work) =>
+    begin(async (transaction) => {
+      const stored = await work(transaction)
+      again = other.retry(id, 'e')
+      await expect.poll(() => db.sql.all(waiting)).toHaveLength(1)
+      return stored
+    }),
+  )
+
+  await store.recordTest(id, ended)
+
+  expect(await again).toMatchObject({ event: 'e', status: 'pending', tries: 0 })
 })
 
 test('a delivery ends with the first 1,024 bytes of an answer, whether more may follow or not', async () => {

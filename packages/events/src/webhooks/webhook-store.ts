@@ -275,10 +275,12 @@ async function store(
   const state = isDelivered ? 'delivered' : pause === undefined ? 'failed' : 'pending'
   // Jitter, up to a fifth later and never earlier: avoids synchronized retries.
   const pauseMs = Math.round((pause ?? 0) * (1 + Math.random() / 5))
-  await transaction.run(sql`delete from ${deliveries} where webhook = ${id} and event = ${event}`)
+  // Not replaced by a new row: a concurrent `retry` would find none.
   const delivery = await transaction.get<Delivery>(sql`insert into ${deliveries}
       (webhook, event, type, status, tries, next_at, at, ms, response_status, answer)
     values (${id}, ${event}, ${type}, ${state}, ${tries + 1}, ${now} + ${pauseMs}, ${now}, ${ms}, ${status}, ${answer.replaceAll('\0', '')})
+    on conflict (webhook, event) do update set status = excluded.status, tries = excluded.tries,
+      next_at = excluded.next_at, at = excluded.at, ms = excluded.ms, response_status = excluded.response_status, answer = excluded.answer
     returning *`)
   if (!delivery) throw new Error('a stored delivery has no row')
   await transaction.run(sql`delete from ${deliveries} where webhook = ${id} and status <> 'pending' and event in

@@ -36,7 +36,7 @@ async function openSqlite(): Promise<TestDatabase> {
   }
 }
 
-async function openPostgres(): Promise<TestDatabase> {
+export async function openPostgres(): Promise<TestDatabase> {
   const stack = new AsyncDisposableStack()
   const { url } = stack.use(await testDatabase())
   const another = async () => {
