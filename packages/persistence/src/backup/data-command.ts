@@ -112,9 +112,12 @@ async function runBackup(context: Context): Promise<string> {
     return await describe(context, `Backed up into ${result.snapshot.folder}`, result)
   } catch (error) {
     // Keep the copied blobs for the next backup, except on a full disk, where the service may need the space.
-    if (isDiskFull(error)) await repository.discard()
-    else await repository.removePartials()
-    throw error
+    const fullDisk = explainFullDisk(error)
+    if (fullDisk === undefined) await repository.removePartials()
+    else await repository.discard()
+    throw fullDisk === undefined
+      ? error
+      : new DataDirError(`${fullDisk} The partial copy was removed.`)
   }
 }
 
@@ -187,24 +190,30 @@ function readArguments(args: string[]) {
 
 const isCommand = (name: string): name is keyof typeof commands => Object.hasOwn(commands, name)
 
-// https://www.sqlite.org/rescode.html: SQLITE_FULL.
-const isDiskFull = (error: unknown) =>
-  error instanceof Error &&
-  (('code' in error && /^(?:ENOSPC|EDQUOT)$/.test(String(error.code))) ||
-    ('errcode' in error && error.errcode === 13))
+/** The sentence for an error of a full disk of backups; undefined for others. */
+const explainFullDisk = (error: unknown) =>
+  ['ENOSPC', 'EDQUOT', 'SQLITE_13'].includes(codeOf(causeOf(error))) ? explain(error) : undefined
 
 /**
  * Translates errors of the system, SQLite and PostgreSQL that an operator can fix into a `DataDirError`. Returns others
  * unchanged.
  */
 function explainFailure(error: unknown): unknown {
-  const isWrapped = error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError
-  const failure = isWrapped ? error.cause : error
-  const words = reasons[codeOf(failure)]
-  return words === undefined || !(failure instanceof Error)
-    ? explainDatabaseFailure(error)
-    : new DataDirError(`${words} (${failure.message}).`)
+  const sentence = explain(error)
+  return sentence === undefined ? explainDatabaseFailure(error) : new DataDirError(sentence)
 }
+
+function explain(error: unknown): string | undefined {
+  const failure = causeOf(error)
+  const words = reasons[codeOf(failure)]
+  return words && failure instanceof Error ? `${words} (${failure.message}).` : undefined
+}
+
+// A snapshot of SQLite wraps errors, also of what copies its rows.
+const causeOf = (error: unknown) =>
+  error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError
+    ? error.cause
+    : error
 
 // node:sqlite has the number of a result code in `errcode`, better-sqlite3 its name, perhaps an extended one, in `code`.
 function codeOf(failure: unknown): string {
@@ -214,17 +223,17 @@ function codeOf(failure: unknown): string {
   return /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? code
 }
 
-const full = 'The disk is full. The partial copy was removed: free space and try again'
+const full = 'The disk is full: free space and try again'
 const damaged = 'The database is damaged, or the disk fails' // SQLite takes EIO of a read for damage.
 const notOpened = 'Cannot open the database: run this as the user that runs the service'
 const notAllowed = 'Permission denied: run this as the user that runs the service'
 
 const reasons: Record<string, string> = {
   ENOSPC: full,
-  EDQUOT: 'The disk quota is exceeded. The partial copy was removed: free space and try again',
+  EDQUOT: 'The disk quota is exceeded: free space and try again',
   // https://www.sqlite.org/rescode.html
   SQLITE_13: full,
-  SQLITE_FULL: 'The disk is full: free space and try again',
+  SQLITE_FULL: full,
   SQLITE_14: notOpened,
   SQLITE_CANTOPEN: notOpened,
   SQLITE_11: damaged,

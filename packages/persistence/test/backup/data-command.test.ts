@@ -7,7 +7,10 @@ import { identity, name, readTables, runDataCommand, SqliteSql, sql } from '../.
 import { makeFolder } from '../support/archived-service.ts'
 
 /** Backs up the table `items` of a SQLite file; resolves with the exit status and what was written to standard error. */
-async function runBackup(file: string) {
+async function runBackup(
+  file: string,
+  { folder = join(makeFolder(), 'backups'), fault }: Fault = {},
+) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const never = () => Promise.reject(new Error('not used'))
   const status = await runDataCommand(
@@ -18,19 +21,45 @@ async function runBackup(file: string) {
         const database = new SqliteSql({ file, isReadOnly: true })
         return {
           read: ({ rows }) =>
-            database.snapshot((snapshot) =>
-              rows(readTables(snapshot, [{ name: 'items', key: ['id'] }]), {}),
-            ),
+            database.snapshot(async (snapshot) => {
+              await rows(readTables(snapshot, [{ name: 'items', key: ['id'] }]), {})
+              if (fault) throw fault
+            }),
           [Symbol.asyncDispose]: () => database.close(),
         }
       },
     },
-    ['backup', join(makeFolder(), 'backups')],
+    ['backup', folder],
     { env: { DATA_DIR: makeFolder() }, stdout, stderr },
   )
   stderr.end()
   return { status, message: await text(stderr) }
 }
+
+interface Fault {
+  folder?: string
+  /** Of the disk, while rows are copied. */
+  fault?: Error
+}
+
+test('a backup onto a full disk that fails among the rows leaves nothing there', async () => {
+  const file = join(makeFolder(), 'sample.sqlite')
+  await new SqliteSql({
+    file,
+    migrations: { sample: [sql`create table ${name('items')} (id ${identity}, text text)`] },
+  }).close()
+  const folder = join(makeFolder(), 'backups')
+  const fault = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+
+  const found = await runBackup(file, { folder, fault })
+
+  expect(found).toEqual({
+    status: 1,
+    message:
+      'The disk is full: free space and try again (no space left on device). The partial copy was removed.\n',
+  })
+  expect(fs.existsSync(folder)).toBe(false)
+})
 
 test('a backup of a database that is damaged, or is none, fails with one sentence', async () => {
   const damaged = join(makeFolder(), 'damaged.sqlite')

@@ -271,9 +271,31 @@ test('a backup on a full disk says so and leaves nothing behind', async () => {
 
   expect([status, errors]).toEqual([
     1,
-    expect.stringMatching(/^The disk is full\. The partial copy was removed/),
+    expect.stringMatching(/^The disk is full: .*\. The partial copy was removed\.\n$/),
   ])
   expect(readdirSync(disk.folder)).toEqual([])
+})
+
+test('a restore onto a full disk says so, and is continued once there is space', async () => {
+  using disk = mountSmallDisk(4)
+  expect(disk === undefined || disk.folder !== '').toBe(true)
+  if (!disk) return
+  await using service = await start()
+  for (let at = 0; at < 3; at += 1) await service.put(`file-${at}`, randomBytes(1_000_000))
+  const monday = join(makeFolder(), 'monday')
+  await runCli(service.dataDir, 'backup', monday)
+  const [copy, other] = [join(disk.folder, 'copy'), join(disk.folder, 'other')]
+  writeFileSync(other, Buffer.alloc(2_000_000))
+
+  const full = await runCli(copy, 'restore', monday)
+  rmSync(other)
+  const continued = await runCli(copy, 'restore', monday)
+
+  expect([full.status, full.errors]).toEqual([
+    1,
+    expect.stringMatching(/^The disk is full: free space and try again( \(.*\))?\.\n$/),
+  ])
+  expect(continued.status).toBe(0)
 })
 
 test('compressed forms are not backed up', async () => {
