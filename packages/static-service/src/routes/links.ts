@@ -156,7 +156,8 @@ function recordUsedUp(app: App, { links, catalog }: Dependencies) {
     intervalMs: 10_000,
     onLost: () => undefined, // The database does not answer, which its own probe logs.
   })
-  links.onUsedUp = () => void recording.run()
+  // A check that runs already may have read the links before: another follows it.
+  links.onUsedUp = () => void recording.run().then(() => recording.run())
   app.addHook('onReady', async () => links.onUsedUp())
   app.addHook('onClose', () => recording.close())
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { start } from '../support/start.ts'
 import { digestOf } from '../support/stored-contents.ts'
@@ -103,6 +103,25 @@ test('a link that is used up is an event, once, for its maker and admins of its 
   expect(await read({ user: 'editor' })).toMatchObject([isTold])
   expect(await read({ user: 'viewer' })).toEqual([])
   expect(await read({ headers: { authorization: `Bearer ${token}` } })).toEqual([])
+})
+
+test('links that are used up at once are events without waiting for the next check', async () => {
+  const timers = vi.spyOn(globalThis, 'setInterval').mockReturnValue(setTimeout(() => undefined))
+  onTestFinished(() => timers.mockRestore())
+  await using service = await start()
+  const call = async (method: string, path: string, options: object = {}) =>
+    JSON.parse(String((await service.call(method, path, options)).bytes))
+  await service.put('one.txt', 'one')
+  const json = { path: 'one.txt', downloads: 1 }
+  const links = await Promise.all(
+    Array.from({ length: 12 }, () => call('POST', '/api/links', { json })),
+  )
+
+  await Promise.all(links.map(({ url }) => service.call('GET', url)))
+
+  await expect
+    .poll(async () => (await call('GET', '/api/events?types=link.used_up')).events.length)
+    .toBe(12)
 })
 
 test('a webhook of some folders gets what happens in them', async () => {
