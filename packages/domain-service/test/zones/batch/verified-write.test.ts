@@ -280,8 +280,8 @@ test('an exhausted quota is a 503 with Retry-After', async () => {
 })
 
 test('a registrar that refuses connections is unreachable', async () => {
-  await using service = await startZone()
-  await service.sandbox.close()
+  // Nobody listens there. A port that was free a moment ago may have been given to another process.
+  await using service = await startZone({ REGISTRAR_URL: 'http://127.0.0.1:1/xml.response' })
 
   const { status, body } = await service.call('GET', hosts)
 
