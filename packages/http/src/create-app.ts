@@ -22,13 +22,8 @@ import {
   registerLogMetrics,
 } from './logging/access-log.ts'
 import type { Logger } from './logging/logger.ts'
-import {
-  type HealthReport,
-  type Metrics,
-  RequestMetrics,
-  serveHealth,
-  serveMetrics,
-} from './monitoring/metrics.ts'
+import { type HealthReport, serveHealth } from './monitoring/health.ts'
+import { type Metrics, RequestMetrics, serveMetrics } from './monitoring/metrics.ts'
 import { type About, serveOpenapi, serveRoot } from './openapi/document.ts'
 import { answerError, type HttpError } from './problem-details.ts'
 import { maxParamLength, refuseOtherMethods } from './requests/allowed-methods.ts'

@@ -5,7 +5,7 @@ export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-l
 export { hasBody } from './limits/connections.ts'
 export { bodyChunks, receiveBody } from './limits/request-bodies.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
-export type { Check, HealthReport } from './monitoring/metrics.ts'
+export type { Check, HealthReport } from './monitoring/health.ts'
 export {
   createHistogram,
   createMetrics,
@@ -27,16 +27,18 @@ export {
   validationFailed,
 } from './problem-details.ts'
 export { methodNotAllowed, noSuchRoute } from './requests/allowed-methods.ts'
-export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
-export type { RawBody, RawResponse, RawRoute } from './requests/raw-route.ts'
 export {
-  clientAddressReader,
-  forwardingCheck,
   includesTag,
   isCurrent,
   readIfMatch,
   readIfNoneMatch,
   type TagList,
+} from './requests/entity-tags.ts'
+export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
+export type { RawBody, RawResponse, RawRoute } from './requests/raw-route.ts'
+export {
+  clientAddressReader,
+  forwardingCheck,
   type TrustProxy,
 } from './requests/request-head.ts'
 export { describeIssue, toFaults, uncheckedJson } from './requests/validation.ts'

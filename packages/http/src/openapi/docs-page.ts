@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isCurrent } from '../requests/request-head.ts'
+import { isCurrent } from '../requests/entity-tags.ts'
 import { noQuery } from '../requests/validation.ts'
 
 // docs/adr/0014-docs-page.md says why this is not @fastify/swagger-ui.

@@ -1,0 +1,64 @@
+import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
+
+const Check = z.looseObject({ status: z.enum(['ok', 'degraded', 'unavailable']) })
+
+export type Check = z.infer<typeof Check>
+
+const Health = z
+  .looseObject({
+    status: z
+      .enum(['ok', 'degraded', 'unavailable'])
+      .meta({ description: 'degraded: a dependency of the service fails' }),
+    version: z.string().meta({ description: 'of the service' }),
+    uptime_seconds: z.int(),
+    checks: z.record(z.string(), Check).meta({ description: 'by name' }),
+  })
+  .meta({
+    id: 'Health',
+    examples: [
+      {
+        status: 'ok',
+        version: '0.1.0',
+        uptime_seconds: 86_400,
+        checks: { database: { status: 'ok' } },
+      },
+    ],
+  })
+
+/** The checks of a service, and further fields of its own. Checks are cheap, and call no other system. */
+export interface HealthReport {
+  checks: Record<string, Check>
+  fields?: Record<string, unknown>
+}
+
+/** GET /health: 200 while the service works, even if `degraded`; 503 when it cannot. */
+export function serveHealth(app: FastifyInstance, version: string, report: () => HealthReport) {
+  app.get(
+    '/health',
+    {
+      schema: {
+        operationId: 'getHealth',
+        summary: 'Does the service work?',
+        description: 'Cheap and local: calls no other system. Each service adds fields of its own.',
+        tags: ['operations'],
+        responses: {
+          200: { description: 'It works, even if its status is `degraded`' },
+          503: { description: 'Its database or its disk fails' },
+        },
+        response: { 200: Health, 503: Health },
+      },
+      config: { access: 'public' },
+    },
+    async (_request, reply) => {
+      const { checks, fields } = report()
+      const found = Object.values(checks).map((check) => check.status)
+      const status =
+        (['unavailable', 'degraded'] as const).find((bad) => found.includes(bad)) ?? 'ok'
+      return reply
+        .code(status === 'unavailable' ? 503 : 200)
+        .header('cache-control', 'no-store')
+        .send({ status, version, uptime_seconds: Math.floor(process.uptime()), ...fields, checks })
+    },
+  )
+}
