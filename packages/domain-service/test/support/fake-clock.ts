@@ -50,6 +50,12 @@ export class FakeClock implements Clock {
     await turn()
   }
 
+  /** Passes so much time at once, as a machine that slept does: what was due meanwhile fires once, at the end. */
+  async leap(milliseconds: number) {
+    await this.#moveTo(this.#now + milliseconds)
+    await this.advance(0)
+  }
+
   /** Returns what ends it. */
   follow(follower: Follower) {
     this.#followers.add(follower)
