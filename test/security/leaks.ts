@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import { apiKey } from '../../packages/domain-service/test/support/start.ts'
-import { password } from '../../packages/static-service/test/support/start.ts'
+import { password } from '../support/test-users.ts'
 
 // What no response and no log line may contain. Stacks belong to logged bugs only.
 const secrets: [string, RegExp | string][] = [

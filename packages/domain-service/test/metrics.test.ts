@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import { password } from '../../../test/support/test-users.ts'
 import { driveClock } from './support/drive-clock.ts'
 import { FakeClock } from './support/fake-clock.ts'
-import { password, type Service, start } from './support/start.ts'
+import { type Service, start } from './support/start.ts'
 
 const getHosts = 'namecheap.domains.dns.getHosts'
 const setHosts = 'namecheap.domains.dns.setHosts'

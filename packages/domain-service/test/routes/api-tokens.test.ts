@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { password, type Service, start, www } from '../support/start.ts'
+import { password } from '../../../../test/support/test-users.ts'
+import { type Service, start, www } from '../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const challenge = { name: '_acme-challenge', address: 'token value' }

@@ -2,6 +2,7 @@ import { createLogger } from '@domains-and-files/http'
 import type { Postgres } from '@domains-and-files/persistence'
 import { type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { openPostgres } from '../../src/postgres-storage.ts'
+import { addUsers } from './test-users.ts'
 
 const log = createLogger({ name: 'test', level: 'silent' })
 
@@ -12,11 +13,14 @@ export async function connect(url: string): Promise<Postgres & AsyncDisposable> 
   return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })
 }
 
-/** A new database with the tables of the service; without a connection. */
+/** A new database with the tables of the service and the users of the tests; without a connection. */
 export const serviceDatabase = (): Promise<TestDatabase> =>
   testDatabase({
     name: 'domain_service_template',
-    prepare: async (url) => (await connect(url)).close(),
+    prepare: async (url) => {
+      await (await connect(url)).close()
+      await addUsers(url)
+    },
   })
 
 /** A new database with the tables of the service, dropped at disposal. */

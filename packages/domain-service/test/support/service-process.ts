@@ -5,8 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { request } from 'undici'
 import { z } from 'zod'
 import { reservePorts } from '../../../../test/support/ports.ts'
+import { password } from '../../../../test/support/test-users.ts'
 import type { Suspension } from './campaign-registrar.ts'
-import { apiKey, password } from './start.ts'
+import { apiKey } from './start.ts'
 
 const packageDir = join(import.meta.dirname, '../..')
 

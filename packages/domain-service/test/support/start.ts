@@ -7,15 +7,15 @@ import { type Clock, createLogger, systemClock } from '@domains-and-files/http'
 import { type DomainSketch, type Sandbox, startSandbox } from '@domains-and-files/registrar-sandbox'
 import { request } from 'undici'
 import { z } from 'zod'
+import { password } from '../../../../test/support/test-users.ts'
 import { readConfig } from '../../src/config.ts'
 import { createService } from '../../src/service.ts'
 import { followClock } from './database-clock.ts'
 import { databaseOf, dropDatabaseOf } from './databases.ts'
 import { driveClock } from './drive-clock.ts'
 import { FakeClock } from './fake-clock.ts'
-import { addUsersToDatabase, addUsersToFile, prepareUsersFile } from './test-users.ts'
+import { writeUsersFile } from './test-users.ts'
 
-export const password = 'correct horse battery'
 export const apiKey = 'api-key-that-nobody-must-see'
 
 export const Host = z.object({
@@ -145,7 +145,7 @@ export async function start(options: Options = {}): Promise<Service> {
     databaseUrl !== undefined && options.clock instanceof FakeClock
       ? await followClock(databaseUrl, options.clock, isQuiet)
       : undefined
-  if (databaseUrl === undefined) prepareUsersFile(join(dataDir, 'users.json'))
+  if (databaseUrl === undefined) writeUsersFile(join(dataDir, 'users.json'))
   // A busy machine must not shed the requests of tests.
   const connections = { ...config.connections, maxLoopDelayMs: 60_000, maxQueueMs: 60_000 }
   const app = await createService(
@@ -153,8 +153,6 @@ export async function start(options: Options = {}): Promise<Service> {
     createLogger({ name: 'domain-service', level: 'info' }, sink),
     options.clock ?? systemClock,
   )
-  if (databaseUrl === undefined) addUsersToFile(join(dataDir, 'users.json'))
-  else await addUsersToDatabase(databaseUrl)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.
   url = `http://127.0.0.1:${port}`

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { type Asked, ask, boundary, logIn, type Part, password, writeForm } from './start.ts'
+import { password } from '../../../../test/support/test-users.ts'
+import { type Asked, ask, boundary, logIn, type Part, writeForm } from './start.ts'
 
 export interface Program {
   child: ChildProcess

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type Agent, request } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -7,17 +7,15 @@ import { Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { createLogger } from '@domains-and-files/http'
 import { z } from 'zod'
-import { runOnServer } from '../../../../test/support/postgres/test-database.ts'
-import { storeUsers } from '../../../../test/support/postgres/test-users.ts'
+import { password } from '../../../../test/support/test-users.ts'
 import type { SliceLimits } from '../../src/catalog/changes/group.ts'
 import { readConfig } from '../../src/config.ts'
 import { createService } from '../../src/service.ts'
 import { startSharedStores } from './shared-stores.ts'
 import { storedIn } from './stored-contents.ts'
+import { users } from './test-users.ts'
 
 export { filesBelow } from './stored-contents.ts'
-
-export const password = 'correct horse battery'
 
 const FileAnswer = z.looseObject({
   path: z.string(),
@@ -157,13 +155,11 @@ export async function start(options: Options = {}): Promise<Service> {
   })
   const log = createLogger({ name: 'static-service', level: 'info' }, sink)
   mkdirSync(dataDir, { recursive: true })
-  writeFileSync(config.auth.usersFile, users ?? '{"users":[]}')
+  writeFileSync(config.auth.usersFile, users)
   // A busy machine must not shed the requests of tests.
   const connections = { ...config.connections, maxLoopDelayMs: 60_000, maxQueueMs: 60_000 }
   const catalog = { ...config.catalog, limits: options.sliceLimits }
   const app = await createService({ ...config, connections, catalog }, log)
-  if (config.database) await shareUsers(config.database.url)
-  else users ??= addUsers(config.auth.usersFile)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.
   const tokenOf = (user: string) => {
@@ -296,37 +292,5 @@ export async function logIn(port: number, username: string): Promise<string> {
   }
 }
 
-// Hashing takes long: the users of the first service, and their tokens, are those of all that follow.
-let users: string | undefined
+// The services of a test run have the same users and the same secret.
 const tokens = new Map<string, Promise<string>>()
-
-function addUsers(file: string): string {
-  const text = addRoles(readFileSync(file, 'utf8'))
-  writeFileSync(file, text)
-  return text
-}
-
-const Users = z.object({ users: z.array(z.looseObject({ username: z.string() })) })
-
-// All with the admin's own password, whose hash is there already.
-function addRoles(text: string): string {
-  const [admin] = Users.parse(JSON.parse(text)).users
-  return JSON.stringify({
-    users: [
-      admin,
-      { ...admin, username: 'editor', role: 'editor' },
-      { ...admin, username: 'viewer', role: 'viewer' },
-    ],
-  })
-}
-
-async function shareUsers(url: string) {
-  const found = await runOnServer<{ definition: string }>(
-    url,
-    "select definition from static_service.users where username = 'admin'",
-  )
-  users ??= addRoles(
-    JSON.stringify({ users: found.map(({ definition }) => JSON.parse(definition)) }),
-  )
-  await storeUsers(url, 'static_service', users)
-}
