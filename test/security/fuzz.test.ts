@@ -140,7 +140,7 @@ describe.each(settings)('generated requests to %s', (_title, { name, env, failin
       operations.filter(({ operationId }) =>
         [...met.keys()].some((key) => key.startsWith(`${operationId} 2`)),
       )
-    const numRuns = cases(operations.length * (failing ? 10 : 30))
+    const numRuns = cases(operations.length * (failing ? 5 : 10))
     const isEnough = () =>
       done().length > operations.length * (failing ? 0.3 : 0.4) && (!failing || faultsMet > 10)
     for (let { seed = 1 } = fc.readConfigureGlobal(), isOver = false; !isOver; seed += 1) {
