@@ -9,7 +9,7 @@ import { ServerProcess } from '../../../../test/support/postgres/server-process.
 import { findMiscounts } from '../../src/catalog/find-miscounts.ts'
 import { startS3 } from '../support/s3/s3-server.ts'
 import { type Outcomes, SharedWriter } from '../support/shared-writers.ts'
-import { ask, type Service, start } from '../support/start.ts'
+import { ask, logIn, type Service, start } from '../support/start.ts'
 
 // DATABASE_WRITES=2500 is the long form: `npm run faults`.
 const writes = Number(process.env.DATABASE_WRITES ?? 60)
@@ -27,7 +27,7 @@ test(`${writes} writes to ${replicaCount} replicas, while PostgreSQL crashes and
   for (let at = 0; at < replicaCount; at += 1) {
     replicas.push(stack.use(await start({ env: { DATABASE_URL: proxy.url, ...s3.env } })))
   }
-  const token = (await replicas[0]?.tokenOf('admin')) ?? ''
+  const token = await logIn(replicas[0]?.port ?? 0, 'admin')
   const outcomes: Outcomes = { acknowledged: 0, refused: 0, unknown: 0, faults: [] }
   const done = { changes: 0, restarts: 0, cuts: 0, commits: 0 }
   proxy.onCommit = () => {
