@@ -1,7 +1,7 @@
 import type { CompressedCoding, ContentCoding } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
 import type { ContentHash, VerifiedContents } from './integrity.ts'
-import type { StagedBlob } from './staged-blob.ts'
+import type { StagedBlob } from './staging-file.ts'
 
 /**
  * Blobs by SHA-256 digest, each stored once, with their compressed forms. A blob exists while a file refers to it.

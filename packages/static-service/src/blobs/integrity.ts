@@ -14,16 +14,8 @@ export interface StoredBlob {
 /** SHA-256 of an arriving blob, and its first bytes, from which a media type can be detected. */
 export class ContentHash {
   readonly #hash = createHash('sha256')
-  #head = Buffer.alloc(0)
-  #size = 0
-
-  get size(): number {
-    return this.#size
-  }
-
-  get head(): Buffer {
-    return this.#head
-  }
+  head = Buffer.alloc(0)
+  size = 0
 
   get digest(): string {
     return this.#hash.copy().digest('hex')
@@ -31,9 +23,9 @@ export class ContentHash {
 
   update(chunk: Buffer): void {
     this.#hash.update(chunk)
-    this.#size += chunk.length
-    const missing = headLength - this.#head.length
-    if (missing > 0) this.#head = Buffer.concat([this.#head, chunk.subarray(0, missing)])
+    this.size += chunk.length
+    const missing = headLength - this.head.length
+    if (missing > 0) this.head = Buffer.concat([this.head, chunk.subarray(0, missing)])
   }
 }
 

@@ -1,41 +1,34 @@
-import { type FileHandle, open, rm } from 'node:fs/promises'
+import { type FileHandle, open, readFile, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
 import { BytesLost } from '../errors.ts'
 import { blobMode, maxSmallBytes } from './blob-path.ts'
+import { ContentHash, type StoredBlob } from './integrity.ts'
 
-/** Counts the memory that the arriving blobs of a store hold. */
+/** The memory that the arriving blobs of a store hold. */
 export class StagingMemory {
   readonly arriving = new Set<object>()
+  bytes = 0
   readonly #maxBytes: number
-  readonly #demandRoom: (bytes: () => number) => Promise<void>
-  #bytes = 0
+  /** Makes room on the disk for all held bytes. @throws {HttpError} `insufficient_storage` */
+  readonly demandRoom: () => Promise<void>
 
   /** `demandRoom` makes room for so many bytes on the disk, or throws. */
   constructor(maxBytes = defaultStagingBytes, demandRoom = async (_bytes: () => number) => {}) {
     this.#maxBytes = maxBytes
-    this.#demandRoom = demandRoom
+    this.demandRoom = () => demandRoom(() => this.bytes)
   }
 
   /** Whether to write each chunk at once: partial batches of many slow uploads would fill the memory. */
   get isShort(): boolean {
-    return this.#bytes > this.#maxBytes
-  }
-
-  add(bytes: number) {
-    this.#bytes += bytes
-  }
-
-  /** Makes room on the disk for all held bytes. @throws {HttpError} `insufficient_storage` */
-  demandRoom(): Promise<void> {
-    return this.#demandRoom(() => this.#bytes)
+    return this.bytes > this.#maxBytes
   }
 }
 
 interface StagingFileOptions {
   file: string
   memory: StagingMemory
-  /** Unflushed bytes that start a flush in the background; undefined: only `flush` does. */
+  /** Unflushed bytes that start a flush in the background; undefined: only `settle` does. */
   flushBytes?: number | undefined
   /** Called when so many bytes are durable, after a flush in the background. */
   onFlushed?: (size: number) => Promise<void>
@@ -45,8 +38,8 @@ interface StagingFileOptions {
 
 /**
  * The file of an arriving blob, created once the blob is not small. Write-behind: the next batch arrives while the last
- * one is written. `write`, `settle` and `flush` throw `insufficient_storage` when the disk is full, and `BytesLost` if
- * the file of an earlier request has become shorter.
+ * one is written. `write` and `settle` throw `insufficient_storage` when the disk is full, and `BytesLost` if the file
+ * of an earlier request has become shorter.
  */
 export class StagingFile {
   readonly #options: StagingFileOptions
@@ -55,71 +48,53 @@ export class StagingFile {
   #joined: Buffer | undefined
   #batchBytes = 0
   #handle: FileHandle | undefined
-  #isCreated: boolean
   #writing: Promise<void> = Promise.resolve()
   #flushing: Promise<void> | undefined
   #failure: unknown
-  #size: number
   #flushedBytes: number
   #heldBytes = 0
+  readonly file: string
+  /** Bytes written or queued for writing. */
+  size: number
+  /** Whether a file has the bytes, or some of them. */
+  protected isCreated: boolean
 
   constructor(options: StagingFileOptions) {
     this.#options = options
-    this.#size = options.resumeAt ?? 0
-    this.#isCreated = options.resumeAt !== undefined
-    this.#flushedBytes = this.#size
-  }
-
-  get file(): string {
-    return this.#options.file
-  }
-
-  /** Bytes written or queued for writing. */
-  get size(): number {
-    return this.#size
-  }
-
-  get isOpen(): boolean {
-    return this.#isCreated
+    this.file = options.file
+    this.size = options.resumeAt ?? 0
+    this.isCreated = options.resumeAt !== undefined
+    this.#flushedBytes = this.size
   }
 
   /** Takes over the chunk: its memory is freed once it is written, so the caller must not use it again. */
   async write(chunk: Buffer): Promise<void> {
     this.#queue(chunk)
-    this.#size += chunk.length
+    this.size += chunk.length
     this.#batchBytes += chunk.length
     this.#hold(chunk.length)
     const { memory, flushBytes } = this.#options
-    const isSmall = this.#size <= maxSmallBytes && !memory.isShort
+    const isSmall = this.size <= maxSmallBytes && !memory.isShort
     const handle = isSmall ? undefined : await this.#open()
-    const isFlushDue = this.#size - this.#flushedBytes > (flushBytes ?? Number.POSITIVE_INFINITY)
+    const isFlushDue = this.size - this.#flushedBytes > (flushBytes ?? Number.POSITIVE_INFINITY)
     if (!handle || (this.#batchBytes < batchBytes && !memory.isShort && !isFlushDue)) return
     await this.#writing
     this.#startWriting(handle)
     if (isFlushDue) await this.#startFlushing(handle)
     if (memory.isShort) await this.#writing
-    this.#demandNoFailure()
+    if (this.#failure) throw this.#failure
   }
 
-  /** Writes all queued bytes, without fsync. */
-  async settle(): Promise<void> {
-    const handle = await this.#open()
-    this.#startWriting(handle)
-    await this.#writing
-    await this.#flushing
-    this.#demandNoFailure()
-  }
-
-  /** Makes all bytes written before the call durable; writes may continue meanwhile. */
-  async flush(): Promise<void> {
+  /** Writes all queued bytes, and makes them durable if `isFlushed`; writes may continue meanwhile. */
+  async settle({ isFlushed = false } = {}): Promise<void> {
     const handle = await this.#open()
     this.#startWriting(handle)
     await this.#writing
     // The mtime is part of the recorded stamp, so fsync includes it. Resumed files are flushed per request: without mtime.
-    const flushing = this.#options.resumeAt === undefined ? handle.sync() : handle.datasync()
-    await flushing.catch((error) => this.#fail(error))
+    const sync = () => (this.#options.resumeAt === undefined ? handle.sync() : handle.datasync())
+    if (isFlushed) await sync().catch((error) => this.#fail(error))
     await this.#flushing
-    this.#demandNoFailure()
+    if (this.#failure) throw this.#failure
   }
 
   async close(): Promise<void> {
@@ -132,8 +107,8 @@ export class StagingFile {
 
   /** All bytes, unless a file has them. In a buffer of their own: posting a view to a thread copies its whole buffer. */
   take(): Uint8Array | undefined {
-    if (this.#isCreated) return undefined
-    const bytes = new Uint8Array(this.#size)
+    if (this.isCreated) return undefined
+    const bytes = new Uint8Array(this.size)
     let at = 0
     for (const chunk of this.#chunks.splice(0)) {
       bytes.set(chunk, at)
@@ -148,11 +123,12 @@ export class StagingFile {
 
   async #open(): Promise<FileHandle> {
     if (this.#handle) return this.#handle
-    const { file, resumeAt } = this.#options
+    const { file } = this
+    const { resumeAt } = this.#options
     const flags = resumeAt === undefined ? 'wx+' : 'a'
     const handle = await open(file, flags, blobMode)
     this.#handle = handle
-    this.#isCreated = true
+    this.isCreated = true
     if (resumeAt === undefined) return handle
     if (resumeAt === 0) await fsyncDirectory(dirname(file))
     const { size } = await handle.stat()
@@ -162,9 +138,10 @@ export class StagingFile {
   }
 
   async remove(): Promise<void> {
-    await this.close()
     this.release()
-    if (this.#isCreated) await rm(this.#options.file, { force: true })
+    if (!this.isCreated) return
+    await this.close().catch(() => undefined)
+    await rm(this.file, { force: true })
   }
 
   // Joins small chunks: a buffer of one byte takes some 250, which nothing counts.
@@ -204,16 +181,12 @@ export class StagingFile {
   // Flushes while bytes still arrive, so that the last flush is short.
   async #startFlushing(handle: FileHandle) {
     await this.#flushing
-    const size = this.#size
+    const size = this.size
     this.#flushedBytes = size
     this.#flushing = this.#writing
       .then(() => handle.datasync())
       .then(() => (this.#failure === undefined ? this.#options.onFlushed?.(size) : undefined))
       .catch((error) => this.#fail(error))
-  }
-
-  #demandNoFailure() {
-    if (this.#failure) throw this.#failure
   }
 
   // Keeps the first error: the kernel reports each failed write-back once, so the last fsync may succeed.
@@ -223,7 +196,7 @@ export class StagingFile {
 
   #hold(bytes: number) {
     this.#heldBytes += bytes
-    this.#options.memory.add(bytes)
+    this.#options.memory.bytes += bytes
   }
 }
 
@@ -242,3 +215,83 @@ function free({ buffer, length }: Buffer) {
 export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<void> {
   for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at)).bytesWritten
 }
+
+interface StagedBlobOptions extends Pick<StagingFileOptions, 'file' | 'memory'> {
+  /** Hash of a file that earlier requests completed and flushed. */
+  arrived?: ContentHash | undefined
+  /** Whether the file itself becomes the blob: then it is fsynced before the blob counts as durable. */
+  isFlushed: boolean
+  /**
+   * Makes a blob durable under its digest and leases it until the returned function is called with whether a file has
+   * referred to it since. `from`: the bytes of a small one, or the flushed file of another.
+   */
+  store: (blob: StoredBlob, from: Uint8Array | string) => Promise<(isReferenced: boolean) => void>
+}
+
+/**
+ * A blob that is arriving: hashed as it comes, held in memory while it is small, else in a file of `tmp`. Disposing of
+ * it removes its bytes unless they were published and a file refers to them by then.
+ */
+export class StagedBlob extends StagingFile implements AsyncDisposable {
+  readonly #options: StagedBlobOptions
+  #isPublished = false
+  #storing: ReturnType<StagedBlobOptions['store']> | undefined
+  /** Of the bytes so far; undefined after `keep`. */
+  hash: ContentHash | undefined
+  /** Set once a file refers to the blob, even if the file is removed later. */
+  isReferenced = false
+
+  constructor(options: StagedBlobOptions) {
+    const { file, memory, isFlushed, arrived } = options
+    super({ file, memory, resumeAt: arrived?.size, flushBytes: isFlushed ? flushBytes : undefined })
+    this.#options = options
+    this.hash = arrived ?? new ContentHash()
+    memory.arriving.add(this)
+  }
+
+  override write(chunk: Buffer): Promise<void> {
+    this.hash?.update(chunk)
+    return super.write(chunk)
+  }
+
+  /** Ends the blob and flushes its file. @throws {HttpError} `insufficient_storage` when the disk is full. */
+  async seal(): Promise<void> {
+    const isSmall = this.size <= maxSmallBytes
+    if (isSmall && !this.isCreated) return
+    await this.settle({ isFlushed: this.#options.isFlushed && !isSmall })
+    await this.close()
+  }
+
+  /**
+   * Makes the sealed blob durable under its digest. Leases it until this is disposed of, so that it is not collected
+   * before a file can refer to it.
+   * @throws {HttpError} `insufficient_storage` when the disk is full.
+   */
+  async keep(): Promise<StoredBlob> {
+    const { store, isFlushed } = this.#options
+    const { size } = this
+    const blob = { digest: this.hash?.digest ?? '', size }
+    const isSmall = size <= maxSmallBytes
+    this.hash = undefined
+    const from = isSmall ? (this.take() ?? (await readFile(this.file))) : this.file
+    this.#storing = store(blob, from)
+    await this.#storing
+    this.#isPublished = !isSmall
+    // A folder store has the bytes on disk now; S3 keeps small blobs in memory until a file refers to them.
+    if (isFlushed) this.release()
+    return blob
+  }
+
+  // Ignores errors: they would hide the result of the request. The next start removes files that remain.
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#options.memory.arriving.delete(this)
+    // Another blob of the request may have failed while this one was being stored.
+    const release = await this.#storing?.catch(() => undefined)
+    release?.(this.isReferenced)
+    if (this.#isPublished) this.release()
+    else await this.remove().catch(() => undefined)
+  }
+}
+
+// Large enough that no flush waits for the one before.
+const flushBytes = 33_554_432

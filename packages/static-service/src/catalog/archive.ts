@@ -68,7 +68,7 @@ async function importFiles(group: Group, rows: ImportedFile[]) {
   const table = await loadFiles(group, paths, { digests })
   const { dates } = table.loaded
   for (const { changeId = 1, ...row } of rows) {
-    if (table.find(row.path)) continue
+    if (table.files.get(row.path)) continue
     if (table.isBlocked(row.path)) throw new Error(`${row.path} is a directory, or below a file`)
     table.set(row.path, rowOf(row), changeId)
     if (row.updatedAt > dates.latest) dates.latest = row.updatedAt

@@ -17,7 +17,6 @@ import {
   type Committed,
   catalogWrites,
   type Done,
-  isAlone,
 } from './changes/change-groups.ts'
 import type { DirectoryChange } from './changes/directory-changes.ts'
 import type { DirectoryMove } from './changes/file-changes.ts'
@@ -75,9 +74,7 @@ export abstract class Catalog {
         error instanceof DatabaseUnavailableError ||
         (error instanceof HttpError && error.status === 503),
     )
-    this.writes = catalogWrites((command) =>
-      this.#commits.submit(command, isAlone(command) ? 'large' : 'small'),
-    )
+    this.writes = catalogWrites((command, size) => this.#commits.submit(command, size))
     this.#background = new BackgroundChanges({ database, history, writes: this.writes })
   }
 

@@ -15,7 +15,10 @@ export const headLength = 4100
  * Media type of a file: from the extension of its name, else from its first bytes, else `application/octet-stream`.
  * The Content-Type that a client sends is ignored.
  */
-export async function contentTypeOf(name: string, head: Uint8Array): Promise<string> {
+export async function contentTypeOf(
+  name: string,
+  head: Uint8Array = new Uint8Array(),
+): Promise<string> {
   const known = typeByName(name)
   if (known) return known
   const extension = extname(name).toLowerCase()

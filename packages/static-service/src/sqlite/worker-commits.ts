@@ -66,7 +66,7 @@ export class GroupCommit<Command, Done extends { value: unknown }> {
       const outcomes = await this.#commit(group.map(({ command }) => command))
       for (const [at, { resolve, reject }] of group.entries()) {
         const outcome = outcomes[at] ?? { error: new Error('a command has no outcome') }
-        if ('error' in outcome) reject(outcome.error)
+        if ('error' in outcome) reject(fromPlain(outcome.error))
         else resolve(outcome.value)
       }
     } catch (error) {
@@ -224,14 +224,9 @@ export const toPlain = (error: unknown): PlainError => ({
   fields: { ...Object(error), code: codeOf(error) },
 })
 
-export const plainOutcome = <Done extends object>(outcome: Outcome<Done>) =>
-  'error' in outcome ? { error: toPlain(outcome.error) } : outcome
-
-export const fromPlainOutcome = <Done extends object>(outcome: Outcome<Done>) =>
-  'error' in outcome ? { error: fromPlain(outcome.error) } : outcome
-
-/** Reverses `toPlain`; restores the class of storage errors and of `HttpError` only. */
+/** Reverses `toPlain`, for an error of this thread too; restores the class of storage errors and of `HttpError` only. */
 export function fromPlain(plain: unknown): unknown {
+  if (plain instanceof Error) return plain
   const { error, fields } = plain as PlainError // As `toPlain` returned it.
   const whole = Object.assign(error, fields)
   if (!('status' in whole)) return storageFailure(whole)

@@ -17,7 +17,7 @@ import {
 import { LRUCache } from 'lru-cache'
 import type { BlobStore, ResumableBlob, SavedBlob } from '../blobs/blob-store.ts'
 import { ContentHash } from '../blobs/integrity.ts'
-import type { StagedBlob } from '../blobs/staged-blob.ts'
+import type { StagedBlob } from '../blobs/staging-file.ts'
 import * as errors from '../errors.ts'
 
 export const uploads = name('uploads')

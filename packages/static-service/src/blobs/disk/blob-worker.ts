@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads'
 import Sqlite, { type Database } from 'better-sqlite3'
-import { commitEach, plainOutcome, serveCalls } from '../../sqlite/worker-commits.ts'
+import { commitEach, serveCalls, toPlain } from '../../sqlite/worker-commits.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent } from '../integrity.ts'
 import { openBlobDatabase } from './blob-database.ts'
@@ -20,14 +20,12 @@ const apply = prepare(sql.database)
 
 const methods = {
   /** Durable when it resolves. A removal returns whether its coding, or the blob itself, was there. */
-  commit: async (commands: BlobCommand[]) =>
-    (
-      await commitEach(
-        commands,
-        (some) => sql.transaction(async () => some.map((each) => ({ value: apply(each) }))),
-        async (_command, error) => ({ error }),
-      )
-    ).map(plainOutcome),
+  commit: (commands: BlobCommand[]) =>
+    commitEach<BlobCommand, { value: boolean }>(
+      commands,
+      (some) => sql.transaction(async () => some.map((each) => ({ value: apply(each) }))),
+      async (_command, error) => ({ error: toPlain(error) }),
+    ),
 
   /** Does not wait for readers. Returns whether the log of this database is empty. */
   truncateLogs(others: string[]): boolean {

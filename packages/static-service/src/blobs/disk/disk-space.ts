@@ -46,7 +46,7 @@ export class DiskSpace {
     try {
       small.check()
       accessSync(join(dataDir, 'tmp'), constants.W_OK)
-      const short = this.#shortBy(none)
+      const short = this.#shortBy(0)
       return short > 0 && short > (pastBytes?.() ?? 0) ? 'degraded' : 'ok'
     } catch {
       return 'unavailable'
@@ -57,8 +57,8 @@ export class DiskSpace {
    * Makes room for `bytes()` more, if need be by dropping history. Serialized: concurrent calls would each drop that
    * much. @throws if there is none.
    */
-  async demand(bytes = none): Promise<void> {
-    if (this.#shortBy(bytes) === 0) return
+  async demand(bytes?: () => number): Promise<void> {
+    if (this.#shortBy(bytes?.() ?? 0) === 0) return
     const made = this.#making.then(() => this.#makeRoom(bytes))
     this.#making = made.catch(() => undefined)
     if (!(await made)) throw insufficientStorage()
@@ -66,14 +66,14 @@ export class DiskSpace {
 
   /** @throws if there is no room; drops no history. */
   demandWithoutDrop(): void {
-    if (this.#shortBy(none) === 0) return
+    if (this.#shortBy(0) === 0) return
     void this.#truncateLogs()
     throw insufficientStorage()
   }
 
   /** Call after removals. Their pages are given back with those of the write-ahead logs, at once if space is short. */
   reclaim(): void {
-    if (this.#freeBytes >= 2 * this.#reserve) return
+    if (this.#shortBy(this.#reserve) === 0) return
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       void this.#truncateLogs()
@@ -86,16 +86,16 @@ export class DiskSpace {
   }
 
   // False: dropping all history was not enough.
-  async #makeRoom(bytes: () => number): Promise<boolean> {
+  async #makeRoom(bytes = () => 0): Promise<boolean> {
     const { dropPast, isBackedUp, settleRemovals } = this.#options
     for (;;) {
       await this.#truncateLogs()
-      const short = this.#shortBy(bytes)
+      const short = this.#shortBy(bytes())
       if (short === 0) return true
       // While a backup runs, dropped history stays on the disk.
       const dropped = isBackedUp?.() ? 0 : await dropPast?.(short)
       await settleRemovals()
-      if (!dropped) return this.#shortBy(bytes) === 0
+      if (!dropped) return this.#shortBy(bytes()) === 0
     }
   }
 
@@ -111,17 +111,12 @@ export class DiskSpace {
   }
 
   // Bytes that must be freed.
-  #shortBy(bytes: () => number): number {
-    return Math.max(0, this.#reserve + bytes() - this.#freeBytes)
-  }
-
-  get #freeBytes() {
+  #shortBy(bytes: number): number {
     const { bavail, bsize } = statfsSync(this.#options.dataDir)
-    return bavail * bsize
+    return Math.max(0, this.#reserve + bytes - bavail * bsize)
   }
 }
 
-const none = () => 0
 const maxReserveBytes = 16_777_216
 // Long enough for most requests to finish their removals.
 const delayMs = 250

@@ -17,8 +17,7 @@ import {
   type StoredEntry,
 } from '../blob-store.ts'
 import type { ContentHash, StoredBlob, VerifiedContents } from '../integrity.ts'
-import { resumableFile, StagedBlob } from '../staged-blob.ts'
-import { StagingFile, StagingMemory } from '../staging-file.ts'
+import { StagedBlob, StagingFile, StagingMemory } from '../staging-file.ts'
 import { blobDatabaseName } from './blob-database.ts'
 import { DiskSpace, type RoomOptions } from './disk-space.ts'
 import { BlobLeases, Garbage } from './garbage.ts'
@@ -29,6 +28,7 @@ import {
   listShards,
   openDirectories,
 } from './large-blobs.ts'
+import { resumableFile } from './resumable-file.ts'
 import { SmallBlobs } from './small-blobs.ts'
 
 export interface FolderBlobStoreOptions extends RoomOptions {
@@ -94,7 +94,7 @@ export class FolderBlobStore implements BlobStore {
       ...{ file, arrived },
       isFlushed: true,
       memory: this.#memory,
-      store: (blob, from) => this.#store(blob, from),
+      store: this.#store,
     })
   }
 
@@ -224,7 +224,7 @@ export class FolderBlobStore implements BlobStore {
 
   // Leases the blob until the returned function is called, which collects it if no file refers to it. Demands room
   // outside `run`, against deadlock: that waits for removals, and one of them may wait for this digest.
-  async #store(blob: StoredBlob, from: Uint8Array | string) {
+  readonly #store = async (blob: StoredBlob, from: Uint8Array | string) => {
     const { digest } = blob
     const release = this.#leases.acquire(digest)
     const end = (isReferenced: boolean) => {

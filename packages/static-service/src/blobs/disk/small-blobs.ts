@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SqliteSql } from '@domains-and-files/persistence'
-import { fromPlainOutcome, GroupCommit, WorkerRpc } from '../../sqlite/worker-commits.ts'
+import { GroupCommit, WorkerRpc } from '../../sqlite/worker-commits.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
 import { openBlobDatabase } from './blob-database.ts'
@@ -28,7 +28,7 @@ export class SmallBlobs implements VerifiedContents {
     database.pragma('query_only = 1') // From here on only the worker writes.
     this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), dataDir)
     this.#commits = new GroupCommit<BlobCommand, { value: boolean }>(
-      async (commands) => (await this.#worker.ask('commit', commands)).map(fromPlainOutcome),
+      (commands) => this.#worker.ask('commit', commands),
       () => true, // Other failures are outcomes of single commands.
     )
     const ofKey = 'where digest = ? and coding = ?'

@@ -1,6 +1,5 @@
 import { appendEvents, ofTypes } from '@domains-and-files/events'
 import { list, name, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { parentOf } from '../../files/file-path.ts'
 import type { Link } from '../../sharing/links.ts'
 
 // What changes leave behind beside the rows of files: dates, entries in the list of changes, and events.
@@ -139,10 +138,9 @@ export function fileEventOf({
   entry: ChangeEntry
   files: { key: string }[]
 }): FilesChanged {
-  const parents = [...new Set(files.map(({ key }) => parentOf(key)))]
+  const parents = [...new Set(files.map(({ key }) => key.slice(0, key.lastIndexOf('/') + 1)))]
   const isDeep = parents.length > maxDirectories
-  const directories = isDeep ? directoriesAbove(parents) : parents
-  return { entry, directories: directories.map(withSlash), isDeep }
+  return { entry, directories: isDeep ? directoriesAbove(parents) : parents, isDeep }
 }
 
 /** Records an event for each change of files, in the transaction of the changes. */
@@ -159,7 +157,7 @@ export const appendFileEvents = (transaction: SqlTransaction, changes: FilesChan
 function directoriesAbove(parents: string[]): string[] {
   let found = ['']
   for (let depth = 1; ; depth += 1) {
-    const cut = new Set(parents.map((each) => each.split('/', depth).join('/')))
+    const cut = new Set(parents.map((each) => each.split(/(?<=\/)/, depth).join('')))
     if (cut.size > maxDirectories) return found
     found = [...cut]
   }
@@ -179,5 +177,3 @@ export async function appendLinkEvents(transaction: SqlTransaction, links: Link[
     added.map((data) => ({ type, data })),
   )
 }
-
-export const withSlash = (directory: string) => (directory === '' ? '' : `${directory}/`)

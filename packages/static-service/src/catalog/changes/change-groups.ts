@@ -44,11 +44,13 @@ export type CatalogCommand = CommandOf<keyof Changes>
 
 type FileCommand = CommandOf<keyof typeof fileChanges>
 
-export function catalogWrites(submit: (command: CatalogCommand) => Promise<unknown>) {
-  const submits = Object.keys({ ...fileChanges, ...loneChanges }).map((name) => [
-    name,
-    (input: unknown) => submit({ name, input } as CatalogCommand), // As `CatalogWrites` types it.
-  ])
+export function catalogWrites(
+  submit: (command: CatalogCommand, size: 'small' | 'large') => Promise<unknown>,
+) {
+  const submits = Object.keys({ ...fileChanges, ...loneChanges }).map((name) => {
+    const size = name in loneChanges ? 'large' : 'small'
+    return [name, (input: unknown) => submit({ name, input } as CatalogCommand, size)]
+  })
   return Object.fromEntries(submits) as CatalogWrites
 }
 
@@ -151,8 +153,8 @@ export class ChangeGroups {
         ...{ changed: [], freed: [], references: new Map(), excess: 0 },
       }
       const outcomes = await applyAll(group, commands)
-      await dropOldest(group, group.excess)
-      await applyReferences(group)
+      if (group.excess > 0) await dropOldest(group, group.excess)
+      if (contents) await applyReferences(group, contents)
       return { outcomes, group }
     })
     effects.changed = effects.changed.concat(group.changed)
@@ -174,17 +176,17 @@ const sliceLimits: SliceLimits = { wholeFiles: 20_000, sliceFiles: 4000 }
 
 /** Carries out a lone command; or applies commands on files in memory, and writes the resulting rows. */
 async function applyAll(group: Group, commands: CatalogCommand[]): Promise<Outcome<Done>[]> {
-  const [lone] = commands
-  if (lone && isAlone(lone))
-    return [{ value: await changeOf<Group>(loneChanges, lone)(group, lone.input) }]
+  const lone = commands.find(isAlone)
+  if (lone) return [{ value: await Reflect.get(loneChanges, lone.name)(group, lone.input) }]
   const changes = commands as FileCommand[] // The queue groups no others.
   const digests = changes.flatMap(({ name, input }) =>
     name === 'put' ? input.files.map(({ digest }) => digest) : [],
   )
   const table = await loadFiles(group, changes.flatMap(pathsOf), { digests, areNew: true })
   const outcomes = changes.map((change): Outcome<Done> => {
+    const apply: (table: LoadedFiles, input: never) => unknown = fileChanges[change.name]
     try {
-      return { value: changeOf<LoadedFiles>(fileChanges, change)(table, change.input) }
+      return { value: apply(table, change.input as never) } // Each takes the input of its name.
     } catch (error) {
       if (!(error instanceof HttpError)) throw error
       table.undo()
@@ -195,22 +197,18 @@ async function applyAll(group: Group, commands: CatalogCommand[]): Promise<Outco
   return outcomes
 }
 
-// Each takes the input of its name.
-const changeOf = <Rows>(changes: object, { name }: CatalogCommand) =>
-  Reflect.get(changes, name) as (rows: Rows, input: unknown) => unknown
-
 function pathsOf({ name, input }: FileCommand): string[] {
   if (name === 'put') return input.files.map(({ path }) => path)
   return name === 'remove' ? input.paths : input.moves.flatMap(({ from, to }) => [from, to])
 }
 
-async function applyReferences({ contents, transaction, references }: Group) {
+async function applyReferences({ transaction, references }: Group, contents: ContentTransaction) {
   const { added = [], freed = [] } = Object.groupBy(references, ([, { before, after }]) =>
     before === after ? 'same' : after ? 'added' : 'freed',
   )
   const digests = (some: typeof added) => some.map(([digest]) => digest)
   if (added.length + freed.length > 0)
-    await contents?.apply(transaction, { added: digests(added), freed: digests(freed) })
+    await contents.apply(transaction, { added: digests(added), freed: digests(freed) })
 }
 
 /** Records an event for each of these links, once. */

@@ -3,7 +3,7 @@ import { directoryNotFound, moveIntoItself } from '../../errors.ts'
 import { readEntry } from '../history/change-log.ts'
 import { below, selected } from '../records.ts'
 import { storedColumns } from '../tables.ts'
-import { appendFileEvents, type ChangeCause, withSlash } from './change-entry.ts'
+import { appendFileEvents, type ChangeCause } from './change-entry.ts'
 import { exchange, isIntoItself, movedPath, relocate } from './file-changes.ts'
 import type { Group, Removed } from './group.ts'
 import type { LoadedFiles, StoredFile } from './loaded-files.ts'
@@ -32,7 +32,7 @@ export async function changeBelow(
   if (from === to) return { files: 0, bytesFreed: 0 }
   if (to !== null && isIntoItself({ from, to })) throw moveIntoItself(to)
   // If files move up to paths that others still occupy, no slice can run before the rest.
-  const isTaken = table.find(within) !== undefined || table.isDirectory(within)
+  const isTaken = (table.files.get(within) ?? table.directories.get(within)) !== undefined
   const isDivisible = to === null || !isAbove(to, from) || !isTaken
   if (count > group.rules.wholeFiles && isDivisible) return undefined
   return changeThese(group, await loadBelow(group.transaction, from, { limit: count }), change)
@@ -159,7 +159,11 @@ export async function abandon({ transaction }: Group, { id }: { id: number }): P
   const entry = ended && (await readEntry(transaction, id))
   if (entry) {
     const directories = [ended.directory, ended.target].flatMap((each) => each ?? [])
-    const event = { entry, directories: directories.map(withSlash), isDeep: true }
+    const event = {
+      entry,
+      directories: directories.map((each) => each && `${each}/`),
+      isDeep: true,
+    }
     await appendFileEvents(transaction, [event])
   }
 }

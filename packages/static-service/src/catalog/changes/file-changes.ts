@@ -24,17 +24,17 @@ export function put(
 ): { rows: FileRow[]; wasNew: boolean } {
   const { quota, missing } = table.loaded
   if (files.some(({ digest }) => missing?.has(digest))) throw errors.contentMissing()
-  const before = files.map(({ path }) => table.find(path))
-  const unmet = files.flatMap(({ path }, at) => (meets(conditions, before[at]) ? [] : path))
+  const before = files.map(({ path }) => table.files.get(path))
+  const unmet = files.flatMap(({ path }, at) => {
+    const row = before[at]
+    return holds(conditions, row && rowOf(row)) ? [] : path
+  })
   const rows = exchange(table, [], files)
   if (unmet.length > 0) throw errors.preconditionFailed(...unmet)
   if (quota !== undefined && table.sizes.stored > quota) throw errors.quotaExceeded(quota)
   table.accept(causeOf(actor, 'upload'))
   return { rows, wasNew: before.every((row) => row === undefined) }
 }
-
-const meets = (conditions: Conditions, row: StoredFile | undefined) =>
-  holds(conditions, row && rowOf(row))
 
 /** A file to store. `createdAt` overrides the creation time of the replaced file, or now. */
 type StoringFile = NewFile & { createdAt?: string }
@@ -51,7 +51,7 @@ export function exchange(table: LoadedFiles, ended: StoredFile[], files: Storing
     table.set(row.path, undefined)
   }
   return files.map((file) => {
-    const before = table.find(file.path)
+    const before = table.files.get(file.path)
     if (!before && table.isBlocked(file.path)) throw errors.pathConflict(file.path)
     // A moved file also gets a new date: a cache with the previous file of this path must not see it as unmodified.
     const updatedAt = dates.of(before?.updatedAt)
@@ -67,7 +67,7 @@ export function remove(
   { paths, conditions = {}, actor = nobody }: Named & { paths: string[] },
 ): Removed {
   const rows = findAll(table, paths)
-  const unmet = rows.find((row) => !meets(conditions, row))
+  const unmet = rows.find((row) => !holds(conditions, rowOf(row)))
   if (unmet) throw errors.preconditionFailed(unmet.path)
   exchange(table, rows)
   const { bytesFreed } = table
@@ -85,8 +85,8 @@ export function replaceFiles(table: LoadedFiles, { before, files }: Replacement)
   const { quota, storedSize } = table.loaded
   const wanted = new Set(files.map(({ path }) => path))
   const ended = before.filter(({ path }) => !wanted.has(path))
-  const differing = files.filter(({ path, digest }) => table.find(path)?.digest !== digest)
-  const replaced = differing.filter(({ path }) => table.find(path) !== undefined).length
+  const differing = files.filter(({ path, digest }) => table.files.get(path)?.digest !== digest)
+  const replaced = differing.filter(({ path }) => table.files.get(path) !== undefined).length
   const rows = exchange(table, ended, differing)
   if (quota !== undefined && table.sizes.stored > Math.max(quota, storedSize))
     throw errors.quotaExceeded(quota)
@@ -96,9 +96,9 @@ export function replaceFiles(table: LoadedFiles, { before, files }: Replacement)
 
 /** @throws {HttpError} 404 that names the missing paths */
 function findAll(table: LoadedFiles, paths: string[]): StoredFile[] {
-  const [missing, ...others] = paths.filter((path) => !table.find(path))
+  const [missing, ...others] = paths.filter((path) => !table.files.get(path))
   if (missing !== undefined) throw errors.fileNotFound(missing, ...others)
-  return paths.flatMap((path) => table.find(path) ?? [])
+  return paths.flatMap((path) => table.files.get(path) ?? [])
 }
 
 export interface FileMove {
@@ -141,7 +141,7 @@ interface Relocation {
 export function relocate(table: LoadedFiles, moving: Relocation[]): void {
   const leaving = new Set(moving.map(({ row }) => row.path))
   const existing = moving.flatMap(({ file: { path }, overwrite }) =>
-    overwrite || leaving.has(path) || !table.find(path) ? [] : path,
+    overwrite || leaving.has(path) || !table.files.get(path) ? [] : path,
   )
   if (existing.length > 0) throw errors.targetExists(existing)
   for (const { file } of moving) readPath(file.path)

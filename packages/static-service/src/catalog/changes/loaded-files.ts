@@ -33,7 +33,7 @@ interface LoadedRows extends CatalogCounts {
   /** Every digest that files get. */
   digests: Set<string>
   /** Digests without bytes: files cannot get them. */
-  missing?: Set<string>
+  missing?: Set<string> | undefined
   files: StoredFile[]
   /** Directories among the paths. */
   directories: DirectoryCounts[]
@@ -180,25 +180,17 @@ export class LoadedFiles {
       .reduce((sum, { before, after }) => sum + (before?.refs && !after?.refs ? before.size : 0), 0)
   }
 
-  find(path: string): StoredFile | undefined {
-    return this.files.get(path)
-  }
-
-  isDirectory(path: string): boolean {
-    return this.directories.get(path) !== undefined
-  }
-
   /** Whether no file can be added at a path: it is a directory, or below a file. */
   isBlocked(path: string): boolean {
-    if (this.isDirectory(path)) return true
+    if (this.directories.get(path)) return true
     let above = parentOf(path)
-    while (!this.isDirectory(above) && !this.find(above)) above = parentOf(above)
-    return this.find(above) !== undefined
+    while (!this.directories.get(above) && !this.files.get(above)) above = parentOf(above)
+    return this.files.get(above) !== undefined
   }
 
   /** Adds or replaces the file at a path, which must not be blocked, or ends it. */
   set(path: string, file: FileRow | undefined, changeId = this.#changeId): void {
-    const before = this.find(path)
+    const before = this.files.get(path)
     if (!before) this.#lastId += 1
     this.files.set(path, file && { ...file, id: before?.id ?? this.#lastId, changeId })
     const files = Number(file !== undefined) - Number(before !== undefined)

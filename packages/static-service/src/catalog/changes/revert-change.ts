@@ -31,9 +31,9 @@ export async function revert(
   const paths = files.map(({ path }) => path)
   const table = await loadFiles(group, paths, { digests })
   if (!overwrite) refuseConflicts(table, files)
-  const differing = files.filter(({ path, before }) => !isSame(table.find(path), before))
+  const differing = files.filter(({ path, before }) => !isSame(table.files.get(path), before))
   replaceFiles(table, {
-    before: differing.flatMap(({ path }) => table.find(path) ?? []),
+    before: differing.flatMap(({ path }) => table.files.get(path) ?? []),
     files: differing.flatMap(({ before }) => before ?? []),
   })
   const change = table.accept(causeOf(actor, 'revert'))
@@ -68,7 +68,7 @@ async function readReverted(transaction: SqlTransaction, id: number): Promise<Re
 }
 
 function refuseConflicts(table: LoadedFiles, files: Reverted[]) {
-  const changed = files.filter(({ path, after }) => !isSame(table.find(path), after))
+  const changed = files.filter(({ path, after }) => !isSame(table.files.get(path), after))
   if (changed.length > 0) throw revertConflict(changed.slice(0, 10).map(({ path }) => path))
 }
 

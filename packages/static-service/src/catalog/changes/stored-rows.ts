@@ -49,10 +49,11 @@ export async function loadFiles(
   wanted: string[],
   options: LoadOptions = {},
 ): Promise<LoadedFiles> {
-  const { transaction, nowMs, keeps, quota } = group
-  const missing = await findMissing(group, (options.areNew && options.digests) || [])
-  const paths = withAncestors(wanted)
+  const { transaction, contents, nowMs, keeps, quota } = group
   const digests = new Set(options.digests)
+  const missing =
+    options.areNew && digests.size > 0 && (await contents?.findMissing(transaction, [...digests]))
+  const paths = withAncestors(wanted)
   const [allPaths, allDigests] = [[...paths], [...digests]]
   const rows = { files: '', directories: '', blobs: '' }
   let counts: Counts | undefined
@@ -69,7 +70,7 @@ export async function loadFiles(
   const { newestShown, lastChangedAt, ...others } = counts
   return new LoadedFiles({
     ...others,
-    ...{ paths, digests, missing, quota, recordedAs: options.recordedAs },
+    ...{ paths, digests, missing: missing || undefined, quota, recordedAs: options.recordedAs },
     files: JSON.parse(`[${rows.files}]`),
     directories: JSON.parse(`[${rows.directories}]`),
     blobs: JSON.parse(`[${rows.blobs}]`),
@@ -77,10 +78,6 @@ export async function loadFiles(
     dates: new ChangeDates(nowMs, lastChangedAt),
   })
 }
-
-/** The digests without bytes: no file can get them. */
-const findMissing = async ({ contents, transaction }: Group, digests: string[]) =>
-  (digests.length > 0 && (await contents?.findMissing(transaction, digests))) || new Set<string>()
 
 const objects = {
   file: jsonRow(tables.storedColumns),

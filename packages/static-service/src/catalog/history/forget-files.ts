@@ -20,7 +20,7 @@ export async function forget(
   const { transaction } = group
   const forgetting: Group = { ...group, keeps: 'nothing' }
   const table = await loadFiles(forgetting, paths)
-  const current = paths.flatMap((path) => table.find(path) ?? [])
+  const current = paths.flatMap((path) => table.files.get(path) ?? [])
   const recorded = await readRecorded(transaction, paths)
   const past = await readPast(transaction, sql`path ${among(paths)}`)
   const known = new Set([...current, ...past, ...recorded].map(({ path }) => path))

@@ -1,6 +1,6 @@
 import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
-import { fromPlainOutcome, WorkerRpc } from '../../sqlite/worker-commits.ts'
+import { WorkerRpc } from '../../sqlite/worker-commits.ts'
 import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'
 import type { CatalogCommand } from '../changes/change-groups.ts'
 import { type CatalogReads, catalogReads, type Totals, totalsStatement } from '../reads.ts'
@@ -91,9 +91,8 @@ class SqliteCatalog extends Catalog {
     return this.#reader.waiting
   }
 
-  protected async commit(commands: CatalogCommand[]) {
-    const committed = await this.#writer.ask('commit', commands)
-    return { ...committed, outcomes: committed.outcomes.map(fromPlainOutcome) }
+  protected commit(commands: CatalogCommand[]) {
+    return this.#writer.ask('commit', commands)
   }
 
   protected async closeDatabase(): Promise<void> {

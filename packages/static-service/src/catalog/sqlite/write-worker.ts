@@ -3,7 +3,7 @@ import { rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { workerData } from 'node:worker_threads'
 import { SqliteSql } from '@domains-and-files/persistence'
-import { plainOutcome, serveCalls } from '../../sqlite/worker-commits.ts'
+import { serveCalls, toPlain } from '../../sqlite/worker-commits.ts'
 import type { CatalogOptions } from '../catalog.ts'
 import { type CatalogCommand, ChangeGroups, isAlone } from '../changes/change-groups.ts'
 import { tuneWriter } from './open-sqlite.ts'
@@ -74,7 +74,9 @@ serveCalls(methods, () => sql.close())
 async function commit(commands: CatalogCommand[]) {
   const committed = await groups.commit(commands)
   if (commands.some(isAlone)) truncateLog()
-  return { ...committed, outcomes: committed.outcomes.map(plainOutcome) }
+  for (const outcome of committed.outcomes)
+    if ('error' in outcome) outcome.error = toPlain(outcome.error)
+  return committed
 }
 
 // A large change leaves a large log. Does not wait for readers of older snapshots: the writer has no busy timeout.

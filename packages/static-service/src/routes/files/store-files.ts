@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { callerOf } from '@domains-and-files/auth'
 import { readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { StagedBlob } from '../../blobs/staged-blob.ts'
+import type { StagedBlob } from '../../blobs/staging-file.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import * as errors from '../../errors.ts'
 import { encodePath, nameOf } from '../../files/file-path.ts'
@@ -138,12 +138,12 @@ interface StoredFiles {
 /** An arrived blob, and its target path. */
 export interface Arrival {
   path: string
-  draft: Pick<StagedBlob, 'head' | 'keep' | 'markReferenced'>
+  draft: Pick<StagedBlob, 'hash' | 'keep' | 'isReferenced'>
 }
 
 /** Makes a sealed blob durable. @returns the file that it becomes. */
 export async function keepFile({ path, draft }: Arrival, uploadedBy: string): Promise<NewFile> {
-  const contentType = await contentTypeOf(nameOf(path), draft.head)
+  const contentType = await contentTypeOf(nameOf(path), draft.hash?.head)
   const blob = await draft.keep()
   return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
 }
@@ -164,7 +164,7 @@ export async function storeFiles(
   const files = await Promise.all(arrivals.map((each) => keepFile(each, caller.username)))
   const actor = actorOf(request)
   const { rows, wasNew } = await catalog.writes.put({ files, conditions, actor })
-  for (const { draft } of arrivals) draft.markReferenced()
+  for (const { draft } of arrivals) draft.isReferenced = true
   for (const row of rows) onStored(row)
   return { stored: await describe(rows), wasNew }
 }

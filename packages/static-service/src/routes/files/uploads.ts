@@ -3,7 +3,7 @@ import { type App, databaseProblem, HttpError, validationFailed } from '@domains
 import multipart, { type Multipart } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
 import type { BlobStore } from '../../blobs/blob-store.ts'
-import type { StagedBlob } from '../../blobs/staged-blob.ts'
+import type { StagedBlob } from '../../blobs/staging-file.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import * as errors from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'

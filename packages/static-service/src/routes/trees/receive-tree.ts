@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { type ArchiveEntry, type Body, readArchive } from '../../archives/read-archive.ts'
 import { maxSmallBytes } from '../../blobs/blob-path.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
-import type { StagedBlob } from '../../blobs/staged-blob.ts'
+import type { StagedBlob } from '../../blobs/staging-file.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { contentsMissing, invalidArchive, treeTooLarge } from '../../errors.ts'
 import { findPathFault, join, nameOf, parentOf } from '../../files/file-path.ts'
@@ -150,7 +150,9 @@ export class TreeArrivals implements AsyncDisposable {
   readonly #spool = async (chunks: AsyncIterable<Buffer>): Promise<string> => {
     const draft = this.#draft()
     for await (const chunk of chunks) await draft.write(chunk)
-    return draft.spool()
+    await draft.settle()
+    await draft.close()
+    return draft.file
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -207,7 +209,7 @@ const maxMissing = 1000
 export async function detectType(store: BlobStore, name: string, digest: string): Promise<string> {
   await using blob = await store.open(digest)
   const head = await blob?.read(0, Math.min(headLength, blob.size))
-  return contentTypeOf(name, head ?? Buffer.alloc(0))
+  return contentTypeOf(name, head)
 }
 
 const Manifest = z.strictObject({ files: z.custom<object>(isObject, 'must be an object') })

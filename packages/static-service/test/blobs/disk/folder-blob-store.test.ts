@@ -118,7 +118,7 @@ test.each(sizes)(
       await draft.write(Buffer.from(content))
       await draft.seal()
       const { digest } = await draft.keep()
-      draft.markReferenced()
+      draft.isReferenced = true
       store.collect([digest])
       await store.settle()
       expect(storedIn(dataDir)).toHaveLength(1)

@@ -31,9 +31,9 @@ test('an undone change leaves nothing to write', () => {
 
   const { files, directories, blobs } = table
   expect([files.changes(), directories.changes(), blobs.changes()]).toEqual([[], [], []])
-  expect([table.find('a/b'), table.isDirectory('a'), table.sizes.stored]).toEqual([
+  expect([table.files.get('a/b'), table.directories.get('a'), table.sizes.stored]).toEqual([
     undefined,
-    false,
+    undefined,
     0,
   ])
 })
@@ -56,7 +56,7 @@ test('a file added and removed again leaves no directory, count or content', () 
   table.set('a/b', rowAt('a/b'))
   table.set('a/b', undefined)
 
-  expect([table.isDirectory('a'), table.sizes.stored]).toEqual([false, 0])
+  expect([table.directories.get('a'), table.sizes.stored]).toEqual([undefined, 0])
   expect(table.blobs.changes()).toEqual([])
 })
 
@@ -89,11 +89,11 @@ test('each command that changes files is a change with a number, which its rows 
     [41, 1],
     [42, 1],
   ])
-  expect(table.find('a/b')).toMatchObject({ id: 8, changeId: 42, size: 9 })
+  expect(table.files.get('a/b')).toMatchObject({ id: 8, changeId: 42, size: 9 })
 })
 
 test('a row that was not loaded is never taken for a missing one', () => {
-  expect(() => open().find('unknown')).toThrow('the row of unknown was not loaded')
+  expect(() => open().files.get('unknown')).toThrow('the row of unknown was not loaded')
 })
 
 test('the past of a content that a damaged catalog does not have is removed, but no file of it', () => {

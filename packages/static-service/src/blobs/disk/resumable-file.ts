@@ -1,0 +1,38 @@
+import { BytesLost } from '../../errors.ts'
+import { openFile } from '../blob-reader.ts'
+import { type ContentHash, hashBlob } from '../integrity.ts'
+import type { StagedBlob, StagingFile } from '../staging-file.ts'
+
+/**
+ * A blob that arrives in several requests: a file in `uploads`, of which the staged size is saved. `stage` stages the
+ * complete file and keeps it.
+ */
+export function resumableFile(
+  staging: StagingFile,
+  stage: (file: string, arrived: ContentHash) => Promise<StagedBlob>,
+) {
+  const { file } = staging
+  let { size: saved } = staging
+  return {
+    write: (chunk: Buffer) => staging.write(chunk),
+
+    async save() {
+      if (staging.size === saved) return {}
+      await staging.settle({ isFlushed: true })
+      saved = staging.size
+      return { size: saved }
+    },
+
+    async stage(hash: ContentHash | undefined) {
+      await staging.settle() // Creates the file of an empty upload.
+      await using blob = await openFile(file)
+      if (blob?.size !== staging.size) throw new BytesLost()
+      return stage(file, hash ?? (await hashBlob(blob)))
+    },
+
+    async [Symbol.asyncDispose]() {
+      await staging.close()
+      staging.release()
+    },
+  }
+}
