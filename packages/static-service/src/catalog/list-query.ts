@@ -90,20 +90,18 @@ function orderBy(
   const later = isDescending ? '<' : '>'
   const compare = (operator: string, row: SortedFile) =>
     sql`(${sql([columns.join(', ')])}) ${sql([operator])} (${list(valuesOf(row))})`
+  const isLess = (one: SortedFile, other: SortedFile) => {
+    const differing = columns.find((each) => values[each](one) !== values[each](other))
+    return differing !== undefined && isValueLess(values[differing](one), values[differing](other))
+  }
   return {
     column,
     by: sql([columns.map((each) => (isDescending ? `${each} desc` : each)).join(', ')]),
     after: (row) => compare(later, row),
     from: (row) => compare(`${later}=`, row),
-    precedes: (one, other) =>
-      isDescending ? isLess(columns, other, one) : isLess(columns, one, other),
+    precedes: isDescending ? (one, other) => isLess(other, one) : isLess,
     reversed,
   }
-}
-
-function isLess(columns: Column[], one: SortedFile, other: SortedFile): boolean {
-  const column = columns.find((each) => values[each](one) !== values[each](other))
-  return column !== undefined && isValueLess(values[column](one), values[column](other))
 }
 
 // Orders text by its UTF-8 bytes, as both databases do: UTF-16 order differs for surrogates.

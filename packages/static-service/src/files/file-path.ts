@@ -8,9 +8,7 @@ export function readPath(text: string): string {
   const path = text.normalize('NFC')
   const fault = findPathFault(path)
   if (!fault) return path
-  throw fault.code === 'invalid_path'
-    ? invalidPath(fault.reason, path)
-    : reservedPath(fault.segment)
+  throw fault.reason === undefined ? reservedPath(fault.segment) : invalidPath(fault.reason, path)
 }
 
 /**
@@ -77,18 +75,12 @@ const maxSegments = 32
 // The API's own names under /api/files/.
 const reserved = new Set(['categories', 'tree', 'upload'])
 
-/** Why a text is not a stored path. */
-export type PathFault =
-  | { code: 'invalid_path'; reason: string }
-  | { code: 'reserved_path'; segment: string }
-
-/** The first fault of an NFC-normalised path, or undefined. */
-export function findPathFault(path: string): PathFault | undefined {
+/** The first fault of an NFC-normalised path: why it is none, or that its first segment is reserved; or undefined. */
+export function findPathFault(path: string) {
   const segments = path.split('/')
-  const [first = ''] = segments
+  const [segment = ''] = segments
   const reason = findReason(path, segments)
-  if (reason) return { code: 'invalid_path', reason }
-  return reserved.has(first) ? { code: 'reserved_path', segment: first } : undefined
+  return reason !== undefined || reserved.has(segment) ? { reason, segment } : undefined
 }
 
 function findReason(path: string, segments: string[]): string | undefined {

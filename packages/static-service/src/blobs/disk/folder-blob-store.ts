@@ -229,7 +229,7 @@ export class FolderBlobStore implements BlobStore {
     const release = this.#leases.acquire(digest)
     const end = (isReferenced: boolean) => {
       release()
-      if (!isReferenced || this.#garbage.isPostponed(digest)) this.collect([digest])
+      if (!isReferenced || this.#garbage.postponed.has(digest)) this.collect([digest])
     }
     try {
       await this.#space.demand()

@@ -9,7 +9,8 @@ export interface GarbageOptions {
 export class Garbage {
   readonly #options: GarbageOptions
   readonly #found = new Set<string>()
-  readonly #postponed = new Set<string>()
+  /** Blobs whose removal waits for a later attempt. */
+  readonly postponed = new Set<string>()
   #running: Promise<void> | undefined
   #isFailing = false
   #timer: NodeJS.Timeout | undefined
@@ -22,11 +23,6 @@ export class Garbage {
   collect(digests: Iterable<string>): void {
     for (const digest of digests) this.#found.add(digest)
     if (this.#found.size > 0) this.#running ??= this.#removeFound()
-  }
-
-  /** Whether the removal of this blob waits for a later attempt. */
-  isPostponed(digest: string): boolean {
-    return this.#postponed.has(digest)
   }
 
   async settle(): Promise<void> {
@@ -51,19 +47,19 @@ export class Garbage {
       if (failed) break // On a full disk the others would fail as well.
     }
     this.#running = undefined
-    if (this.#found.size + this.#postponed.size === 0) return
+    if (this.#found.size + this.postponed.size === 0) return
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
-      const digests = [...this.#postponed]
-      this.#postponed.clear()
+      const digests = [...this.postponed]
+      this.postponed.clear()
       this.collect(digests)
     }, retryMs).unref()
   }
 
   async #removeOne(digest: string) {
     this.#found.delete(digest)
-    this.#postponed.add(digest)
-    if (await this.#options.remove(digest)) this.#postponed.delete(digest)
+    this.postponed.add(digest)
+    if (await this.#options.remove(digest)) this.postponed.delete(digest)
   }
 }
 

@@ -172,8 +172,14 @@ export class FileListing {
       const cache = await this.#cacheOf(transaction, scope.lastChange)
       const read = { transaction, query, scope, sample: this.#sample, known: cache.list(query) }
       const list = await this.#page(read)
-      const rows = list.rows.slice(0, query.pageSize)
-      return { ...list, rows, next: isLast(list, query) ? undefined : rows.at(-1) }
+      const { page, pageSize, after } = query
+      const rows = list.rows.slice(0, pageSize)
+      // An exact total ends a page by its number; otherwise a row too many, or a full page, shows that more may follow.
+      const isLast =
+        after || !list.isExact
+          ? list.rows.length < pageSize + (after ? 1 : 0)
+          : (page - 1) * pageSize + rows.length >= list.total
+      return { ...list, rows, next: isLast ? undefined : rows.at(-1) }
     })
 
   /**
@@ -181,12 +187,16 @@ export class FileListing {
    * and sorted, unless they are many: then they are read along the order, where the next match is mostly near.
    */
   async #page(read: KnownRead): Promise<FileList> {
-    const { query, scope } = read
+    const { transaction, query, scope, sample, known } = read
     const { total } = scope
     const isIndexed = !scope.directory || query.sort === 'path' || query.sort === '-path'
     if (total !== undefined && (isIndexed || total > maxSorted))
       return { rows: await this.#scan(read), total, isExact: true }
-    const ids = await this.#matches(read)
+    if (!known.results) {
+      if (query.search) await sample.refresh(transaction, scope.population)
+      known.results = { ids: await findMatches(read) }
+    }
+    const { ids } = known.results
     if (!ids) return { rows: await this.#scan(read), total: maxHits, isExact: false }
     return { rows: await this.#select(read, ids), total: ids.length, isExact: true }
   }
@@ -200,15 +210,6 @@ export class FileListing {
     const following = sql`select id from ${name('files')} where id ${among(ids)} and ${order.after(after)}
       order by ${order.by} limit ${pageSize + 1}`
     return readRows(transaction, following, order)
-  }
-
-  async #matches(read: KnownRead) {
-    const { transaction, query, scope, sample, known } = read
-    if (!known.results) {
-      if (query.search) await sample.refresh(transaction, scope.population)
-      known.results = { ids: await findMatches(read) }
-    }
-    return known.results.ids
   }
 
   // Counts from the nearest known position; in the second half from the end where the total is known. After a file, one more.
@@ -260,12 +261,6 @@ export class FileListing {
     return lastChange === this.#cache.lastChange ? this.#cache : next
   }
 }
-
-/** Whether no file follows those of a page. */
-const isLast = ({ rows, total, isExact }: FileList, { after, page, pageSize }: ListQuery) =>
-  after || !isExact
-    ? rows.length < pageSize + (after ? 1 : 0)
-    : (page - 1) * pageSize + rows.length >= total
 
 // The index of a directory has its files by name.
 const sortOf = ({ sort, category, search }: ListQuery, { directory }: ListScope): OrderName => {

@@ -58,15 +58,15 @@ interface FormRules {
   field: string
   maxFiles: number
   /** The path of a file, by its name and the field `path`. */
-  pathOf: (name: string, path: string | undefined) => string
+  pathOf: (name: string, path: string) => string
 }
 
-function singlePath(name: string, path: string | undefined): string {
-  if (path === undefined) return readPath(name)
+function singlePath(name: string, path: string): string {
+  if (path === '') return readPath(name)
   return path.endsWith('/') ? batchPath(name, path) : readWrittenPath(path)
 }
 
-const batchPath = (name: string, path = '') => readPath(join(readDirectory(path), name))
+const batchPath = (name: string, path: string) => readPath(join(readDirectory(path), name))
 
 type FormDependencies = Omit<UploadDependencies, 'maxBatchFiles'>
 
@@ -96,9 +96,8 @@ class UploadForm implements AsyncDisposable {
   readonly #dependencies: FormDependencies
   /** `path`: if it was known before the bytes arrived. */
   readonly #files: { name: string; path: string | undefined; draft: StagedBlob }[] = []
-  /** Undefined also where the form has none. */
+  /** Undefined until it has arrived. An empty field counts as absent: HTML forms always send it. */
   #path: string | undefined
-  #hasPath = false
   /** Names of unknown or repeated parts. */
   readonly #strays: string[] = []
   #refusedBytes = 0
@@ -122,11 +121,13 @@ class UploadForm implements AsyncDisposable {
     const options = { preservePath: true, throwFileSizeLimit: false, limits }
     try {
       for await (const part of this.#request.parts(options)) {
-        if (part.type === 'field') this.#readField(part)
-        else if (part.fieldname === field) await this.#readFile(part)
+        const { type, fieldname } = part
+        if (type === 'file' && fieldname === field) await this.#readFile(part)
+        else if (type === 'field' && fieldname === 'path' && this.#path === undefined)
+          this.#readPath(part)
         else {
-          this.#strays.push(part.fieldname)
-          for await (const chunk of part.file) this.#limitRefused(chunk.length)
+          this.#strays.push(fieldname)
+          if (type === 'file') for await (const { length } of part.file) this.#limitRefused(length)
         }
       }
       return this.#arrivals()
@@ -145,7 +146,7 @@ class UploadForm implements AsyncDisposable {
       throw errors.fileMissing(field)
     if (this.#strays.length > 0) throw this.#strayParts()
     const arrivals = this.#files.map(({ name, path, draft }) => {
-      return { path: path ?? pathOf(name, this.#path), draft }
+      return { path: path ?? pathOf(name, this.#path ?? ''), draft }
     })
     checkDistinct(arrivals.map(({ path }) => path))
     return arrivals
@@ -154,15 +155,16 @@ class UploadForm implements AsyncDisposable {
   async #readFile({ filename, file }: Extract<Multipart, { type: 'file' }>) {
     const { maxFiles, pathOf } = this.#rules
     if (this.#files.length === maxFiles) throw errors.tooManyFiles(maxFiles)
-    const name = readFileName(filename)
-    const isKnown = this.#path !== undefined && name !== ''
-    const path = isKnown ? pathOf(name, this.#path) : undefined
+    // A form writes a quote and the ends of lines in a name as these, and no other character (WHATWG HTML, 4.10.21.8).
+    const name = readText(filename).replace(/%(?:22|0D|0A)/g, decodeURIComponent)
+    const path = this.#path && name !== '' ? pathOf(name, this.#path) : undefined
     if (path !== undefined) await this.#admit(path)
     const { store, limits } = this.#dependencies
     const count = limits.meter(maxFiles === 1 ? path : undefined)
     const draft = store.draft()
     this.#files.push({ name, path, draft })
-    await stage(file, draft, { count, onChunk: ({ length }) => this.#limitRefused(length) })
+    const onChunk = (chunk: Buffer) => this.#limitRefused(chunk.length)
+    await stage(file, draft, { count, ...(this.#strays.length > 0 && { onChunk }) })
   }
 
   /** Refuses a file before its bytes arrive. Without a look-up if they are few: the transaction makes it in any case. */
@@ -176,20 +178,13 @@ class UploadForm implements AsyncDisposable {
     await this.#dependencies.limits.checkTarget(path, conditions)
   }
 
-  #readField(part: Extract<Multipart, { type: 'field' }>) {
-    if (part.fieldname !== 'path' || this.#hasPath) {
-      this.#strays.push(part.fieldname)
-      return
-    }
+  #readPath(part: Extract<Multipart, { type: 'field' }>) {
     if (part.valueTruncated) throw errors.invalidPath('it is too long')
-    this.#hasPath = true
-    // An empty field counts as absent: HTML forms always send it.
-    this.#path = readText(String(part.value)) || undefined
+    this.#path = readText(String(part.value))
   }
 
   // A form with an unknown part is rejected: reads on for further faults, up to a limit.
   #limitRefused(bytes: number) {
-    if (this.#strays.length === 0) return
     this.#refusedBytes += bytes
     if (this.#refusedBytes > maxRefusedBytes) throw this.#strayParts()
   }
@@ -209,10 +204,6 @@ function readText(text: string | undefined): string {
   if (text?.includes('\ufffd')) throw errors.invalidPath('it is not valid UTF-8')
   return text ?? ''
 }
-
-// A form writes a quote and the ends of lines in a file name as these, and no other character (WHATWG HTML, 4.10.21.8).
-const readFileName = (text: string | undefined) =>
-  readText(text).replace(/%(?:22|0D|0A)/g, decodeURIComponent)
 
 // Parts, and bytes of files, that are read only so that one response can name every fault.
 const maxStrays = 8

@@ -29,7 +29,7 @@ function pathOf(directory: string, name: string, kind: ArchiveEntry['kind']): st
   if (kind === 'other') throw invalidArchive('it is a link, a device or a sparse file', name)
   const path = join(directory, relative).normalize('NFC')
   const fault = findPathFault(path)
-  if (fault?.code === 'invalid_path') throw invalidArchive(fault.reason, name)
+  if (fault?.reason !== undefined) throw invalidArchive(fault.reason, name)
   if (fault) throw invalidArchive(`a path cannot begin with ${fault.segment}`, name)
   return path
 }
