@@ -10,7 +10,7 @@ import { parentOf } from '../files/file-path.ts'
 import type { FileRow, VersionRow } from '../files/file-record.ts'
 import { GroupCommit, type Outcome } from '../sqlite/worker-commits.ts'
 import { BackgroundChanges } from './background-changes.ts'
-import { causeOf, nobody } from './changes/change-entry.ts'
+import { nobody } from './changes/change-entry.ts'
 import {
   type CatalogCommand,
   type CatalogWrites,
@@ -20,18 +20,10 @@ import {
 } from './changes/change-groups.ts'
 import type { DirectoryChange } from './changes/directory-changes.ts'
 import type { DirectoryMove } from './changes/file-changes.ts'
-import type { HistoryRules, Removed, SliceLimits } from './changes/group.ts'
+import type { CatalogOptions, Removed } from './changes/group.ts'
 import { type CatalogReads, readTotals, type Totals } from './reads.ts'
 import { among, selected } from './records.ts'
 import { fileRow, versionColumns } from './tables.ts'
-
-export interface CatalogOptions {
-  /** Maximum bytes of the distinct blobs; undefined: unlimited. */
-  quotaBytes?: number | undefined
-  /** Maximum files per transaction of a directory change. */
-  limits?: SliceLimits | undefined
-  history?: HistoryRules | undefined
-}
 
 export interface CatalogStatus {
   /** Whether the database answers. */
@@ -194,7 +186,7 @@ export abstract class Catalog {
 
   /** Removes every file below a directory; the root is empty. @throws {HttpError} `directory_not_found`. */
   removeBelow(directory: string, actor = nobody): Promise<Removed> {
-    const cause = causeOf(actor, 'delete', directory)
+    const cause = { ...actor, action: 'delete' as const, prefix: `${directory}/` }
     return this.#changeBelow({ directory, target: null, overwrite: 0, cause })
   }
 
@@ -205,7 +197,7 @@ export abstract class Catalog {
    */
   async moveDirectory(move: DirectoryMove, actor = nobody): Promise<number> {
     const [{ from: directory, to: target }, overwrite] = [move, Number(move.overwrite)]
-    const change = { directory, target, overwrite, cause: causeOf(actor, 'move') }
+    const change = { directory, target, overwrite, cause: { ...actor, action: 'move' as const } }
     return (await this.#changeBelow(change)).files
   }
 

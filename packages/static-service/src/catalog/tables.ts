@@ -48,7 +48,7 @@ export const categoryColumns = columns({
   bytes: 'total_size bigint',
 })
 
-/** A `VersionRow`. */
+/** A `VersionRow`. Its files are as its change left them; `filesKept` is 1, or 0 once some of them have been pruned. */
 export const versionColumns = columns({
   ...{ id: 'bigint', version: 'text', changelog: 'text', createdBy: 'text', createdAt: 'text' },
   ...{ changeId: 'bigint', filesKept: 'bigint' },
@@ -67,11 +67,4 @@ export const changedColumns = columns({
 })
 
 /** A file as a change found or left it. */
-export interface RecordedState {
-  digest: string
-  size: number
-  contentType: string
-  category: string
-  /** ISO 8601. */
-  updatedAt: string
-}
+export type RecordedState = Omit<RowOf<typeof fileColumns>, 'path' | 'uploadedBy' | 'createdAt'>

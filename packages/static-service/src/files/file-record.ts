@@ -1,18 +1,12 @@
+import type { RowOf } from '../catalog/records.ts'
+import type { fileColumns, versionColumns } from '../catalog/tables.ts'
 import type { Category } from './media-type.ts'
 
-export interface NewFile {
-  path: string
-  digest: string
-  size: number
-  contentType: string
+export interface FileRow extends RowOf<typeof fileColumns> {
   category: Category
-  uploadedBy: string
 }
 
-export interface FileRow extends NewFile {
-  createdAt: string
-  updatedAt: string
-}
+export type NewFile = Omit<FileRow, 'createdAt' | 'updatedAt'>
 
 export interface NewVersion {
   version: string
@@ -21,14 +15,7 @@ export interface NewVersion {
   requestId?: string
 }
 
-export interface VersionRow extends NewVersion {
-  id: number
-  createdAt: string
-  /** Files are as this change left them. */
-  changeId: number
-  /** 1; 0 once some of them have been pruned. */
-  filesKept: number
-}
+export type VersionRow = RowOf<typeof versionColumns>
 
 export interface CategoryCount {
   category: Category

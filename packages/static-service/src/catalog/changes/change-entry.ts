@@ -24,13 +24,13 @@ export type ChangeAction = (typeof changeActions)[number]
 export interface ChangeCause extends Actor {
   action: ChangeAction
   /** The directory that the request named, with a trailing slash; `/` is the root. */
-  prefix: string | null
+  prefix?: string | null
   /** The version that was recorded with it. */
-  version: string | null
+  version?: string | null
 }
 
 /** A change of the catalog: what one request did to files, in one transaction or in slices. */
-export interface ChangeEntry extends ChangeCause {
+export interface ChangeEntry extends Required<ChangeCause> {
   /** Increases with each change; may have gaps. */
   id: number
   /** ISO 8601; never earlier than the previous change. */
@@ -68,50 +68,31 @@ export function entryOf(
     bytes.removed += after ? 0 : (before?.size ?? 0)
   }
   return {
-    ...cause,
-    ...entry,
-    ...{ id, at },
+    ...{ prefix: null, version: null, ...cause },
+    ...{ ...entry, id, at },
     bytes: entry.added + entry.replaced > 0 ? bytes.stored : bytes.removed,
     paths: files.slice(0, maxPaths).map(({ key }) => key),
     isForgotten: false,
   }
 }
 
-/** The cause of a change on named files. */
-export const causeOf = (
-  actor: Actor,
-  action: ChangeAction,
-  directory: string | null = null,
-): ChangeCause => ({
-  ...actor,
-  action,
-  prefix: directory === null ? null : `${directory}/`,
-  version: null,
-})
+/** The time of a transaction, and the latest date that the catalog knows, both as ISO 8601. */
+export interface ChangeDates {
+  readonly clock: string
+  latest: string
+}
 
 /**
- * The dates that the changes of a transaction give to files, as ISO 8601. At each path they never go backwards, even if
- * the clock does, and no two rows share a second that a client may have seen. Otherwise a client that compares whole
- * seconds (RFC 9110, 8.8.2) would take a new file for the one it has.
+ * The date of a file that is stored or ends now, as ISO 8601; `before`: the date of the file that it replaces, or its
+ * own. At each path dates never go backwards, even if the clock does, and no two rows share a second that a client may
+ * have seen. Otherwise a client that compares whole seconds (RFC 9110, 8.8.2) would take a new file for the one it has.
  */
-export class ChangeDates {
-  /** The latest date that the catalog knows. */
-  latest: string
-  readonly #clock: string
-
-  constructor(nowMs: number, latest: string) {
-    this.#clock = new Date(nowMs).toISOString()
-    this.latest = latest
-  }
-
-  /** The date of a file that is stored or ends now; `before`: the date of the file that it replaces, or its own. */
-  of(before?: string): string {
-    const isBehind = this.#clock < this.latest
-    const now = isBehind ? this.latest : this.#clock
-    const date = isBehind && before && secondOf(before) >= secondOf(now) ? nextSecond(before) : now
-    if (date > this.latest) this.latest = date
-    return date
-  }
+export function dateFor(dates: ChangeDates, before?: string): string {
+  const isBehind = dates.clock < dates.latest
+  const now = isBehind ? dates.latest : dates.clock
+  const date = isBehind && before && secondOf(before) >= secondOf(now) ? nextSecond(before) : now
+  if (date > dates.latest) dates.latest = date
+  return date
 }
 
 const secondOf = (date: string) => date.slice(0, 19)

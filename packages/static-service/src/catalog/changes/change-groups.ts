@@ -9,7 +9,7 @@ import { recordVersion } from '../versions.ts'
 import { appendLinkEvents } from './change-entry.ts'
 import { abandon, begin, changeBelow, continueChange, rehearse } from './directory-changes.ts'
 import { moveFiles, put, remove } from './file-changes.ts'
-import type { Group, HistoryRules, SliceLimits } from './group.ts'
+import type { CatalogOptions, Group, HistoryRules, SliceLimits } from './group.ts'
 import type { LoadedFiles } from './loaded-files.ts'
 import { dropOldest, keepContents, prune } from './past-rows.ts'
 import { revert } from './revert-change.ts'
@@ -66,16 +66,12 @@ export interface Done {
   value: unknown
 }
 
-export interface ChangeDependencies {
+export interface ChangeDependencies extends CatalogOptions {
   sql: Pick<Sql, 'transaction'>
   /** Blobs whose rows change in the transactions of the catalog. */
   contents?: ContentTransaction
   /** Disk space that is released when deletions need it. */
   reserve?: { release(): void; refill(): void }
-  limits?: SliceLimits | undefined
-  history?: HistoryRules | undefined
-  /** Maximum bytes of current and past blobs together. */
-  quotaBytes?: number | undefined
 }
 
 /**

@@ -3,7 +3,7 @@ import { readPath } from '../../files/file-path.ts'
 import type { FileRow, NewFile } from '../../files/file-record.ts'
 import type { Category } from '../../files/media-type.ts'
 import { type Conditions, holds } from '../../rfc9110/conditional-requests.ts'
-import { type Actor, causeOf, nobody } from './change-entry.ts'
+import { type Actor, dateFor, nobody } from './change-entry.ts'
 import type { Removed } from './group.ts'
 import { type LoadedFiles, rowOf, type StoredFile } from './loaded-files.ts'
 
@@ -32,7 +32,7 @@ export function put(
   const rows = exchange(table, [], files)
   if (unmet.length > 0) throw errors.preconditionFailed(...unmet)
   if (quota !== undefined && table.sizes.stored > quota) throw errors.quotaExceeded(quota)
-  table.accept(causeOf(actor, 'upload'))
+  table.accept({ ...actor, action: 'upload' })
   return { rows, wasNew: before.every((row) => row === undefined) }
 }
 
@@ -47,14 +47,14 @@ type StoringFile = NewFile & { createdAt?: string }
 export function exchange(table: LoadedFiles, ended: StoredFile[], files: StoringFile[] = []) {
   const { dates } = table.loaded
   for (const row of ended) {
-    dates.of(row.updatedAt) // A later file at its path gets a later date.
+    dateFor(dates, row.updatedAt) // A later file at its path gets a later date.
     table.set(row.path, undefined)
   }
   return files.map((file) => {
     const before = table.files.get(file.path)
     if (!before && table.isBlocked(file.path)) throw errors.pathConflict(file.path)
     // A moved file also gets a new date: a cache with the previous file of this path must not see it as unmodified.
-    const updatedAt = dates.of(before?.updatedAt)
+    const updatedAt = dateFor(dates, before?.updatedAt)
     const row = rowOf({ createdAt: updatedAt, ...before, ...file, updatedAt })
     table.set(row.path, row)
     return row
@@ -71,7 +71,7 @@ export function remove(
   if (unmet) throw errors.preconditionFailed(unmet.path)
   exchange(table, rows)
   const { bytesFreed } = table
-  table.accept(causeOf(actor, 'delete'))
+  table.accept({ ...actor, action: 'delete' })
   return { files: paths.length, bytesFreed }
 }
 
@@ -127,7 +127,7 @@ export function moveFiles(
     return from === to ? [] : { row, file: { ...row, ...type, path: to }, overwrite }
   })
   relocate(table, moving)
-  table.accept(causeOf(actor, 'move'))
+  table.accept({ ...actor, action: 'move' })
   return moving.length
 }
 

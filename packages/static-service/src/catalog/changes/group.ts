@@ -18,6 +18,13 @@ export interface SliceLimits {
   sliceFiles: number
 }
 
+export interface CatalogOptions {
+  /** Maximum bytes of the distinct blobs of current and past files; undefined: unlimited. */
+  quotaBytes?: number | undefined
+  limits?: SliceLimits | undefined
+  history?: HistoryRules | undefined
+}
+
 /** A transaction, and what the changes in it share. */
 export interface Group {
   transaction: SqlTransaction

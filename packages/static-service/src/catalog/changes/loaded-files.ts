@@ -6,6 +6,7 @@ import {
   type ChangeCause,
   type ChangeDates,
   type ChangeEntry,
+  dateFor,
   entryOf,
   type RowChange,
 } from './change-entry.ts'
@@ -148,7 +149,7 @@ export class LoadedFiles {
     this.directories.accept()
     for (const { key, after } of this.blobs.accept()) if (!after) this.freed.push(key)
     if (files.length === 0 || !cause) return undefined
-    const entry = entryOf(cause, { id: this.#changeId, at: this.loaded.dates.of(), files })
+    const entry = entryOf(cause, { id: this.#changeId, at: dateFor(this.loaded.dates), files })
     const past = files.flatMap(({ before }) =>
       before && this.#isKept(before, entry.id) ? before : [],
     )

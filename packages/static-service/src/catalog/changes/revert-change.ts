@@ -3,7 +3,7 @@ import { changeNotFound, historyGone, revertConflict } from '../../errors.ts'
 import type { FileRow } from '../../files/file-record.ts'
 import { selected } from '../records.ts'
 import { fileColumns, type RecordedState } from '../tables.ts'
-import { type Actor, type ChangeEntry, causeOf, nobody } from './change-entry.ts'
+import { type Actor, type ChangeEntry, nobody } from './change-entry.ts'
 import { replaceFiles } from './file-changes.ts'
 import type { Group } from './group.ts'
 import type { LoadedFiles, StoredFile } from './loaded-files.ts'
@@ -36,7 +36,7 @@ export async function revert(
     before: differing.flatMap(({ path }) => table.files.get(path) ?? []),
     files: differing.flatMap(({ before }) => before ?? []),
   })
-  const change = table.accept(causeOf(actor, 'revert'))
+  const change = table.accept({ ...actor, action: 'revert' })
   if (!change) throw revertConflict([])
   await writeChanges(group, table)
   return change

@@ -13,7 +13,7 @@ import {
 } from '../records.ts'
 import * as tables from '../tables.ts'
 import { loseFiles } from '../versions.ts'
-import { appendFileEvents, ChangeDates, fileEventOf, type RowChange } from './change-entry.ts'
+import { appendFileEvents, fileEventOf, type RowChange } from './change-entry.ts'
 import type { Group } from './group.ts'
 import {
   type CatalogCounts,
@@ -75,7 +75,7 @@ export async function loadFiles(
     directories: JSON.parse(`[${rows.directories}]`),
     blobs: JSON.parse(`[${rows.blobs}]`),
     keptUpTo: keeps === 'all' ? Number.MAX_SAFE_INTEGER : keeps === 'versions' ? newestShown : -1,
-    dates: new ChangeDates(nowMs, lastChangedAt),
+    dates: { clock: new Date(nowMs).toISOString(), latest: lastChangedAt },
   })
 }
 

@@ -8,7 +8,7 @@ import { filesAt, requireKept } from '../history/past-files.ts'
 import type { TreeState } from '../list-query.ts'
 import { readOpenedTree } from '../listing/tree-files.ts'
 import { recordVersion } from '../versions.ts'
-import { type Actor, type ChangeEntry, causeOf } from './change-entry.ts'
+import type { Actor, ChangeEntry } from './change-entry.ts'
 import { loadBelow } from './directory-changes.ts'
 import { movedPath, replaceFiles } from './file-changes.ts'
 import type { Group } from './group.ts'
@@ -55,8 +55,10 @@ export async function replaceTree(group: Group, wanted: TreeReplacement): Promis
   const { table, result } = await applyTree(group, wanted)
   const { actor, directory, version, isDryRun } = wanted
   if (isDryRun) return { ...result, files: result.files + result.added - result.removed }
-  const cause = causeOf(actor, isPast(wanted.source) ? 'restore' : 'deploy', directory)
-  const change = table.accept({ ...cause, version: version?.version ?? null })
+  const change = table.accept({
+    ...{ ...actor, action: isPast(wanted.source) ? 'restore' : 'deploy' },
+    ...{ prefix: `${directory}/`, version: version?.version ?? null },
+  })
   if (change) await writeChanges(group, table)
   // Recorded last: it refers to the change. Its name was checked before.
   if (version) await recordVersion(group, version)

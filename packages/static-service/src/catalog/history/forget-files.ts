@@ -1,6 +1,6 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { fileNotFound } from '../../errors.ts'
-import { type Actor, causeOf } from '../changes/change-entry.ts'
+import type { Actor } from '../changes/change-entry.ts'
 import { exchange } from '../changes/file-changes.ts'
 import type { Group, Removed } from '../changes/group.ts'
 import { type PastRow, pastRows, removePast } from '../changes/past-rows.ts'
@@ -30,7 +30,7 @@ export async function forget(
   const digests = [...new Set(all)]
   const before = await readSizes(transaction, digests)
   exchange(table, current)
-  table.accept(causeOf(actor, 'delete'), paths)
+  table.accept({ ...actor, action: 'delete' }, paths)
   await writeChanges(forgetting, table)
   // Includes blobs that are kept for a manifest.
   const isKept = sql`change_id = 0 and digest ${among(digests)}`

@@ -1,8 +1,9 @@
 import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persistence'
 import type { FileRow } from '../../files/file-record.ts'
 import { WorkerRpc } from '../../sqlite/worker-commits.ts'
-import { Catalog, type CatalogOptions, type CatalogStatus } from '../catalog.ts'
+import { Catalog, type CatalogStatus } from '../catalog.ts'
 import type { CatalogCommand } from '../changes/change-groups.ts'
+import type { CatalogOptions } from '../changes/group.ts'
 import { type CatalogReads, catalogReads, type Totals, totalsStatement } from '../reads.ts'
 import { fileRow } from '../tables.ts'
 import { databaseFile, openDatabase } from './open-sqlite.ts'
@@ -42,10 +43,8 @@ class SqliteCatalog extends Catalog {
   constructor(database: SqliteSql, { file, options }: { file: string; options: CatalogOptions }) {
     super(database, options)
     this.#database = database
-    const { limits, history, quotaBytes } = options
-    this.#writer = new WorkerRpc(new URL('./write-worker.ts', import.meta.url), {
-      ...{ file, limits, history, quotaBytes },
-    })
+    const workerData = { ...options, file }
+    this.#writer = new WorkerRpc(new URL('./write-worker.ts', import.meta.url), workerData)
     this.#reader = new WorkerRpc(new URL('./read-worker.ts', import.meta.url), file)
     const { database: connection } = database
     connection.pragma('query_only = 1')

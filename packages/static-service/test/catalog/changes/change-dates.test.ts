@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ChangeDates } from '../../../src/catalog/changes/change-entry.ts'
+import { dateFor } from '../../../src/catalog/changes/change-entry.ts'
 
 const start = Date.parse('2026-03-01T12:00:00.000Z')
 
@@ -14,10 +14,10 @@ test('at one path dates never go backwards, and a client that has one never has 
       let [latest, current, given]: [string, string | undefined, string] = ['', undefined, '']
       for (const { act, clockMs } of steps) {
         const now = start + clockMs
-        const dates = new ChangeDates(now, latest)
-        if (act === 'elsewhere') dates.of()
+        const dates = { clock: new Date(now).toISOString(), latest }
+        if (act === 'elsewhere') dateFor(dates)
         else if (act === 'store') {
-          const date = dates.of(current)
+          const date = dateFor(dates, current)
           expect(date >= given).toBe(true)
           // A date is given to clients once its second is over.
           const isSeen = given !== '' && Date.parse(given.slice(0, 19)) + 1000 <= now
@@ -25,7 +25,7 @@ test('at one path dates never go backwards, and a client that has one never has 
           current = date
           given = date
         } else if (current) {
-          dates.of(current)
+          dateFor(dates, current)
           current = undefined
         }
         latest = dates.latest
@@ -35,7 +35,7 @@ test('at one path dates never go backwards, and a client that has one never has 
 })
 
 test('a clock that goes on gives its own time', () => {
-  const dates = new ChangeDates(start, '2026-03-01T11:59:59.999Z')
+  const dates = { clock: new Date(start).toISOString(), latest: '2026-03-01T11:59:59.999Z' }
 
-  expect(dates.of('2026-03-01T11:59:59.999Z')).toBe('2026-03-01T12:00:00.000Z')
+  expect(dateFor(dates, '2026-03-01T11:59:59.999Z')).toBe('2026-03-01T12:00:00.000Z')
 })

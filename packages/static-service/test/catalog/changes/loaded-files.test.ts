@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { ChangeDates, causeOf } from '../../../src/catalog/changes/change-entry.ts'
+import type { ChangeCause } from '../../../src/catalog/changes/change-entry.ts'
 import { LoadedFiles, rowOf } from '../../../src/catalog/changes/loaded-files.ts'
 import { toFile } from '../../support/catalogs.ts'
 
 const times = { createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z' }
 const rowAt = (path: string) => rowOf({ ...toFile(path), ...times })
 
-const cause = causeOf({ by: 'tester', token: null, requestId: '' }, 'upload')
+const cause: ChangeCause = { by: 'tester', token: null, requestId: '', action: 'upload' }
 
 const open = () =>
   new LoadedFiles({
@@ -20,7 +20,7 @@ const open = () =>
     keptUpTo: 0,
     lastId: 7,
     lastChange: 40,
-    dates: new ChangeDates(Date.parse(times.updatedAt), ''),
+    dates: { clock: times.updatedAt, latest: '' },
   })
 
 test('an undone change leaves nothing to write', () => {
