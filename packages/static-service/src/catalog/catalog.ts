@@ -16,7 +16,6 @@ import {
   type CatalogWrites,
   type Committed,
   catalogWrites,
-  type Done,
 } from './changes/change-groups.ts'
 import type { DirectoryChange } from './changes/directory-changes.ts'
 import type { DirectoryMove } from './changes/file-changes.ts'
@@ -53,7 +52,7 @@ export abstract class Catalog {
   readonly writes: CatalogWrites
   /** For reading only: all tables of the catalog, and the events that it appends. */
   readonly database: Sql
-  readonly #commits: GroupCommit<CatalogCommand, Done>
+  readonly #commits: GroupCommit<CatalogCommand, unknown>
   readonly #changeListeners: ((paths: string[]) => void)[] = []
   readonly #freeListeners: ((digests: string[]) => void)[] = []
   readonly #background: BackgroundChanges
@@ -214,7 +213,7 @@ export abstract class Catalog {
   }
 
   // Listeners run before any command of the group resolves.
-  readonly #commit = async (commands: CatalogCommand[]): Promise<Outcome<Done>[]> => {
+  readonly #commit = async (commands: CatalogCommand[]): Promise<Outcome<unknown>[]> => {
     const { outcomes, changed, freed } = await this.commit(commands)
     if (changed.length > 0) for (const listener of this.#changeListeners) listener(changed)
     if (freed.length > 0) for (const listener of this.#freeListeners) listener(freed)

@@ -8,12 +8,12 @@ import {
 
 // Commands are committed in groups; in SQLite by worker threads, so that the event loop does not wait for fsync.
 
-/** Of a command that succeeded, or the error of one that failed alone. */
-export type Outcome<Done> = Done | { error: unknown }
+/** The value of a command that succeeded, or the error of one that failed alone. */
+export type Outcome<Value> = { value: Value } | { error: unknown }
 
-interface Queued<Command, Done extends { value: unknown }> {
+interface Queued<Command, Value> {
   command: Command
-  resolve: (value: Done['value']) => void
+  resolve: (value: Value) => void
   reject: (error: unknown) => void
 }
 
@@ -23,23 +23,23 @@ interface Queued<Command, Done extends { value: unknown }> {
  * outage also rejects the queue: otherwise each group would wait for the time limit. A large command is a group of its
  * own; a group of small commands runs between two large ones.
  */
-export class GroupCommit<Command, Done extends { value: unknown }> {
-  readonly #commit: (commands: Command[]) => Promise<Outcome<Done>[]>
+export class GroupCommit<Command, Value> {
+  readonly #commit: (commands: Command[]) => Promise<Outcome<Value>[]>
   readonly #isOutage: (error: unknown) => boolean
-  readonly #small: Queued<Command, Done>[] = []
-  readonly #large: Queued<Command, Done>[] = []
+  readonly #small: Queued<Command, Value>[] = []
+  readonly #large: Queued<Command, Value>[] = []
   #isCommitting = false
 
   constructor(
-    commit: (commands: Command[]) => Promise<Outcome<Done>[]>,
+    commit: (commands: Command[]) => Promise<Outcome<Value>[]>,
     isOutage: (error: unknown) => boolean,
   ) {
     this.#commit = commit
     this.#isOutage = isOutage
   }
 
-  submit(command: Command, size: 'small' | 'large' = 'small'): Promise<Done['value']> {
-    const { promise, resolve, reject } = Promise.withResolvers<Done['value']>()
+  submit(command: Command, size: 'small' | 'large' = 'small'): Promise<Value> {
+    const { promise, resolve, reject } = Promise.withResolvers<Value>()
     const queue = size === 'large' ? this.#large : this.#small
     queue.push({ command, resolve, reject })
     // Deferred: otherwise the first command would be committed alone, and the others would wait for it.
@@ -60,7 +60,7 @@ export class GroupCommit<Command, Done extends { value: unknown }> {
     this.#isCommitting = false
   }
 
-  async #commitGroup(group: Queued<Command, Done>[]) {
+  async #commitGroup(group: Queued<Command, Value>[]) {
     if (group.length === 0) return
     try {
       const outcomes = await this.#commit(group.map(({ command }) => command))
@@ -84,11 +84,11 @@ const maxGroup = 64
  * although stores fail. Rejects if the database is unavailable: each retry would wait for it. `onFailure` makes the
  * outcome of a command that fails alone.
  */
-export async function commitEach<Command, Done>(
+export async function commitEach<Command, Value>(
   commands: Command[],
-  commit: (commands: Command[]) => Promise<Outcome<Done>[]>,
-  onFailure: (command: Command, error: unknown) => Promise<Outcome<Done>>,
-): Promise<Outcome<Done>[]> {
+  commit: (commands: Command[]) => Promise<Outcome<Value>[]>,
+  onFailure: (command: Command, error: unknown) => Promise<Outcome<Value>>,
+): Promise<Outcome<Value>[]> {
   try {
     return await commit(commands)
   } catch (error) {

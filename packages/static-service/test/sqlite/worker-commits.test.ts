@@ -6,7 +6,7 @@ import { GroupCommit } from '../../src/sqlite/worker-commits.ts'
 function recordGroups() {
   const groups: string[][] = []
   let release: () => void = () => undefined
-  const commits = new GroupCommit<string, { value: string }>(
+  const commits = new GroupCommit<string, string>(
     async (commands) => {
       groups.push(commands)
       await new Promise<void>((resolve) => {
@@ -57,7 +57,7 @@ test('after the last group the next command is committed again', async () => {
 
 test('a group that fails rejects its commands and no others; an outage rejects those that wait, too', async () => {
   const failures = [new Error('broken'), undefined, new Error('outage')]
-  const commits = new GroupCommit<string, { value: string }>(
+  const commits = new GroupCommit<string, string>(
     async (commands) => {
       const failure = failures.shift()
       if (failure) throw failure

@@ -20,12 +20,15 @@ const apply = prepare(sql.database)
 
 const methods = {
   /** Durable when it resolves. A removal returns whether its coding, or the blob itself, was there. */
-  commit: (commands: BlobCommand[]) =>
-    commitEach<BlobCommand, { value: boolean }>(
+  async commit(commands: BlobCommand[]) {
+    const outcomes = await commitEach<BlobCommand, boolean>(
       commands,
       (some) => sql.transaction(async () => some.map((each) => ({ value: apply(each) }))),
-      async (_command, error) => ({ error: toPlain(error) }),
-    ),
+      async (_command, error) => ({ error }),
+    )
+    for (const outcome of outcomes) if ('error' in outcome) outcome.error = toPlain(outcome.error)
+    return outcomes
+  },
 
   /** Does not wait for readers. Returns whether the log of this database is empty. */
   truncateLogs(others: string[]): boolean {

@@ -27,7 +27,7 @@ export class SmallBlobs implements VerifiedContents {
     const { database } = this.#sql
     database.pragma('query_only = 1') // From here on only the worker writes.
     this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), dataDir)
-    this.#commits = new GroupCommit<BlobCommand, { value: boolean }>(
+    this.#commits = new GroupCommit<BlobCommand, boolean>(
       (commands) => this.#worker.ask('commit', commands),
       () => true, // Other failures are outcomes of single commands.
     )

@@ -60,11 +60,7 @@ export const isAlone = ({ name }: CatalogCommand) => name in loneChanges
 type Effects = Pick<Group, 'changed' | 'freed'>
 
 /** What a group of commands did: an outcome per command, in order, and what all changed. */
-export type Committed = Effects & { outcomes: Outcome<Done>[] }
-
-export interface Done {
-  value: unknown
-}
+export type Committed = Effects & { outcomes: Outcome<unknown>[] }
 
 export interface ChangeDependencies extends CatalogOptions {
   sql: Pick<Sql, 'transaction'>
@@ -118,7 +114,7 @@ export class ChangeGroups {
     command: CatalogCommand,
     error: unknown,
     effects: Effects,
-  ): Promise<Outcome<Done>> {
+  ): Promise<Outcome<unknown>> {
     const { name, input } = command
     const isDeletion =
       /^(?:begin|continue|forget|prune|remove)$/.test(name) ||
@@ -171,7 +167,7 @@ const noHistory: HistoryRules = { keepDays: 0, keepVersions: 20, entryDays: 0 }
 const sliceLimits: SliceLimits = { wholeFiles: 20_000, sliceFiles: 4000 }
 
 /** Carries out a lone command; or applies commands on files in memory, and writes the resulting rows. */
-async function applyAll(group: Group, commands: CatalogCommand[]): Promise<Outcome<Done>[]> {
+async function applyAll(group: Group, commands: CatalogCommand[]): Promise<Outcome<unknown>[]> {
   const lone = commands.find(isAlone)
   if (lone) return [{ value: await Reflect.get(loneChanges, lone.name)(group, lone.input) }]
   const changes = commands as FileCommand[] // The queue groups no others.
@@ -179,7 +175,7 @@ async function applyAll(group: Group, commands: CatalogCommand[]): Promise<Outco
     name === 'put' ? input.files.map(({ digest }) => digest) : [],
   )
   const table = await loadFiles(group, changes.flatMap(pathsOf), { digests, areNew: true })
-  const outcomes = changes.map((change): Outcome<Done> => {
+  const outcomes = changes.map((change): Outcome<unknown> => {
     const apply: (table: LoadedFiles, input: never) => unknown = fileChanges[change.name]
     try {
       return { value: apply(table, change.input as never) } // Each takes the input of its name.

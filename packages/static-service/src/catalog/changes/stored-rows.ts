@@ -1,6 +1,6 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { fold, nameOf, parentOf } from '../../files/file-path.ts'
-import { searchIndexOf } from '../listing/search-index.ts'
+import { searchIndexes } from '../listing/search-index.ts'
 import {
   among,
   type Columns,
@@ -160,7 +160,7 @@ function lostSpan({ entry, files, past }: FileChange) {
 // A file that moved has a new row. Rows are ended first, since another may get their path.
 async function writeFiles(transaction: SqlTransaction, files: RowChange<StoredFile>[]) {
   const { dialect } = transaction
-  const index = searchIndexOf(dialect)
+  const index = searchIndexes[dialect]
   const [ended, unindexed, stored]: [StoredFile[], StoredFile[], object[]] = [[], [], []]
   for (const { before, after } of files) {
     const isSame = before?.id === after?.id

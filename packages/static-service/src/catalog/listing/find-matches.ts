@@ -17,7 +17,7 @@ import {
 import { foldedPath } from '../migrations.ts'
 import { all, below } from '../records.ts'
 import { fileRow } from '../tables.ts'
-import { type PathSample, searchIndexOf } from './search-index.ts'
+import { type PathSample, searchIndexes } from './search-index.ts'
 
 /** Counters about the files that a list can contain. */
 export interface ListScope {
@@ -106,7 +106,7 @@ export interface ListRead {
 export async function findMatches(read: ListRead): Promise<number[] | undefined> {
   const { transaction, query } = read
   const { from, conditions } = sourceOf(read)
-  await searchIndexOf(transaction.dialect).plan(transaction, 'index')
+  await searchIndexes[transaction.dialect].plan(transaction, 'index')
   const found = await transaction.get<{ count: number; ids: string | null }>(sql`
     with hits as materialized (
       select id, path, size, updated_at from ${from} where ${all(conditions)} limit ${maxHits + 1})
@@ -128,7 +128,7 @@ function sourceOf({ transaction, query, scope, sample }: ListRead) {
   if (directory && directory.size <= Math.max(fewFiles, share * scope.population)) return unindexed
   if (share >= commonShare) return unindexed
   // PostgreSQL's planner combines it with the index of paths where that helps.
-  const { from, condition } = searchIndexOf(transaction.dialect).candidates(
+  const { from, condition } = searchIndexes[transaction.dialect].candidates(
     sample.rarest(search),
     category,
   )
@@ -171,7 +171,7 @@ async function readInOrder(
   const { offset, take } = range
   const order = orders[range.order]
   const within = all(rangeConditions(query, range, order))
-  await searchIndexOf(transaction.dialect).plan(transaction, 'order')
+  await searchIndexes[transaction.dialect].plan(transaction, 'order')
   if (query.search === undefined || !maxRows) {
     const page = sql`select id from ${name('files')} where ${within}
       order by ${order.by} limit ${take} offset ${offset}`
@@ -193,7 +193,7 @@ async function collectAll(
 ): Promise<FileRow[]> {
   const { offset, take } = range
   const order = orders[range.order]
-  const index = searchIndexOf(transaction.dialect)
+  const index = searchIndexes[transaction.dialect]
   const { from, condition } = index.candidates(sample.rarest(folded), query.category)
   const conditions = [condition, containsTerm(folded), ...rangeConditions(query, range)]
   await index.plan(transaction, 'index')

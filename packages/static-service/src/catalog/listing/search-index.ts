@@ -62,9 +62,6 @@ const runLength = 3
 
 const letters = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(0x100 + byte))
 
-export const searchIndexOf = (dialect: Dialect): SearchIndex =>
-  dialect === 'sqlite' ? fts5 : arrays
-
 const storeBodies = insertInto('trigrams', { rowid: 'bigint', body: 'text' })
 
 // SQLite's full-text index. Its tokenizer keeps every letter beyond ASCII as it is; ASCII is left for the categories.
@@ -151,6 +148,8 @@ const arrays: SearchIndex = {
   },
 }
 
+export const searchIndexes: Record<Dialect, SearchIndex> = { sqlite: fts5, postgres: arrays }
+
 const sampleSize = 3000
 
 /** The number of a category: the first two letters of categories are unique. */
@@ -178,7 +177,7 @@ export class PathSample {
   async refresh(transaction: SqlTransaction, population: number): Promise<void> {
     const isRecent = population <= this.#population * 1.5 && population >= this.#population / 2
     if (isRecent && this.#files.length > 0) return
-    this.#files = await searchIndexOf(transaction.dialect).sample(transaction, population)
+    this.#files = await searchIndexes[transaction.dialect].sample(transaction, population)
     this.#population = population
     this.#runs = new Map()
     for (const { folded } of this.#files) {
