@@ -68,7 +68,7 @@ export function entryOf(
     bytes.removed += after ? 0 : (before?.size ?? 0)
   }
   return {
-    ...{ prefix: null, version: null, ...cause },
+    ...{ ...cause, prefix: cause.prefix ?? null, version: cause.version ?? null },
     ...{ ...entry, id, at },
     bytes: entry.added + entry.replaced > 0 ? bytes.stored : bytes.removed,
     paths: files.slice(0, maxPaths).map(({ key }) => key),
