@@ -91,8 +91,9 @@ export class StagingFile {
     this.#startWriting(handle)
     await this.#writing
     // The mtime is part of the recorded stamp, so fsync includes it. Resumed files are flushed per request: without mtime.
-    const sync = () => (this.#options.resumeAt === undefined ? handle.sync() : handle.datasync())
-    if (isFlushed) await sync().catch((error) => this.#fail(error))
+    const isNew = this.#options.resumeAt === undefined
+    if (isFlushed)
+      await (isNew ? handle.sync() : handle.datasync()).catch((error) => this.#fail(error))
     await this.#flushing
     if (this.#failure) throw this.#failure
   }

@@ -11,11 +11,7 @@ import {
 /** The value of a command that succeeded, or the error of one that failed alone. */
 export type Outcome<Value> = { value: Value } | { error: unknown }
 
-interface Queued<Command, Value> {
-  command: Command
-  resolve: (value: Value) => void
-  reject: (error: unknown) => void
-}
+type Queued<Command, Value> = PromiseWithResolvers<Value> & { command: Command }
 
 /**
  * Group commit: commands of one event-loop iteration, and those that arrive during a commit, share the next commit and
@@ -39,13 +35,13 @@ export class GroupCommit<Command, Value> {
   }
 
   submit(command: Command, size: 'small' | 'large' = 'small'): Promise<Value> {
-    const { promise, resolve, reject } = Promise.withResolvers<Value>()
+    const outcome = Promise.withResolvers<Value>()
     const queue = size === 'large' ? this.#large : this.#small
-    queue.push({ command, resolve, reject })
+    queue.push({ command, ...outcome })
     // Deferred: otherwise the first command would be committed alone, and the others would wait for it.
     if (!this.#isCommitting) setImmediate(() => void this.#run())
     this.#isCommitting = true
-    return promise
+    return outcome.promise
   }
 
   get queued(): number {

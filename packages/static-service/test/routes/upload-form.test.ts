@@ -2,7 +2,8 @@ import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-file
 import multipart from '@fastify/multipart'
 import fastify from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
-import { storeForm, type UploadDependencies } from '../../src/routes/files/uploads.ts'
+import type { UploadDependencies } from '../../src/routes/files/store-files.ts'
+import { storeForm } from '../../src/routes/files/uploads.ts'
 import { boundary, writeForm } from '../support/start.ts'
 
 /** What `storeForm` throws where the store fails so. */

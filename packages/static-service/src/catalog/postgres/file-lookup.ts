@@ -10,12 +10,6 @@ interface KnownFile {
   changeId: number
 }
 
-interface Lookup {
-  promise: Promise<FileRow | undefined>
-  resolve: (row: FileRow | undefined) => void
-  reject: (error: unknown) => void
-}
-
 /** A row per existing file; `row` is null if the cached one is current. */
 interface Found {
   path: string
@@ -32,7 +26,7 @@ interface Found {
 export class FileLookup {
   readonly #postgres: Postgres
   readonly #known = new LRUCache<string, KnownFile>({ max: maxKnown })
-  #waiting = new Map<string, Lookup>()
+  #waiting = new Map<string, PromiseWithResolvers<FileRow | undefined>>()
   #running = 0
   #isScheduled = false
   #timer: NodeJS.Timeout | undefined

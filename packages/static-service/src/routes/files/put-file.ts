@@ -13,8 +13,14 @@ import {
 } from '../openapi-examples.ts'
 import { FileRecord } from './file-schema.ts'
 import { FilePath } from './files.ts'
-import { conditionsOf, refuseContentCoding, sendStored, stage, storeFiles } from './store-files.ts'
-import type { UploadDependencies } from './uploads.ts'
+import {
+  conditionsOf,
+  refuseContentCoding,
+  sendStored,
+  stage,
+  storeFiles,
+  type UploadDependencies,
+} from './store-files.ts'
 
 /** Routes whose handlers read bodies of any content type, but without a content coding, themselves. */
 export async function registerRawBodies(app: App, register: (scope: App) => void) {

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { callerOf } from '@domains-and-files/auth'
 import { readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { StagedBlob } from '../../blobs/staging-file.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import * as errors from '../../errors.ts'
@@ -123,10 +124,13 @@ export async function stage(
   await draft.seal()
 }
 
-interface Dependencies {
+export interface UploadDependencies {
+  store: BlobStore
   catalog: Catalog
+  limits: UploadLimits
+  maxBatchFiles: number
   describe: DescribeFiles
-  /** Called with each file after its transaction. */
+  /** Called with each file after it was stored. */
   onStored: (row: FileRow) => void
 }
 
@@ -156,7 +160,7 @@ export async function keepFile({ path, draft }: Arrival, uploadedBy: string): Pr
 export async function storeFiles(
   request: FastifyRequest,
   arrivals: Arrival[],
-  { catalog, describe, onStored }: Dependencies,
+  { catalog, describe, onStored }: Pick<UploadDependencies, 'catalog' | 'describe' | 'onStored'>,
   conditions = conditionsOf(request.headers),
 ): Promise<StoredFiles> {
   const caller = callerOf(request)

@@ -2,14 +2,10 @@ import { callerOf } from '@domains-and-files/auth'
 import { type App, databaseProblem, HttpError, validationFailed } from '@domains-and-files/http'
 import multipart, { type Multipart } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
-import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { StagedBlob } from '../../blobs/staging-file.ts'
-import type { Catalog } from '../../catalog/catalog.ts'
 import * as errors from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
-import type { FileRow } from '../../files/file-record.ts'
 import { requirePath } from '../callers.ts'
-import type { DescribeFiles } from './file-schema.ts'
 import {
   type Arrival,
   conditionsOf,
@@ -17,19 +13,9 @@ import {
   sendStored,
   stage,
   storeFiles,
-  type UploadLimits,
+  type UploadDependencies,
 } from './store-files.ts'
 import { uploadFile, uploadFiles } from './upload-schemas.ts'
-
-export interface UploadDependencies {
-  store: BlobStore
-  catalog: Catalog
-  limits: UploadLimits
-  maxBatchFiles: number
-  describe: DescribeFiles
-  /** Called with each file after it was stored. */
-  onStored: (row: FileRow) => void
-}
 
 export async function registerUploadRoutes(app: App, dependencies: UploadDependencies) {
   await app.register(async (scope) => {
@@ -68,8 +54,6 @@ function singlePath(name: string, path: string): string {
 
 const batchPath = (name: string, path: string) => readPath(join(readDirectory(path), name))
 
-type FormDependencies = Omit<UploadDependencies, 'maxBatchFiles'>
-
 /**
  * Stores the files of a form, all or none. On failure, or when the client disconnects, nothing stays behind.
  * @throws {HttpError} `malformed_body`, `validation_failed`, `file_missing`, `too_many_files`, or what `pathOf`, the limits
@@ -78,7 +62,7 @@ type FormDependencies = Omit<UploadDependencies, 'maxBatchFiles'>
 export async function storeForm(
   request: FastifyRequest,
   rules: FormRules,
-  dependencies: FormDependencies,
+  dependencies: UploadDependencies,
 ) {
   const { maxFiles } = rules
   // Rejects without reading if the length proves that one of the files is too large.
@@ -93,7 +77,7 @@ export async function storeForm(
 class UploadForm implements AsyncDisposable {
   readonly #request: FastifyRequest
   readonly #rules: FormRules
-  readonly #dependencies: FormDependencies
+  readonly #dependencies: UploadDependencies
   /** `path`: if it was known before the bytes arrived. */
   readonly #files: { name: string; path: string | undefined; draft: StagedBlob }[] = []
   /** Undefined until it has arrived. An empty field counts as absent: HTML forms always send it. */
@@ -102,7 +86,7 @@ class UploadForm implements AsyncDisposable {
   readonly #strays: string[] = []
   #refusedBytes = 0
 
-  constructor(request: FastifyRequest, rules: FormRules, dependencies: FormDependencies) {
+  constructor(request: FastifyRequest, rules: FormRules, dependencies: UploadDependencies) {
     this.#request = request
     this.#rules = rules
     this.#dependencies = dependencies
