@@ -105,7 +105,7 @@ async function answers(service: Service) {
 test('files move from a folder to PostgreSQL and S3 and back, and every answer stays the same', async () => {
   const folder = await makeFolder()
   const [first, second] = [join(folder, 'first'), join(folder, 'second')]
-  await using stores = await startSharedStores()
+  await using stores = await startSharedStores({ isEmpty: true })
   const shared = { ...stores.env, DATA_DIR: join(folder, 'temporary') }
   const embedded = { DATA_DIR: join(folder, 'data') }
   let before: string[]
@@ -151,7 +151,7 @@ test('files move from a folder to PostgreSQL and S3 and back, and every answer s
 
 test('an interrupted restore is resumed, and no service starts before it is complete', async () => {
   const folder = await makeFolder()
-  await using stores = await startSharedStores()
+  await using stores = await startSharedStores({ isEmpty: true })
   const shared = { ...stores.env, DATA_DIR: join(folder, 'temporary') }
   const made = join(folder, 'backup')
   let before: string[]
@@ -233,7 +233,7 @@ test('while S3 is away a backup fails in one sentence, and is no backup', async 
 
 test('a restore that cannot use a store says why in one sentence, and is resumed with correct settings', async () => {
   const folder = await makeFolder()
-  await using stores = await startSharedStores()
+  await using stores = await startSharedStores({ isEmpty: true })
   const shared = { ...stores.env, DATA_DIR: join(folder, 'temporary') }
   const made = join(folder, 'backup')
   {

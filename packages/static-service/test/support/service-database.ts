@@ -10,7 +10,17 @@ import { users } from './test-users.ts'
 
 /** A new database with the tables of the service and the users of the tests, dropped at disposal. */
 export const serviceDatabase = (): Promise<TestDatabase> =>
-  testDatabase({ name: 'static_service_template', prepare: migrate })
+  testDatabase({
+    name: 'static_service_template',
+    prepare: async (url) => {
+      await migrate(url)
+      await storeUsers(url, schemaName, users)
+    },
+  })
+
+/** The same without users, as a restore wants it. */
+export const emptyDatabase = (): Promise<TestDatabase> =>
+  testDatabase({ name: 'static_service_empty', prepare: migrate })
 
 async function migrate(url: string) {
   const postgres = await Postgres.open({
@@ -29,5 +39,4 @@ async function migrate(url: string) {
     onError: () => undefined,
   })
   await postgres.close()
-  await storeUsers(url, schemaName, users)
 }

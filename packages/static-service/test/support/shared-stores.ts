@@ -1,6 +1,6 @@
 import { keepConnection, runOnServer } from '../../../../test/support/postgres/test-database.ts'
 import { type S3Server, startS3 } from './s3/s3-server.ts'
-import { serviceDatabase } from './service-database.ts'
+import { emptyDatabase, serviceDatabase } from './service-database.ts'
 import { filesBelow } from './stored-contents.ts'
 
 export interface SharedStores extends AsyncDisposable {
@@ -13,10 +13,10 @@ export interface SharedStores extends AsyncDisposable {
   query: <Row>(text: string, values?: unknown[]) => Promise<Row[]>
 }
 
-/** A PostgreSQL database and an S3 store of their own, for any number of services. */
-export async function startSharedStores(): Promise<SharedStores> {
+/** A PostgreSQL database and an S3 store of their own, for any number of services; `isEmpty`: without the users of the tests. */
+export async function startSharedStores({ isEmpty = false } = {}): Promise<SharedStores> {
   await using opened = new AsyncDisposableStack()
-  const { url } = opened.use(await serviceDatabase())
+  const { url } = opened.use(await (isEmpty ? emptyDatabase() : serviceDatabase()))
   const connection = keepConnection(url)
   opened.defer(() => connection.end())
   const s3 = opened.use(await startS3())
