@@ -5523,6 +5523,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `path_conflict` */
             409: {
                 headers: {
@@ -5680,6 +5689,15 @@ export interface operations {
                      * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {
@@ -6449,6 +6467,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `directory_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Any other error, such as `internal_error` */
             default: {
                 headers: {
@@ -6516,6 +6543,15 @@ export interface operations {
                      * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `directory_not_found` */
+            404: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {
@@ -7927,6 +7963,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `directory_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Any other error, such as `internal_error` */
             default: {
                 headers: {
@@ -8029,6 +8074,15 @@ export interface operations {
                      * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `directory_not_found` */
+            404: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {
@@ -9348,7 +9402,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `version_not_found` */
+            /** @description `version_not_found`, `directory_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9482,7 +9536,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `version_not_found` */
+            /** @description `version_not_found`, `directory_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;

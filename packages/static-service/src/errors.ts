@@ -80,7 +80,7 @@ export const encodedSlash = (path: string) =>
   new HttpError(404, 'file_not_found', `No file at ${path}: send its slashes as /, not as %2F`)
 
 export const directoryNotFound = (path: string) =>
-  new HttpError(404, 'directory_not_found', `No directory at ${path}`, {
+  new HttpError(404, 'directory_not_found', `No directory at ${path || '/'}`, {
     members: { paths: [`${path}/`] },
   })
 

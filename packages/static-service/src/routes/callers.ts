@@ -1,5 +1,5 @@
 import { allowsPath, type Caller, callerOf } from '@domains-and-files/auth'
-import { type App, validationFailed } from '@domains-and-files/http'
+import { type App, type HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Actor } from '../catalog/changes/change-entry.ts'
 import { directoryNotFound, fileNotFound, invalidPath, reservedPath } from '../errors.ts'
@@ -16,8 +16,8 @@ export function limitToFolders(app: App): void {
     if (!access || access === 'public') return
     if (!folders) throw new Error(`The route ${route.url} must set config.folders`)
     const { schema } = route
-    const namesPath = folders === 'path' || folders === 'prefix'
-    if (schema && namesPath) schema.errors = [...(schema.errors ?? []), ...pathErrors]
+    const implied = impliedErrors[folders]
+    if (schema && implied) schema.errors = [...(schema.errors ?? []), ...implied]
     const check: onRequestHookHandler = (request, _reply, done) => {
       const { folders: own } = callerOf(request)
       try {
@@ -34,6 +34,11 @@ export function limitToFolders(app: App): void {
 }
 
 const pathErrors = [invalidPath('a segment is empty'), reservedPath('tree')]
+
+const impliedErrors: Partial<Record<string, HttpError[]>> = {
+  path: [...pathErrors, fileNotFound('notes/hello.txt')],
+  prefix: [...pathErrors, directoryNotFound('notes/old')],
+}
 
 /** The caller of a request, as the entry of a change names it. */
 export function actorOf(request: FastifyRequest): Actor {
@@ -77,6 +82,6 @@ function limitPrefix(request: FastifyRequest, folders: string[]) {
     const message = `must be inside one of your folders: ${folders.join(', ')}`
     throw validationFailed([{ path: '/query/prefix', message }])
   }
-  if (only === undefined || directory !== '') throw directoryNotFound(prefix)
+  if (only === undefined || directory !== '') throw directoryNotFound(directory)
   query.prefix = only
 }

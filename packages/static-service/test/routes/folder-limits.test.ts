@@ -126,6 +126,38 @@ describe('outside of its folders a limited caller finds nothing', () => {
   })
 })
 
+test('a directory outside is named as it would be stored, however it was written', async () => {
+  for (const query of ['files?prefix=secret', 'files?prefix=/secret/', 'changes?prefix=secret/'])
+    expect((await as('docs', 'GET', `/api/${query}`)).body, query).toMatchObject({
+      detail: 'No directory at secret',
+      paths: ['secret/'],
+    })
+  const all = await as('docs', 'POST', '/api/files/delete', { json: { prefix: '/' } })
+  expect(all.body).toMatchObject({ detail: 'No directory at /', paths: ['/'] })
+})
+
+type Described = Record<string, Record<string, { responses: Record<number, unknown> }>>
+
+test.for([
+  ['get', '/api/files', 'directory_not_found'],
+  ['get', '/api/files/tree', 'directory_not_found'],
+  ['get', '/api/files/categories', 'directory_not_found'],
+  ['get', '/api/versions/stats', 'directory_not_found'],
+  ['get', '/api/changes', 'directory_not_found'],
+  ['get', '/api/versions/{version}/files', 'directory_not_found'],
+  ['get', '/api/versions/{version}/diff', 'directory_not_found'],
+  ['post', '/api/files/upload', 'file_not_found'],
+  ['post', '/api/files/upload/batch', 'file_not_found'],
+] as const)(
+  'the description of %s %s has the 404 of what is outside',
+  async ([method, path, code]) => {
+    const { body } = await service.call('GET', '/openapi.json')
+    const operations = (body.paths as unknown as Described)[path]
+
+    expect(JSON.stringify(operations?.[method]?.responses[404] ?? null)).toContain(code)
+  },
+)
+
 test('a route that does not say how it holds callers to their folders stops the boot', () => {
   const app = fastify()
   limitToFolders(app as never)

@@ -115,7 +115,6 @@ const getTree = operation({
   description:
     'At most 10,000 nodes, breadth first. An unopened directory has `children: null`: request it with its path as `prefix`.',
   querystring: TreeQuery,
-  errors: [directoryNotFound('notes/old')],
   ...answers(200, 'The directory and what lies below it', z.object({ tree: DirectoryNode })),
 })
 

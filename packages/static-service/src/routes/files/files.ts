@@ -53,7 +53,6 @@ const getFile = operation({
   tags: ['files'],
   params: FilePath,
   requestHeaders: ifNoneMatchHeader,
-  errors: [fileNotFound(file.path)],
   responses: {
     200: { description: 'The record of the file', headers: recordTag },
     304: { description: 'Not modified since the record of If-None-Match', headers: recordTag },
@@ -76,7 +75,7 @@ const deleteFile = operation({
   tags: ['files'],
   params: FilePath,
   requestHeaders: ifMatchHeader,
-  errors: [fileNotFound(file.path), preconditionFailed(file.path)],
+  errors: [preconditionFailed(file.path)],
   ...answers(204, 'Deleted'),
 })
 

@@ -15,6 +15,7 @@ const binary = { type: 'string', format: 'binary' } as const
 const formErrors = [
   ...uploadErrors,
   errors.reservedPath('tree'),
+  errors.fileNotFound(file.path),
   errors.malformedUpload(undefined),
   errors.notMultipart(),
   errors.contentCodingNotSupported(),
