@@ -113,18 +113,13 @@ interface Call {
 
 type Reply = { id: number; value: unknown } | { id: number; error: PlainError }
 
-interface PendingCall {
-  resolve: (value: never) => void
-  reject: (error: unknown) => void
-}
-
 /**
  * Calls methods of a worker thread, which runs them in order. The first call starts the thread, which costs 12 MiB and 50 ms
  * of CPU time. If the thread exits (such as when the disk fails at its start), its calls reject; the next starts another.
  */
 export class WorkerRpc<Known extends Methods> {
   readonly #start: () => Worker
-  readonly #pending = new Map<number, PendingCall>()
+  readonly #pending = new Map<number, Pick<PromiseWithResolvers<never>, 'resolve' | 'reject'>>()
   #worker: Worker | undefined
   #calls = 0
   #isClosed = false
@@ -149,10 +144,10 @@ export class WorkerRpc<Known extends Methods> {
     this.#worker ??= this.#start()
     this.#calls += 1
     const call: Call = { id: this.#calls, method, input }
-    const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<Known[Method]>>>()
-    this.#pending.set(call.id, { resolve, reject })
+    const reply = Promise.withResolvers<Awaited<ReturnType<Known[Method]>>>()
+    this.#pending.set(call.id, reply)
     this.#worker.postMessage(call)
-    return promise
+    return reply.promise
   }
 
   get waiting(): number {

@@ -216,7 +216,7 @@ export const idsIn = (ids: readonly number[]): Statement =>
     postgres: sql`select unnest(${ids}::bigint[]) id`,
   })}`
 
-/** The files whose ids `page` selects as `id`, in this order. */
+/** The files whose ids `page` selects as `id`, in this order. Sorted here: see `plan`, which keeps PostgreSQL from sorting. */
 export async function readRows(
   transaction: SqlTransaction,
   page: Statement,
