@@ -675,7 +675,13 @@ describe('PUT /api/trees/{prefix}', () => {
         '"../a"',
       ],
       ['JSON that is cut', async () => Buffer.from('{"files":{'), 400, 'malformed_body'],
-      ['unknown JSON', async () => Buffer.from('{"form":"x/"}'), 400, 'validation_failed'],
+      [
+        'unknown JSON',
+        async () => Buffer.from('{"form":"x/"}'),
+        400,
+        'validation_failed',
+        '/from: is missing',
+      ],
       [
         'an unknown field of a file',
         async () => Buffer.from(`{"files":{"a":{"sha256":"${digestOf('old')}","mode":1}}}`),
@@ -695,6 +701,8 @@ describe('PUT /api/trees/{prefix}', () => {
       const body = await two()
       const encoded = { headers: { 'content-encoding': 'gzip' } }
       expect((await put('refused/', gzipSync(body), encoded)).status).toBe(415)
+      const described = JSON.parse(String((await service.call('GET', '/openapi.json')).bytes))
+      expect(described.paths['/api/trees/{path}'].put.responses).toHaveProperty('415')
       expect((await put('refused', body)).body.code).toBe('invalid_path')
       const digest = { 'content-digest': `sha-256=:${'A'.repeat(43)}=:` }
       expect((await put('refused/', body, { headers: digest })).body.code).toBe('digest_mismatch')

@@ -86,6 +86,7 @@ const putTree = operation({
     ...treePathErrors,
     errors.invalidArchive('its name contains ..', '../notes'),
     malformedBody('The body is not valid JSON'),
+    errors.contentCodingNotSupported(),
     errors.directoryNotFound('previews/pr-12'),
     errors.pathConflict('notes'),
     ...atErrors,
@@ -169,7 +170,7 @@ async function receive(
 
 const FromTree = z.strictObject({
   from: z
-    .string('must be a string')
+    .string()
     .refine(
       (text) => text === '' || text.endsWith('/'),
       'must be a directory with a trailing slash',
@@ -185,7 +186,10 @@ async function readSource(
 ): Promise<TreeSource> {
   if (typeof body === 'object' && body !== null && 'files' in body)
     return { files: await arrivals.readManifest(body), areStored: true }
-  const { success, data, error } = FromTree.safeParse(body, { error: describeIssue })
+  const { success, data, error } = FromTree.safeParse(body, {
+    error: describeIssue,
+    reportInput: true,
+  })
   if (!success) throw validationFailed(toFaults(error))
   const from = requireWrittenDirectory(callerOf(request), data.from)
   const { at } = data
