@@ -15,7 +15,6 @@ import { shedLoad } from './limits/load-shedding.ts'
 import { limitBodies, smallBody } from './limits/request-bodies.ts'
 import {
   AccessLog,
-  AccessLogController,
   frameworkLogger,
   logAbandonedRequests,
   type Redaction,
@@ -127,7 +126,7 @@ function createServer(options: AppOptions, parts: ServerParts): App {
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     schemaController: { compilersFactory: zodCompilers },
     loggerInstance: frameworkLogger(options.log),
-    logController: new AccessLogController(accessLog),
+    logController: accessLog,
     trustProxy: options.trustProxy,
     bodyLimit: smallBody,
     // No limit: recovery after a crash can exceed the framework's default of ten seconds.

@@ -6,7 +6,7 @@ import {
   LogController,
 } from 'fastify'
 import { type Metrics, registerCounters } from '../monitoring/metrics.ts'
-import { type Logger, timestamp } from './logger.ts'
+import { type Logger, timeField } from './logger.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -30,8 +30,11 @@ export interface AccessEntry {
 /** A pattern for secrets in paths, and its replacement in the log. */
 export type Redaction = readonly [secrets: RegExp, shown: string]
 
-/** One line for each request: level info when it completed, warn when its response failed. */
-export class AccessLog {
+/**
+ * One line for each request: level info when it completed, warn when its response failed. The framework logs requests
+ * only through it. Health checks are not logged.
+ */
+export class AccessLog extends LogController {
   /** False if LOG_LEVEL is above info: callers then skip building entries. */
   readonly isEnabled: boolean
   readonly #log: Logger
@@ -39,6 +42,7 @@ export class AccessLog {
   readonly #redaction: Redaction | undefined
 
   constructor(log: Logger, redaction?: Redaction) {
+    super({ requestIdLogLabel: 'request_id' })
     this.isEnabled = log.isLevelEnabled('info')
     this.#log = log
     this.#redaction = redaction
@@ -50,7 +54,7 @@ export class AccessLog {
     const user = principal ? `,"user":${JSON.stringify(principal.user)}` : ''
     const token = principal?.token ? `,"token_name":${JSON.stringify(principal.token)}` : ''
     this.#log.output.writeBatched(
-      `{"level":"info","time":"${timestamp()}","name":${this.#name},"request_id":${JSON.stringify(requestId)}` +
+      `{"level":"info"${timeField()},"name":${this.#name},"request_id":${JSON.stringify(requestId)}` +
         `,"method":"${method}","path":${JSON.stringify(this.#pathOf(url))},"status":${status}` +
         `,"ms":${Math.round(ms * 10) / 10},"client":${JSON.stringify(client)}${user}${token}` +
         ',"msg":"request completed"}\n',
@@ -63,6 +67,24 @@ export class AccessLog {
     const fields = { request_id: requestId, method, path: this.#pathOf(url), status, client }
     const user = principal && { user: principal.user, token_name: principal.token }
     this.#log.warn({ ...fields, ...user, err: error }, 'request aborted')
+  }
+
+  override incomingRequest() {}
+
+  override routeNotFound() {}
+
+  // Empty: the error handler logs errors.
+  override defaultErrorLog() {}
+
+  override requestCompleted(
+    error: Error | null | undefined,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ) {
+    if (request.routeOptions.url === '/health') return
+    const entry = { ...fieldsOf(request), status: reply.statusCode, ms: reply.elapsedTime }
+    if (error) this.aborted(entry, error)
+    else if (this.isEnabled) this.completed(entry)
   }
 
   #pathOf(url: string): string {
@@ -88,34 +110,6 @@ export function logAbandonedRequests(app: FastifyInstance, accessLog: AccessLog)
     })
     done()
   })
-}
-
-/** Makes the framework log requests through the access log only. Health checks are not logged. */
-export class AccessLogController extends LogController {
-  readonly #accessLog: AccessLog
-
-  constructor(accessLog: AccessLog) {
-    super({ requestIdLogLabel: 'request_id' })
-    this.#accessLog = accessLog
-  }
-
-  override incomingRequest() {}
-
-  override routeNotFound() {}
-
-  // Empty: the error handler logs errors.
-  override defaultErrorLog() {}
-
-  override requestCompleted(
-    error: Error | null | undefined,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ) {
-    if (request.routeOptions.url === '/health') return
-    const entry = { ...fieldsOf(request), status: reply.statusCode, ms: reply.elapsedTime }
-    if (error) this.#accessLog.aborted(entry, error)
-    else if (this.#accessLog.isEnabled) this.#accessLog.completed(entry)
-  }
 }
 
 const fieldsOf = ({ id, method, url, ip, principal }: FastifyRequest) => ({

@@ -13,7 +13,7 @@ export function createLogger(
   const options = {
     level: settings.level,
     base: { name: settings.name },
-    timestamp: () => `,"time":"${timestamp()}"`,
+    timestamp: timeField,
     formatters: { level: (level: string) => ({ level }) },
     redact: { paths: secretPaths, censor: '[redacted]' },
   }
@@ -57,8 +57,7 @@ export class BatchedOutput implements LogOutput {
   readonly #isFile: boolean
   #droppedLines = 0
   /** Encoded bytes: garbage collections would copy queued strings. */
-  #queue: Buffer[] = []
-  #last: { bytes: Buffer; length: number } | undefined
+  #queue: { bytes: Buffer; length: number }[] = []
   #queuedBytes = 0
   #rest: Buffer | undefined
   #isMidLine = false
@@ -99,18 +98,14 @@ export class BatchedOutput implements LogOutput {
     }
     // UTF-8 takes at most three bytes per UTF-16 code unit.
     const maxLength = 3 * line.length
-    if (!this.#last || this.#last.bytes.length - this.#last.length < maxLength) {
-      if (this.#last) this.#closeLast()
-      this.#last = { bytes: Buffer.allocUnsafe(Math.max(chunkBytes, maxLength)), length: 0 }
+    let last = this.#queue.at(-1)
+    if (!last || last.bytes.length - last.length < maxLength) {
+      last = { bytes: Buffer.allocUnsafe(Math.max(chunkBytes, maxLength)), length: 0 }
+      this.#queue.push(last)
     }
-    const written = this.#last.bytes.write(line, this.#last.length)
-    this.#last.length += written
+    const written = last.bytes.write(line, last.length)
+    last.length += written
     this.#queuedBytes += written
-  }
-
-  #closeLast() {
-    if (this.#last) this.#queue.push(this.#last.bytes.subarray(0, this.#last.length))
-    this.#last = undefined
   }
 
   #flushIn(ms: number) {
@@ -123,7 +118,10 @@ export class BatchedOutput implements LogOutput {
   // One write at a time keeps the order.
   #flush() {
     if (this.#isWriting || (this.#timer && this.#rest)) return
-    if (!this.#isFile) return this.#flushStream()
+    if (!this.#isFile) {
+      if (!this.#drain()) this.#flushIn(retryMs)
+      return
+    }
     const bytes = this.#takeBatch()
     if (!bytes) return
     this.#isWriting = true
@@ -135,34 +133,30 @@ export class BatchedOutput implements LogOutput {
     })
   }
 
-  #flushStream() {
+  /** @returns whether all is written; false while the reader is slow. */
+  #drain(): boolean {
     for (let bytes = this.#takeBatch(); bytes; bytes = this.#takeBatch()) {
-      if (this.#writeNow(bytes) === 'busy') return this.#flushIn(retryMs)
+      try {
+        this.#settle(bytes, writeSync(this.#fd, bytes))
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') {
+          this.#rest = bytes
+          return false
+        }
+        this.#settle(bytes, error)
+      }
     }
+    return true
   }
 
   #takeBatch(): Buffer | undefined {
     if (this.#rest) return this.#rest
-    if (this.#queue.length === 0) this.#closeLast()
-    const bytes = this.#queue.shift()
-    this.#queuedBytes -= bytes?.length ?? 0
+    const first = this.#queue.shift()
+    if (!first) return undefined
+    this.#queuedBytes -= first.length
+    const bytes = first.bytes.subarray(0, first.length)
     // A failed write may have left half a line: end it, so that it does not swallow the next one.
-    return bytes && this.#isMidLine ? Buffer.concat([Buffer.of(newline), bytes]) : bytes
-  }
-
-  #writeNow(bytes: Buffer): 'busy' | 'done' {
-    for (let left: Buffer | undefined = bytes; left; left = this.#rest) {
-      try {
-        this.#settle(left, writeSync(this.#fd, left))
-      } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') {
-          this.#rest = left
-          return 'busy'
-        }
-        this.#settle(left, error)
-      }
-    }
-    return 'done'
+    return this.#isMidLine ? Buffer.concat([Buffer.of(newline), bytes]) : bytes
   }
 
   #settle(bytes: Buffer, outcome: unknown) {
@@ -179,23 +173,19 @@ export class BatchedOutput implements LogOutput {
   // A file write that is still running in the thread pool ends before the process does.
   #flushOnExit() {
     const deadline = performance.now() + exitMs
-    for (let bytes = this.#takeBatch(); bytes; bytes = this.#takeBatch()) {
-      if (this.#writeNow(bytes) === 'done') continue
-      if (performance.now() > deadline) return
-      Atomics.wait(sleepCell, 0, 0, retryMs)
-    }
+    while (!this.#drain() && performance.now() <= deadline) Atomics.wait(sleepCell, 0, 0, retryMs)
   }
 }
 
 // Cached: formatting a date takes longer than a line.
 let second = { at: Number.NaN, text: '' }
 
-/** The present time as RFC 3339, in UTC. */
-export function timestamp(): string {
+/** The field of a log line with the present time as RFC 3339, in UTC. */
+export function timeField(): string {
   const now = Date.now()
   const at = now - (now % 1000)
   if (at !== second.at) second = { at, text: new Date(at).toISOString().slice(0, 20) }
-  return `${second.text}${String(now - at).padStart(3, '0')}Z`
+  return `,"time":"${second.text}${String(now - at).padStart(3, '0')}Z"`
 }
 
 /** Standard output: one queue of the process, which keeps the order of lines. */
