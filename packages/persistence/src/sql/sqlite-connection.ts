@@ -3,13 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { DatabaseFullError, DatabaseUnavailableError, storageFailure } from '../errors.ts'
-import {
-  type Migrations,
-  type Rendered,
-  render,
-  type SqlTransaction,
-  type Statement,
-} from './sql.ts'
+import { type Migrations, render, type SqlTransaction, type Statement } from './sql.ts'
 
 export interface SqliteOptions {
   /** `:memory:` for a database of this process, without `snapshot`. */
@@ -56,24 +50,24 @@ export class Connection implements SqlTransaction {
   }
 
   async all<Row extends object>(statement: Statement): Promise<Row[]> {
-    const rendered = render(statement, target)
-    return readAll<Row>(this.prepare(rendered), rendered.values)
+    const { text, values } = render(statement, target)
+    return this.prepare(text).all(...values) as Row[] // As the caller's columns say.
   }
 
   async get<Row extends object>(statement: Statement): Promise<Row | undefined> {
-    const rendered = render(statement, target)
-    return readFirst<Row>(this.prepare(rendered), rendered.values)
+    const { text, values } = render(statement, target)
+    return this.prepare(text).get(...values) as Row | undefined // As above.
   }
 
   async run(statement: Statement): Promise<number> {
-    const rendered = render(statement, target)
-    const prepared = this.prepare(rendered)
+    const { text, values, rows = [values] } = render(statement, target)
+    const prepared = this.prepare(text)
     let changes = 0
-    for (const values of rendered.rows ?? [rendered.values]) changes += prepared.run(values).changes
+    for (const row of rows) changes += prepared.run(row).changes
     return changes
   }
 
-  prepare({ text }: Pick<Rendered, 'text'>): Database.Statement<unknown[]> {
+  prepare(text: string): Database.Statement<unknown[]> {
     const known = this.#prepared.get(text)
     if (known) return known
     const prepared = this.database.prepare<unknown[]>(text)
@@ -83,14 +77,6 @@ export class Connection implements SqlTransaction {
     return prepared
   }
 }
-
-type Prepared = Database.Statement<unknown[]>
-
-export const readAll = <Row>(prepared: Prepared, values: unknown[]) =>
-  prepared.all(...values) as Row[] // As the caller's columns say.
-
-export const readFirst = <Row>(prepared: Prepared, values: unknown[]) =>
-  prepared.get(...values) as Row | undefined // As above.
 
 function openFile(file: string, options: Database.Options) {
   try {
@@ -204,7 +190,7 @@ const retryMs = 10
 export async function beginImmediate(connection: Connection, deadline: number): Promise<void> {
   for (let attempt = 0; ; attempt++) {
     try {
-      connection.prepare({ text: 'begin immediate' }).run()
+      connection.prepare('begin immediate').run()
       return
     } catch (error) {
       const isLocked = error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
@@ -224,10 +210,10 @@ export async function inTransaction<T>(
   try {
     const value = await work(connection)
     check?.()
-    connection.prepare({ text: 'commit' }).run()
+    connection.prepare('commit').run()
     return value
   } catch (error) {
-    if (connection.database.inTransaction) connection.prepare({ text: 'rollback' }).run()
+    if (connection.database.inTransaction) connection.prepare('rollback').run()
     throw error
   }
 }

@@ -1,4 +1,4 @@
-import type { Database, Statement as Prepared } from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import {
   DatabaseFullError,
   DatabaseUnavailableError,
@@ -13,8 +13,6 @@ import {
   emptyLog,
   inTransaction,
   isFailedFlush,
-  readAll,
-  readFirst,
   type SqliteOptions,
   target,
   WriteAheadLog,
@@ -56,8 +54,8 @@ export class SqliteSql implements Sql {
    */
   readonly unsynced: Sql = {
     dialect: 'sqlite',
-    all: <Row>(statement: Statement) => this.#read(statement, readAll<Row>, 'NORMAL'),
-    get: <Row>(statement: Statement) => this.#read(statement, readFirst<Row>, 'NORMAL'),
+    all: (statement) => this.#read(statement, 'all', 'NORMAL'),
+    get: (statement) => this.#read(statement, 'get', 'NORMAL'),
     run: (statement) => this.unsynced.transaction((transaction) => transaction.run(statement)),
     transaction: (work) => this.transaction(work, 'NORMAL'),
     snapshot: (work) => this.snapshot(work),
@@ -106,12 +104,12 @@ export class SqliteSql implements Sql {
     return this.#writer.database
   }
 
-  async all<Row extends object>(statement: Statement): Promise<Row[]> {
-    return this.#read(statement, readAll<Row>)
+  all<Row extends object>(statement: Statement): Promise<Row[]> {
+    return this.#read(statement, 'all')
   }
 
-  async get<Row extends object>(statement: Statement): Promise<Row | undefined> {
-    return this.#read(statement, readFirst<Row>)
+  get<Row extends object>(statement: Statement): Promise<Row | undefined> {
+    return this.#read(statement, 'get')
   }
 
   run(statement: Statement): Promise<number> {
@@ -159,7 +157,7 @@ export class SqliteSql implements Sql {
     try {
       connection = this.#reader ?? this.#openReader() // Dedicated: its transaction stays open across calls.
       this.#reader = undefined
-      connection.prepare({ text: 'begin' }).run()
+      connection.prepare('begin').run()
       const value = await inTransaction(connection, work)
       isUsable = true
       return value
@@ -187,23 +185,26 @@ export class SqliteSql implements Sql {
 
   async #read<T>(
     statement: Statement,
-    read: (prepared: Prepared<unknown[]>, values: unknown[]) => T,
+    method: 'all' | 'get',
     synchronous: Synchronous = 'FULL',
   ): Promise<T> {
-    const rendered = render(statement, target)
-    const readFromWriter = async () => read(this.#writer.prepare(rendered), rendered.values)
+    const { text, values } = render(statement, target)
     const isBusy = this.#writer.database.inTransaction
-    if (isBusy && this.#options.file === ':memory:') return this.transaction(readFromWriter)
-    try {
-      // A second connection only when needed: commits of the writer invalidate its page cache.
-      if (isBusy) this.#reader ??= this.#openReader()
-      const prepared = ((isBusy && this.#reader) || this.#writer).prepare(rendered)
-      if (prepared.readonly) return read(prepared, rendered.values)
-    } catch (error) {
-      throw storageFailure(error)
+    if (!isBusy || this.#options.file !== ':memory:') {
+      try {
+        // A second connection only when needed: commits of the writer invalidate its page cache.
+        if (isBusy) this.#reader ??= this.#openReader()
+        const prepared = ((isBusy && this.#reader) || this.#writer).prepare(text)
+        if (prepared.readonly) return prepared[method](...values) as T // As the caller's columns say.
+      } catch (error) {
+        throw storageFailure(error)
+      }
     }
-    // A statement that writes, such as `insert … returning`.
-    return this.transaction(readFromWriter, synchronous)
+    // Waits for the transaction of a `:memory:` database; or a statement that writes, such as `insert … returning`.
+    return this.transaction(
+      async () => this.#writer.prepare(text)[method](...values) as T,
+      synchronous,
+    )
   }
 
   // SQLite hides a failed fsync of automatic checkpoints, so only durable commits run them: their log has just been fsynced.
