@@ -92,7 +92,7 @@ export class CallQuota {
   /** Stops all calls for this long: the registrar reported too many. */
   pause(milliseconds: number) {
     this.#pauseMs = Math.max(this.#pauseMs, milliseconds)
-    this.#serve()
+    void this.#serve()
   }
 
   /**
@@ -139,7 +139,7 @@ export class CallQuota {
     const deadline = this.now() + maxWaitMs
     const call = Object.assign(wanted, { client, deadline, absentUntil: undefined })
     if (isNew) this.#queue.add(call)
-    this.#serve()
+    void this.#serve()
     return call
   }
 
@@ -160,13 +160,13 @@ export class CallQuota {
     this.#retry?.cancel()
     for (const place of this.#places) this.#held.delete(place)
     this.#queue.clear(registrarUnavailable(5))
-    this.#serve()
+    void this.#serve()
   }
 
   /** Takes the unused slots back. Releasing twice does nothing; later calls are follow-ups. */
   release(reservation: Reservation) {
     reservation.slots = 0
-    if (this.#held.delete(reservation)) this.#serve()
+    if (this.#held.delete(reservation)) void this.#serve()
   }
 
   /** The budget's clock, by which slots come free. */
@@ -193,12 +193,9 @@ export class CallQuota {
     this.#calls.push(priority)
   }
 
-  #serve() {
+  async #serve() {
     this.#isDue = true
-    if (!this.#isRunning) void this.#run()
-  }
-
-  async #run() {
+    if (this.#isRunning) return
     this.#isRunning = true
     await Promise.resolve() // Calls of one event-loop turn share a transaction.
     while (this.#isDue) {
@@ -264,7 +261,6 @@ export class CallQuota {
     this.#blockedUntil = blockedUntil
     for (const { priority, at } of calls) this.windows.count(priority, at)
     for (const each of this.#held) if ((each.absentUntil ?? Infinity) <= now) this.release(each)
-    this.windows.held = new SlotCounts()
-    for (const each of [...holds, ...this.#held]) this.windows.held.add(each)
+    this.windows.held = SlotCounts.sum([...holds, ...this.#held])
   }
 }

@@ -74,6 +74,12 @@ export interface Slots {
 
 /** The sum of slots by priority. */
 export class SlotCounts extends Map<string, number> {
+  static sum(all: Iterable<Slots>): SlotCounts {
+    const sums = new SlotCounts()
+    for (const each of all) sums.add(each)
+    return sums
+  }
+
   add({ priority, slots }: Slots) {
     this.set(priority, (this.get(priority) ?? 0) + slots)
   }

@@ -15,7 +15,7 @@ import {
   holdMs,
   keepMs,
 } from './call-budget.ts'
-import { type Priority, priorities, SlotCounts, type Slots } from './call-windows.ts'
+import { type Priority, priorities, SlotCounts } from './call-windows.ts'
 
 const waiterMs = 3_000
 
@@ -89,7 +89,7 @@ export class SharedBudget implements CallBudget {
 
   /** Replaces what this process holds and waits for. */
   async #publish(transaction: SqlTransaction, share: BudgetShare) {
-    const [held, waiting] = [sumOf(share.held), sumOf(share.waiting)]
+    const [held, waiting] = [SlotCounts.sum(share.held), SlotCounts.sum(share.waiting)]
     await transaction.run(sql`with freed as (delete from ${holds} where id in (${list(this.#holdIds)}))
       delete from ${waiters} where account = ${this.#account} and replica = ${this.#replica}`)
     for (const [priority, slots] of held)
@@ -115,13 +115,6 @@ export class SharedBudget implements CallBudget {
       values ${join(made.map((priority) => sql`(${this.#account}, ${now}, ${priority})`))} returning id`)
     return Math.max(...rows.map(({ id }) => id))
   }
-}
-
-/** Slots by priority. */
-function sumOf(calls: Iterable<Slots>): SlotCounts {
-  const sums = new SlotCounts()
-  for (const each of calls) sums.add(each)
-  return sums
 }
 
 interface Process {
