@@ -95,7 +95,7 @@ test('whatever zone is live, PUT of what GET returned writes nothing', async () 
       ])
       expect(answer.headers.get('etag')).toBe(read.headers.get('etag'))
     }),
-    { numRuns: 100 },
+    { numRuns: 50 },
   )
 
   expect(service.commands()).not.toContain('dns.sethosts')
