@@ -54,7 +54,12 @@ const exchangeToken = operation({
     'For CI without secrets: a token of the issuer of a trust becomes one of this service, with the rights of the trust. Each is exchanged once. RFC 8693.',
   consumes: [formType],
   body: ExchangeForm,
-  errors: [errors.issuerAway(), tooManyFailures(60)],
+  errors: [
+    errors.issuerAway(),
+    tooManyFailures(60),
+    new HttpError(413, 'body_too_large', 'The body is too large for this endpoint'),
+    new HttpError(415, 'unsupported_media_type', `Unsupported content type: send ${formType}`),
+  ],
   ...eachAnswer({
     200: { description: 'A token for 15 minutes at most', body: Exchanged },
     400: { description: 'Why not, in the form of OAuth; the log says more.', body: OAuthError },

@@ -313,6 +313,10 @@ describe('a service that trusts', () => {
 
   test('takes nothing but a form', async () => {
     expect((await service.send('POST', '/api/auth/token', grant)).status).toBe(415)
+    expect((await post(service, { ...grant, subject_token: 'x'.repeat(20_000) })).status).toBe(413)
+    const { paths } = Object((await service.send('GET', '/openapi.json')).body)
+    const { responses } = paths['/api/auth/token'].post
+    expect(Object.keys(responses)).toEqual(expect.arrayContaining(['413', '415']))
   })
 
   test.each([

@@ -238,11 +238,13 @@ test('every fault of a form is named', async () => {
   const { body } = await service.send('upload', [
     { name: 'a/b', content: '' },
     file('x'),
+    { ...file('x'), name: 'path' },
     { name: 'z', content: '' },
   ])
 
   expect(body.errors).toEqual([
     { path: '/a~1b', message: 'is not known here' },
+    { path: '/path', message: 'must be sent once, without a file name' },
     { path: '/z', message: 'is not known here' },
   ])
 })

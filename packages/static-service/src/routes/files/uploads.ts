@@ -177,7 +177,7 @@ class UploadForm implements AsyncDisposable {
     return validationFailed(
       this.#strays.map((name) => ({
         path: `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
-        message: name === 'path' ? 'must be sent once' : 'is not known here',
+        message: name === 'path' ? 'must be sent once, without a file name' : 'is not known here',
       })),
     )
   }
