@@ -4,16 +4,9 @@ import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import type { ReadStream } from 'node:tty'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import {
-  databaseConfig,
-  databaseSettings,
-  describeIssue,
-  HttpError,
-  readEnv,
-  toFaults,
-} from '@domains-and-files/http'
+import { describeIssue, HttpError, readDatabaseConfig, toFaults } from '@domains-and-files/http'
 import { createDirectory, explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { serviceOf } from './api-tokens/token-format.ts'
 import { authMigrations, openAuthFile } from './auth-database.ts'
 import { openAccounts } from './open-auth.ts'
@@ -207,10 +200,8 @@ export function openUsersFile(env: NodeJS.ProcessEnv, dataDir?: string): FileUse
 }
 
 function openDatabase(service: string, env: NodeJS.ProcessEnv): Promise<Postgres> {
-  const config = databaseConfig(readEnv(z.object(databaseSettings), env))
-  if (!config) throw new Error('DATABASE_URL is not set')
   return Postgres.open({
-    ...config,
+    ...readDatabaseConfig(env),
     schema: service.replace('-', '_'),
     migrations: authMigrations,
     onError: () => undefined, // A failed statement rejects by itself.

@@ -36,5 +36,5 @@ export {
   requireRrsetWrites,
   requireWithinRecords,
 } from './rights.ts'
-export { authConfig, authSettings, checkAuthSettings, exampleSecret } from './settings.ts'
+export { authConfig, authRules, authSettings, exampleSecret } from './settings.ts'
 export type { Users } from './users/user.ts'

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { integerSetting, StartRefusedError } from '@domains-and-files/http'
+import { integerSetting, StartRefusedError, urlSetting } from '@domains-and-files/http'
 import { updateFile } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { Password } from './login/password.ts'
@@ -48,10 +48,7 @@ export const authSettings = {
   ADMIN_USERNAME: Username.optional(),
   ADMIN_PASSWORD: Password.min(1).optional(),
   PASSWORD_LOGIN: z.stringbool({ error: 'must be true or false' }).default(true),
-  PUBLIC_BASE_URL: z
-    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-    .transform((url) => url.replace(/\/+$/, ''))
-    .optional(),
+  PUBLIC_BASE_URL: urlSetting.transform((url) => url.replace(/\/+$/, '')).optional(),
   OIDC_ISSUER: IssuerUrl.optional(),
   OIDC_CLIENT_ID: z.string().optional(),
   OIDC_CLIENT_SECRET: z.string().optional(),
@@ -85,7 +82,7 @@ export const authConfig = (settings: AuthSettings) => ({
 
 export type OidcConfig = NonNullable<ReturnType<typeof oidcConfig>>
 
-// `checkAuthSettings` has rejected an issuer without its required settings.
+// `authRules` have rejected an issuer without its required settings.
 function oidcConfig(settings: AuthSettings) {
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_ROLES: roles } = settings
   const { PUBLIC_BASE_URL: baseUrl } = settings
@@ -107,21 +104,19 @@ function oidcConfig(settings: AuthSettings) {
  * Rejects DATABASE_URL without JWT_SECRET, as replicas share the secret, so none is generated; and an incomplete single
  * sign-on.
  */
-export function checkAuthSettings(
-  settings: Omit<AuthSettings, 'DATA_DIR' | 'CORS_ORIGIN'> & { DATABASE_URL?: string | undefined },
-  context: z.core.$RefinementCtx,
-) {
-  const refuse = (setting: string, message: string) =>
-    context.addIssue({ code: 'custom', path: [setting], message })
-  if (settings.DATABASE_URL && !settings.JWT_SECRET) {
-    const need = 'the same 32 random bytes or more on every replica'
-    refuse('JWT_SECRET', `is required with DATABASE_URL: ${need}`)
-  }
-  if (settings.OIDC_ISSUER) {
-    for (const name of ['OIDC_CLIENT_ID', 'OIDC_ROLES', 'PUBLIC_BASE_URL'] as const)
-      if (!settings[name]) refuse(name, 'is required with OIDC_ISSUER')
-  } else if (!settings.PASSWORD_LOGIN) {
-    refuse('PASSWORD_LOGIN', 'can be false only with OIDC_ISSUER: nobody could log in')
+export function authRules(settings: AuthSettings & { DATABASE_URL?: string | undefined }) {
+  const { DATABASE_URL, JWT_SECRET, OIDC_ISSUER, PASSWORD_LOGIN } = settings
+  const missing = (value: unknown) => OIDC_ISSUER && !value && 'is required with OIDC_ISSUER'
+  return {
+    JWT_SECRET:
+      DATABASE_URL &&
+      !JWT_SECRET &&
+      'is required with DATABASE_URL: the same 32 random bytes or more on every replica',
+    OIDC_CLIENT_ID: missing(settings.OIDC_CLIENT_ID),
+    OIDC_ROLES: missing(settings.OIDC_ROLES),
+    PUBLIC_BASE_URL: missing(settings.PUBLIC_BASE_URL),
+    PASSWORD_LOGIN:
+      !OIDC_ISSUER && !PASSWORD_LOGIN && 'can be false only with OIDC_ISSUER: nobody could log in',
   }
 }
 

@@ -1,8 +1,13 @@
-import { integerSetting, readEnv, serverConfig, serverSettings } from '@domains-and-files/http'
+import {
+  integerSetting,
+  readEnv,
+  serverConfig,
+  serverSettings,
+  urlSetting,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 
-const serviceUrl = z
-  .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+const serviceUrl = urlSetting
   .refine((url) => !/[?#@;,\s]/.test(url), 'must have no credentials, query or fragment')
   .transform((url) => url.replace(/\/+$/, ''))
   .optional()

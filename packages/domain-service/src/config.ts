@@ -1,14 +1,17 @@
 import { isIPv4 } from 'node:net'
-import { authConfig, authSettings, checkAuthSettings } from '@domains-and-files/auth'
+import { authConfig, authRules, authSettings } from '@domains-and-files/auth'
 import { webhookConfig, webhookSettings } from '@domains-and-files/events'
 import {
   databaseConfig,
   databaseSettings,
   followSecret,
   integerSetting,
+  listSetting,
   readEnv,
   serverConfig,
   serverSettings,
+  setting,
+  urlSetting,
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import { parseRate } from './budget/call-windows.ts'
@@ -19,10 +22,8 @@ export const Settings = z.object({
   ...authSettings,
   ...databaseSettings,
   ...webhookSettings,
-  SANDBOX_URL: z
-    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-    .default('http://127.0.0.1:3003/xml.response'),
-  REGISTRAR_URL: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional(),
+  SANDBOX_URL: urlSetting.default('http://127.0.0.1:3003/xml.response'),
+  REGISTRAR_URL: urlSetting.optional(),
   REGISTRAR_API_USER: z.string().min(1).optional(),
   REGISTRAR_API_KEY: z.string().min(1).optional(),
   REGISTRAR_USERNAME: z.string().min(1).optional(),
@@ -30,39 +31,20 @@ export const Settings = z.object({
     .string()
     .refine(isIPv4, 'must be an IPv4 address: the registrar accepts no other')
     .optional(),
-  REGISTRAR_RATE: z
-    .string()
-    .default('20/minute,700/hour,8000/day')
-    .transform((text, context) => {
-      const limits = parseRate(text)
-      if (limits) return limits
-      context.addIssue('must be like 20/minute,700/hour,8000/day')
-      return z.NEVER
-    }),
+  REGISTRAR_RATE: setting(parseRate, 'must be like 20/minute,700/hour,8000/day').prefault(
+    '20/minute,700/hour,8000/day',
+  ),
   REGISTRAR_TIMEOUT_MS: integerSetting(1, 120_000).default(15_000),
   CACHE_TTL_MS: integerSetting(0, 3_600_000).default(30_000),
   DOMAINS_TTL_MS: integerSetting(1_000, 86_400_000).default(300_000),
   VERIFY_WRITES: z.stringbool({ error: 'must be true or false' }).default(true),
   ACME_MAX_AGE: integerSetting(300, 31_536_000).default(86_400),
-  EXTERNAL_DNS_DOMAINS: z
-    .string()
-    .transform((text) =>
-      text
-        .split(',')
-        .map((name) => name.trim().toLowerCase())
-        .filter((name) => name !== ''),
-    )
-    .optional(),
+  EXTERNAL_DNS_DOMAINS: listSetting(() => true, ''),
   DRIFT_INTERVAL_S: integerSetting(0, 31_536_000).default(21_600),
-  DRIFT_IGNORE: z
-    .string()
-    .default('')
-    .transform((text, context) => {
-      const patterns = parseRecordPatterns(text)
-      if (patterns) return patterns
-      context.addIssue('must be a list such as home.example.com:A,*:_acme-challenge*:TXT')
-      return z.NEVER
-    }),
+  DRIFT_IGNORE: setting(
+    parseRecordPatterns,
+    'must be a list such as home.example.com:A,*:_acme-challenge*:TXT',
+  ).default([]),
   HISTORY_DAYS: integerSetting(0, 36_500).default(0),
 })
 
@@ -73,7 +55,9 @@ const sandbox = {
   clientIp: '127.0.0.1',
 }
 
-const accountSettings = ['REGISTRAR_API_USER', 'REGISTRAR_API_KEY', 'REGISTRAR_CLIENT_IP'] as const
+const accountSettings = [
+  ...(['REGISTRAR_URL', 'REGISTRAR_API_USER', 'REGISTRAR_API_KEY', 'REGISTRAR_CLIENT_IP'] as const),
+]
 
 export type Config = ReturnType<typeof readConfig>
 
@@ -82,7 +66,7 @@ export type Config = ReturnType<typeof readConfig>
  * @throws {InvalidEnvironment} listing every error.
  */
 export function readConfig(env: Record<string, string | undefined>) {
-  const settings = readEnv(Settings.superRefine(requireAccount).superRefine(checkAuthSettings), env)
+  const settings = readEnv(Settings, env, requireAccount, authRules)
   return {
     ...serverConfig(settings, env),
     auth: authConfig(settings),
@@ -99,19 +83,10 @@ export function readConfig(env: Record<string, string | undefined>) {
     driftIgnore: settings.DRIFT_IGNORE,
     driftIntervalMs: settings.DRIFT_INTERVAL_S * 1_000,
     acmeMaxAgeSeconds: settings.ACME_MAX_AGE,
-    externalDnsDomains: settings.EXTERNAL_DNS_DOMAINS?.length
-      ? settings.EXTERNAL_DNS_DOMAINS
+    externalDnsDomains: settings.EXTERNAL_DNS_DOMAINS.length
+      ? settings.EXTERNAL_DNS_DOMAINS.map((name) => name.toLowerCase())
       : undefined,
   }
-}
-
-/**
- * Reads the settings of backup and restore, which issue no session: JWT_SECRET may be missing.
- * @throws {InvalidEnvironment} listing every error.
- */
-export function readStoreConfig(env: Record<string, string | undefined>) {
-  const settings = readEnv(Settings.superRefine(requireAccount), env)
-  return { database: databaseConfig(settings) }
 }
 
 /** The account, and which registrar it is: `sandbox`, or the host of its API. */
@@ -130,16 +105,10 @@ function accountOf(settings: z.output<typeof Settings>, env: Record<string, stri
 }
 
 // Production, or any of these four set, requires all four.
-function requireAccount(settings: z.output<typeof Settings>, context: z.core.$RefinementCtx) {
+function requireAccount(settings: z.output<typeof Settings>) {
   const isProduction = settings.NODE_ENV === 'production'
-  if (!isProduction && !settings.REGISTRAR_URL && accountSettings.every((name) => !settings[name]))
-    return
-  for (const name of ['REGISTRAR_URL', ...accountSettings] as const) {
-    if (!settings[name])
-      context.addIssue({
-        code: 'custom',
-        path: [name],
-        message: 'is required in production, and where another setting of the account is set',
-      })
-  }
+  const missing = accountSettings.filter((name) => !settings[name])
+  if (!isProduction && missing.length === accountSettings.length) return {}
+  const message = 'is required in production, and where another setting of the account is set'
+  return Object.fromEntries(missing.map((name) => [name, message]))
 }

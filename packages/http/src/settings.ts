@@ -6,28 +6,44 @@ import type { TrustProxy } from './requests/request-head.ts'
 import { describeIssue } from './requests/validation.ts'
 import { StartRefusedError } from './start-service.ts'
 
+/** A setting that `parse` reads; a text of which it makes nothing is refused with the message. */
+export const setting = <Value>(parse: (text: string) => Value | undefined, message: string) =>
+  z.string().transform((text, context) => {
+    const value = parse(text)
+    if (value !== undefined) return value
+    // The rules between settings are checked nevertheless, so that one refusal lists every error.
+    context.addIssue({ code: 'custom', message, continue: true })
+    return z.NEVER
+  })
+
 export function integerSetting(min: number, max = Number.MAX_SAFE_INTEGER) {
-  const message =
-    max === Number.MAX_SAFE_INTEGER
-      ? `must be a whole number of at least ${min}`
-      : `must be a whole number from ${min} to ${max}`
-  return z
-    .string(message)
-    .regex(/^\d{1,16}$/, message)
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, message)
+  const isOpen = max === Number.MAX_SAFE_INTEGER
+  return setting(
+    (text) => {
+      const value = /^\d{1,16}$/.test(text) ? Number(text) : -1
+      return value >= min && value <= max ? value : undefined
+    },
+    `must be a whole number ${isOpen ? `of at least ${min}` : `from ${min} to ${max}`}`,
+  )
 }
 
-/** The setting TRUST_PROXY: `true`, `false`, a number of hops, or addresses and networks. Default: none. */
-const trustProxySetting = z.string().default('false').transform(readTrustProxy)
+/** A comma-separated list, without blanks and empty parts. */
+export const listSetting = (isValid: (part: string) => boolean, message: string) =>
+  setting((text) => {
+    const parts = splitList(text)
+    return parts.every(isValid) ? parts : undefined
+  }, message).default([])
 
-function readTrustProxy(text: string, context: z.core.$RefinementCtx): TrustProxy {
+const splitList = (text: string) => text.split(',').flatMap((part) => part.trim() || [])
+
+export const urlSetting = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+
+/** `true`, `false`, a number of hops, or addresses and networks. */
+function readTrustProxy(text: string): TrustProxy | undefined {
   if (text === 'true' || text === 'false') return text === 'true'
   if (/^[0-9]+$/.test(text)) return (_address, hop) => hop < Number(text)
   const proxies = splitList(text)
-  if (proxies.length > 0 && proxies.every(isNetwork)) return proxies
-  context.addIssue('must be true, false, a number of hops, or addresses such as 10.0.0.0/8')
-  return z.NEVER
+  return proxies.length > 0 && proxies.every(isNetwork) ? proxies : undefined
 }
 
 // As Fastify accepts: an address, a network, or a name for a private range.
@@ -40,21 +56,17 @@ function isNetwork(text: string): boolean {
   return more.length === 0 && bits > 0 && bits <= max
 }
 
-// The parts of a comma-separated setting, without blanks and empty parts.
-const splitList = (text: string) => text.split(',').flatMap((part) => part.trim() || [])
-
 /** The settings of every service, as zod shapes to spread into its schema. */
 export const serverSettings = (defaults: { port: number; dataDir: string }) => ({
   NODE_ENV: z.string().default('development'),
   HOST: z.string().min(1).default('127.0.0.1'),
   PORT: integerSetting(0, 65_535).default(defaults.port),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
-  TRUST_PROXY: trustProxySetting,
-  CORS_ORIGIN: z
-    .string()
-    .default('')
-    .transform(splitList)
-    .refine((list) => list.every(isOrigin), 'must be origins such as https://console.example.com'),
+  TRUST_PROXY: setting(
+    readTrustProxy,
+    'must be true, false, a number of hops, or addresses such as 10.0.0.0/8',
+  ).default(false),
+  CORS_ORIGIN: listSetting(isOrigin, 'must be origins such as https://console.example.com'),
   METRICS_TOKEN: z.string().optional(),
   DATA_DIR: z.string().default(defaults.dataDir),
   BACKUP_DIR: z.string().optional(),
@@ -66,7 +78,9 @@ export const serverSettings = (defaults: { port: number; dataDir: string }) => (
 })
 
 // As browsers send it: with a scheme, in lower case, without a path. Anything else (a trailing slash, *) would never match.
-const isOrigin = (text: string) => /^[a-z][a-z\d+.-]*:\/\/[^/?#\sA-Z*]+$/.test(text)
+function isOrigin(text: string) {
+  return /^[a-z][a-z\d+.-]*:\/\/[^/?#\sA-Z*]+$/.test(text)
+}
 
 type ServerSettings = z.output<z.ZodObject<ReturnType<typeof serverSettings>>>
 
@@ -92,7 +106,10 @@ export const serverConfig = (settings: ServerSettings, env: Environment = {}) =>
 
 const databaseUrl = z
   .string()
-  .refine(isDatabaseUrl, 'must be a URL such as postgres://user:password@host:5432/database')
+  .refine(
+    (text) => /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text),
+    'must be a URL such as postgres://user:password@host:5432/database',
+  )
   .optional()
 
 /** The settings of a service that can store its data in PostgreSQL, as zod shapes to spread into its schema. */
@@ -116,20 +133,25 @@ export const databaseConfig = (settings: DatabaseSettings) =>
         timeoutMs: settings.DATABASE_TIMEOUT_MS,
       }
 
-function isDatabaseUrl(text: string) {
-  return /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text)
+/** For a command whose DATABASE_URL is set. @throws {InvalidEnvironment} */
+export function readDatabaseConfig(env: Environment) {
+  const config = databaseConfig(readEnv(z.object(databaseSettings), env))
+  if (!config) throw new InvalidEnvironment(['DATABASE_URL: is not set'])
+  return config
 }
 
 export type Environment = Record<string, string | undefined>
 
 /**
  * Parses the environment by one schema. An empty variable counts as absent. For a secret NAME, `NAME_FILE` can name a
- * file with its value, such as a mounted container secret. Warns of variables that look like misspelled settings.
+ * file with its value, such as a mounted container secret. Warns of variables that look like misspelled settings. `rules`
+ * find what is wrong between settings: a message by the name of one.
  * @throws {InvalidEnvironment} listing every error.
  */
 export function readEnv<Schema extends z.ZodObject>(
   schema: Schema,
   env: Environment,
+  ...rules: ((settings: z.output<Schema>) => Record<string, unknown>)[]
 ): z.output<Schema> {
   const errors: string[] = []
   const values: Record<string, string> = {}
@@ -137,7 +159,11 @@ export function readEnv<Schema extends z.ZodObject>(
     const value = env[name] || readSecretFile(name, env[`${name}_FILE`], errors)
     if (value) values[name] = value
   }
-  const result = schema.safeParse(values, {
+  const ruled = schema.superRefine((settings, context) => {
+    for (const [name, message] of rules.flatMap((rule) => Object.entries(rule(settings))))
+      if (message) context.addIssue({ code: 'custom', path: [name], message: String(message) })
+  })
+  const result = ruled.safeParse(values, {
     ...{ error: describeIssue, reportInput: true },
     jitless: true, // Compiling a parser takes longer than parsing once.
   })

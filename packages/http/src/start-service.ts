@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { createLogger, type Logger } from './logging/logger.ts'
 
 /** The configuration does not permit a start. The message is for the operator, in full sentences. */
-export class StartRefusedError extends Error {}
+export class StartRefusedError extends DataDirError {}
 
 interface ServiceConfig {
   address: { host: string; port: number }
@@ -88,7 +88,7 @@ const isStartedBySystemd = () => process.env.SYSTEMD_EXEC_PID === String(process
 function explain(failure: unknown): string | undefined {
   const error = explainDatabaseFailure(failure)
   if (!(error instanceof Error)) return undefined
-  if (error instanceof StartRefusedError || error instanceof DataDirError) return error.message
+  if (error instanceof DataDirError) return error.message
   return explainListen(error) ?? explainDatabase(error) ?? explainSystem(error)
 }
 

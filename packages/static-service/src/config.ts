@@ -1,9 +1,10 @@
-import { authConfig, authSettings, checkAuthSettings } from '@domains-and-files/auth'
+import { authConfig, authRules, authSettings } from '@domains-and-files/auth'
 import { webhookConfig, webhookSettings } from '@domains-and-files/events'
 import {
   databaseConfig,
   databaseSettings,
   integerSetting,
+  listSetting,
   readEnv,
   serverConfig,
   serverSettings,
@@ -45,11 +46,7 @@ export const Settings = z.object({
   STATIC_CSP: headerValue.default(
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
   ),
-  STATIC_SITES: z
-    .string()
-    .transform((list) => list.split(',').map((each) => each.trim()))
-    .refine((list) => list.every(isSite), 'must be directories such as docs/,previews/*')
-    .optional(),
+  STATIC_SITES: listSetting(isSite, 'must be directories such as docs/,previews/*'),
   SITE_GRACE_S: integerSetting(0, 31_536_000).default(86_400),
   STATIC_SITE_CSP: headerValue.default(
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'self'",
@@ -74,10 +71,8 @@ export function readConfig(env: Record<string, string | undefined>) {
       .filter((name) => env[name] === '')
       .map((name) => [name, 'off']),
   )
-  const rules = Settings.superRefine(requireProxy)
-    .superRefine(requireBothStores)
-    .superRefine(checkAuthSettings)
-  const settings = readEnv(rules, { ...env, ...policies })
+  const variables = { ...env, ...policies }
+  const settings = readEnv(Settings, variables, requireProxy, requireBothStores, authRules)
   const { STATIC_OFFLOAD: to, STATIC_OFFLOAD_BYTES: minBytes } = settings
   return {
     ...serverConfig(settings, env),
@@ -123,31 +118,30 @@ const catalogConfig = (settings: z.output<typeof Settings>): CatalogOptions => (
 })
 
 // A directory with a trailing slash; `/` is the root.
-const isDirectory = (text: string) =>
-  text === '/' || (text.endsWith('/') && findPathFault(text.slice(0, -1)) === undefined)
-
-// Or all that are directly below one.
-const isSite = (text: string) => isDirectory(text.endsWith('/*') ? text.slice(0, -1) : text)
+// With an asterisk: all that are directly below it.
+function isSite(text: string) {
+  const directory = text.replace(/\/\*$/, '/')
+  return (
+    directory === '/' ||
+    (directory.endsWith('/') && findPathFault(directory.slice(0, -1)) === undefined)
+  )
+}
 
 const policyOf = (setting: string) => (setting === 'off' ? undefined : setting)
 
 // The innermost site is found first.
 const sitesOf = ({ STATIC_SITES, STATIC_SITE_CSP, STATIC_INDEX }: z.output<typeof Settings>) =>
-  (STATIC_SITES ?? [])
-    .toSorted((one, other) => other.length - one.length)
-    .map((text) => ({
-      directory: text.replace(/\/\*?$/, ''),
-      isParent: text.endsWith('*'),
-      index: STATIC_INDEX ?? 'index.html',
-      csp: policyOf(STATIC_SITE_CSP),
-    }))
+  STATIC_SITES.toSorted((one, other) => other.length - one.length).map((text) => ({
+    directory: text.replace(/\/\*?$/, ''),
+    isParent: text.endsWith('*'),
+    index: STATIC_INDEX ?? 'index.html',
+    csp: policyOf(STATIC_SITE_CSP),
+  }))
 
 // Bodies are left to a trusted proxy only.
-function requireProxy(settings: z.output<typeof Settings>, context: z.core.$RefinementCtx) {
-  if (settings.STATIC_OFFLOAD === 'off' || settings.TRUST_PROXY) return
-  context.addIssue({
-    code: 'custom',
-    path: ['TRUST_PROXY'],
-    message: 'must name the proxy that STATIC_OFFLOAD leaves bodies to',
-  })
-}
+const requireProxy = ({ STATIC_OFFLOAD, TRUST_PROXY }: z.output<typeof Settings>) => ({
+  TRUST_PROXY:
+    STATIC_OFFLOAD !== 'off' &&
+    !TRUST_PROXY &&
+    'must name the proxy that STATIC_OFFLOAD leaves bodies to',
+})

@@ -1,4 +1,4 @@
-import { integerSetting } from '@domains-and-files/http'
+import { integerSetting, urlSetting } from '@domains-and-files/http'
 import { z } from 'zod'
 
 /** The settings of contents in S3, as zod shapes to spread into the schema of the service. */
@@ -7,7 +7,7 @@ export const s3Settings = {
     .string()
     .regex(/^[\w.-]{1,255}$/, 'must be the name of a bucket')
     .optional(),
-  S3_ENDPOINT: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional(),
+  S3_ENDPOINT: urlSetting.optional(),
   S3_REGION: z.string().default('us-east-1'),
   S3_PREFIX: z
     .string()
@@ -46,18 +46,15 @@ export type S3Config = NonNullable<ReturnType<typeof s3Config>>
 
 export function requireBothStores(
   settings: S3Settings & { DATABASE_URL?: string | undefined; STATIC_OFFLOAD: string },
-  context: z.core.$RefinementCtx,
 ) {
-  const report = (name: string, message: string) =>
-    context.addIssue({ code: 'custom', path: [name], message })
   const { DATABASE_URL, S3_BUCKET, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = settings
-  if (DATABASE_URL && !S3_BUCKET) report('S3_BUCKET', 'is required with DATABASE_URL')
-  if (S3_BUCKET && !DATABASE_URL) report('DATABASE_URL', 'is required with S3_BUCKET')
-  if (S3_BUCKET && settings.STATIC_OFFLOAD !== 'off') {
-    report('STATIC_OFFLOAD', 'must be off with S3_BUCKET: there are no files to send')
-  }
-  if (AWS_ACCESS_KEY_ID && !AWS_SECRET_ACCESS_KEY) {
-    report('AWS_SECRET_ACCESS_KEY', 'is required with AWS_ACCESS_KEY_ID')
+  const isOffloading = S3_BUCKET && settings.STATIC_OFFLOAD !== 'off'
+  return {
+    S3_BUCKET: DATABASE_URL && !S3_BUCKET && 'is required with DATABASE_URL',
+    DATABASE_URL: S3_BUCKET && !DATABASE_URL && 'is required with S3_BUCKET',
+    STATIC_OFFLOAD: isOffloading && 'must be off with S3_BUCKET: there are no files to send',
+    AWS_SECRET_ACCESS_KEY:
+      AWS_ACCESS_KEY_ID && !AWS_SECRET_ACCESS_KEY && 'is required with AWS_ACCESS_KEY_ID',
   }
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { groupRights, rightsOfGroups } from '../../src/oidc/group-rights.ts'
-import { authConfig, authSettings, checkAuthSettings } from '../../src/settings.ts'
+import { authConfig, authRules, authSettings } from '../../src/settings.ts'
 
 const roles = groupRights.parse(
   'ops=admin, shop=editor:Example.com|*.example.net, shop two=editor:example.org, both=editor:docs/|a.org, web=editor:docs/|site/, free=editor, *=viewer',
@@ -40,9 +40,11 @@ test.each(['', 'shop', 'shop=owner', 'shop=editor:', 'shop=editor:a b', 'shop=ed
   },
 )
 
-const Settings = z
-  .object({ ...authSettings, DATA_DIR: z.string(), CORS_ORIGIN: z.array(z.string()) })
-  .superRefine(checkAuthSettings)
+const Settings = z.object({
+  ...authSettings,
+  DATA_DIR: z.string(),
+  CORS_ORIGIN: z.array(z.string()),
+})
 const base = { DATA_DIR: 'data', CORS_ORIGIN: [] }
 const complete = {
   ...base,
@@ -51,8 +53,11 @@ const complete = {
   OIDC_ROLES: '*=viewer',
   PUBLIC_BASE_URL: 'https://files.example.com/',
 }
-const faultsOf = (settings: object) =>
-  Settings.safeParse(settings).error?.issues.map(({ path }) => path.join()) ?? []
+function faultsOf(settings: object) {
+  const { data, error } = Settings.safeParse(settings)
+  if (error) return error.issues.map(({ path }) => path.join())
+  return Object.entries(authRules(data)).flatMap(([name, fault]) => (fault ? [name] : []))
+}
 
 test('single sign-on is on with an issuer, and then needs the rest', () => {
   expect(authConfig(Settings.parse(base)).oidc).toBeUndefined()

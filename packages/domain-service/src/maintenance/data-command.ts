@@ -9,6 +9,7 @@ import {
   readAuthFolder,
 } from '@domains-and-files/auth'
 import { eventTables, webhookMigrations, webhookTables } from '@domains-and-files/events'
+import { readDatabaseConfig } from '@domains-and-files/http'
 import {
   type CommandLine,
   DataDirError,
@@ -23,7 +24,6 @@ import {
   type SqlTable,
   writeRows,
 } from '@domains-and-files/persistence'
-import { readStoreConfig } from '../config.ts'
 import { databaseName, migrations, schema } from '../ledger/schema.ts'
 
 /** Referenced tables first. Leases, the shared budget and what replicas share about each other are not backed up. */
@@ -67,10 +67,8 @@ const targetOf = (database: Sql, tokens: Sql, opened: AsyncDisposableStack): Res
 })
 
 function openPostgres(env: NodeJS.ProcessEnv): Promise<Postgres> {
-  const { database } = readStoreConfig(env)
-  if (!database) throw new Error('DATABASE_URL is not set')
   const all = { ...authMigrations, ...migrations, ...webhookMigrations }
-  return Postgres.openForRestore({ ...database, schema, migrations: all })
+  return Postgres.openForRestore({ ...readDatabaseConfig(env), schema, migrations: all })
 }
 
 const forms: Parameters<typeof runDataCommand>[0] = {

@@ -48,6 +48,18 @@ test('a backup of a running service brings back its history, its users and the c
   expect(users[1]).toEqual(users[0])
 })
 
+test('a setting that is not valid ends a command with a sentence, and settings of the account are not needed', async () => {
+  const backup = (env: Record<string, string>) => runWith(env, ['backup', makeFolder()])
+
+  const wrong = await backup({ DATABASE_URL: 'mysql://127.0.0.1/zones' })
+  const closed = 'postgres://127.0.0.1:1/zones'
+  const production = await backup({ NODE_ENV: 'production', DATABASE_URL: closed })
+
+  expect([wrong.status, production.status]).toEqual([1, 1])
+  expect(wrong.errors).toMatch(/^The environment is not valid:\n {2}- DATABASE_URL: must be a URL/)
+  expect(production.errors).toMatch(/^Cannot use the database in DATABASE_URL: .*ECONNREFUSED/)
+})
+
 test('users outside the data directory are restored there, unless there are some', async () => {
   const outside = makeFolder()
   const [backup, users] = [join(outside, 'monday'), join(outside, 'new/users.json')]

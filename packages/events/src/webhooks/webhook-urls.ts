@@ -1,20 +1,16 @@
 import { promises as dns, type LookupAddress } from 'node:dns'
 import { networkInterfaces } from 'node:os'
 import { isInNetworks, Network } from '@domains-and-files/auth'
-import { HttpError } from '@domains-and-files/http'
+import { HttpError, listSetting } from '@domains-and-files/http'
 import { z } from 'zod'
 
 /** The settings of webhooks, as a zod shape to spread into a service's schema. */
 export const webhookSettings = {
   WEBHOOK_HTTP: z.enum(['true', 'false'], 'must be true or false').default('false'),
-  WEBHOOK_NETWORKS: z
-    .string()
-    .default('')
-    .transform((text) => text.split(',').flatMap((each) => each.trim() || []))
-    .refine(
-      (list) => list.every((each) => Network.safeParse(each).success),
-      'must be networks such as 192.0.2.0/24,::1/128',
-    ),
+  WEBHOOK_NETWORKS: listSetting(
+    (each) => Network.safeParse(each).success,
+    'must be networks such as 192.0.2.0/24,::1/128',
+  ),
 }
 
 export type WebhookConfig = ReturnType<typeof webhookConfig>

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
-import { followSecret, readEnv, serverSettings } from '../../src/index.ts'
+import { followSecret, integerSetting, readEnv, serverSettings } from '../../src/index.ts'
 
 const schema = z.object({
   ...serverSettings({ port: 3001, dataDir: 'data' }),
@@ -140,4 +140,20 @@ test('a refused environment names what is misspelt with what is wrong', () => {
   expect(() => readEnv(schema, env)).toThrow(
     /PORT: .*\n {2}- MAX_CONECTIONS is not a setting: did you mean MAX_CONNECTIONS\?/,
   )
+})
+
+test('a refusal lists the faults of settings and those between them', () => {
+  const schema = z.object({
+    PORT: integerSetting(1),
+    ISSUER: z.string(),
+    CLIENT: z.string().optional(),
+  })
+  const rule = (settings: z.output<typeof schema>) => ({
+    CLIENT: settings.ISSUER && !settings.CLIENT && 'is required with ISSUER',
+  })
+
+  expect(() => readEnv(schema, { PORT: 'x', ISSUER: 'a' }, rule)).toThrow(
+    /PORT: must be a whole number of at least 1\n {2}- CLIENT: is required with ISSUER$/,
+  )
+  expect(readEnv(schema, { PORT: '1', ISSUER: 'a', CLIENT: 'b' }, rule)).toMatchObject({ PORT: 1 })
 })
