@@ -101,14 +101,10 @@ export function hold(file: string, refusal: string): () => void {
   return () => lock.close()
 }
 
-// https://www.sqlite.org/rescode.html: SQLITE_READONLY, SQLITE_CANTOPEN.
-const notWritableCodes = ['EACCES', 'EPERM', 'EROFS', 'EEXIST', 'ENOTDIR', 'ENOENT', 8, 14]
-
-function isNotWritable(error: unknown): error is Error {
-  if (!(error instanceof Error)) return false
-  const code = 'errcode' in error ? error.errcode : 'code' in error ? error.code : undefined
-  return notWritableCodes.some((known) => known === code)
-}
+const isNotWritable = (error: unknown): error is Error =>
+  error instanceof Error &&
+  'code' in error &&
+  /^(?:E(?:ACCES|PERM|ROFS|EXIST|NOTDIR|NOENT)$|SQLITE_(?:READONLY|CANTOPEN))/.test(`${error.code}`)
 
 const notWritable = (dataDir: string, cause: Error) =>
   new DataDirError(

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { chownSync, closeSync, openSync, statSync } from 'node:fs'
 import { mkdir, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Database } from 'better-sqlite3'
+import { openFile } from './sql/sqlite-connection.ts'
 
 /** Makes creations, renames and removals in this directory survive a power loss. */
 export async function fsyncDirectory(directory: string): Promise<void> {
@@ -103,12 +104,12 @@ export class LockBusyError extends Error {}
 /** An exclusive lock between processes, on a file of its own. */
 export class FileLock {
   readonly #file: string
-  readonly #database: DatabaseSync
+  readonly #database: Database
 
   /** @throws when the lock file cannot be opened or created. */
   constructor(file: string, { timeoutMs = 0 } = {}) {
     this.#file = file
-    this.#database = new DatabaseSync(file, { timeout: timeoutMs })
+    this.#database = openFile(file, { timeout: timeoutMs })
   }
 
   /** Blocks this process up to `timeoutMs`. @throws {LockBusyError} */
@@ -128,7 +129,7 @@ export class FileLock {
 
   /** Closes the lock file, and releases the lock if held. Idempotent. */
   close() {
-    if (this.#database.isOpen) this.#database.close()
+    this.#database.close()
   }
 }
 
@@ -156,6 +157,5 @@ async function acquireWithin(lock: FileLock, timeoutMs: number) {
   }
 }
 
-// https://www.sqlite.org/rescode.html#busy
 const isBusy = (error: unknown) =>
-  error instanceof Error && 'errcode' in error && error.errcode === 5
+  error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'

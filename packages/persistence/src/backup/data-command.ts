@@ -192,7 +192,7 @@ const isCommand = (name: string): name is keyof typeof commands => Object.hasOwn
 
 /** The sentence for an error of a full disk of backups; undefined for others. */
 const explainFullDisk = (error: unknown) =>
-  ['ENOSPC', 'EDQUOT', 'SQLITE_13'].includes(codeOf(causeOf(error))) ? explain(error) : undefined
+  ['ENOSPC', 'EDQUOT', 'SQLITE_FULL'].includes(codeOf(causeOf(error))) ? explain(error) : undefined
 
 /**
  * Translates errors of the system, SQLite and PostgreSQL that an operator can fix into a `DataDirError`. Returns others
@@ -215,32 +215,22 @@ const causeOf = (error: unknown) =>
     ? error.cause
     : error
 
-// node:sqlite has the number of a result code in `errcode`, better-sqlite3 its name, perhaps an extended one, in `code`.
+// SQLite may name an extended code.
 function codeOf(failure: unknown): string {
-  if (!(failure instanceof Error)) return ''
-  if ('errcode' in failure) return `SQLITE_${failure.errcode}`
-  const code = 'code' in failure ? String(failure.code) : ''
+  const code = failure instanceof Error && 'code' in failure ? String(failure.code) : ''
   return /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? code
 }
 
 const full = 'The disk is full: free space and try again'
-const damaged = 'The database is damaged, or the disk fails' // SQLite takes EIO of a read for damage.
-const notOpened = 'Cannot open the database: run this as the user that runs the service'
 const notAllowed = 'Permission denied: run this as the user that runs the service'
 
 const reasons: Record<string, string> = {
   ENOSPC: full,
   EDQUOT: 'The disk quota is exceeded: free space and try again',
-  // https://www.sqlite.org/rescode.html
-  SQLITE_13: full,
   SQLITE_FULL: full,
-  SQLITE_14: notOpened,
-  SQLITE_CANTOPEN: notOpened,
-  SQLITE_11: damaged,
-  SQLITE_CORRUPT: damaged,
-  SQLITE_26: 'The database is damaged',
+  SQLITE_CANTOPEN: 'Cannot open the database: run this as the user that runs the service',
+  SQLITE_CORRUPT: 'The database is damaged, or the disk fails', // SQLite takes EIO of a read for damage.
   SQLITE_NOTADB: 'The database is damaged',
-  SQLITE_8: notAllowed,
   SQLITE_READONLY: notAllowed,
   EACCES: notAllowed,
   EPERM: notAllowed,

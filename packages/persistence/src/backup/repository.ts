@@ -2,10 +2,11 @@ import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { open, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import type { Database } from 'better-sqlite3'
 import { hold } from '../data-dir-lock.ts'
 import { createDirectory, fsyncDirectory } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
+import { openFile } from '../sql/sqlite-connection.ts'
 import { type BlobRef, ignoreMissing, type ReadableBlob } from './archive.ts'
 import { Snapshot, snapshotFolder } from './snapshot.ts'
 
@@ -18,7 +19,7 @@ export class Repository implements Disposable {
   readonly folder: string
   readonly #only: string | undefined
   readonly #unlock: (() => void) | undefined
-  readonly #small: DatabaseSync
+  readonly #small: Database
   readonly #find
   readonly #sizeOf
   readonly #insert
@@ -63,13 +64,13 @@ export class Repository implements Disposable {
     const file = join(folder, 'blobs.sqlite')
     // Rollback journal instead of WAL: WAL cannot be read on a read-only disk.
     const isThere = existsSync(file)
-    this.#small = new DatabaseSync(isThere || !isReadOnly ? file : ':memory:', {
-      readOnly: isReadOnly && isThere,
+    this.#small = openFile(isThere || !isReadOnly ? file : ':memory:', {
+      readonly: isReadOnly && isThere,
     })
     if (!isReadOnly || !isThere) this.#small.exec(schema)
     const where = 'from blobs where digest = ?'
-    this.#find = this.#small.prepare(`select bytes ${where}`)
-    this.#sizeOf = this.#small.prepare(`select length(bytes) size ${where}`)
+    this.#find = this.#small.prepare<[Buffer], Buffer>(`select bytes ${where}`).pluck()
+    this.#sizeOf = this.#small.prepare(`select length(bytes) ${where}`).pluck()
     this.#insert = this.#small.prepare('insert or replace into blobs (digest, bytes) values (?, ?)')
   }
 
@@ -102,13 +103,13 @@ export class Repository implements Disposable {
   has({ digest, size }: BlobRef): boolean {
     if (size > maxSmallBytes)
       return statSync(this.#fileOf(digest), { throwIfNoEntry: false })?.size === size
-    return this.#sizeOf.get(Buffer.from(digest, 'hex'))?.size === size
+    return this.#sizeOf.get(Buffer.from(digest, 'hex')) === size
   }
 
   async open({ digest, size }: BlobRef): Promise<ReadableBlob | undefined> {
     if (size <= maxSmallBytes) {
-      const bytes = this.#find.get(Buffer.from(digest, 'hex'))?.bytes
-      return bytes instanceof Uint8Array ? openBytes(Buffer.from(bytes)) : undefined
+      const bytes = this.#find.get(Buffer.from(digest, 'hex'))
+      return bytes && openBytes(bytes)
     }
     const handle = await open(this.#fileOf(digest), 'r').catch(ignoreMissing)
     if (!handle) return undefined
@@ -126,15 +127,10 @@ export class Repository implements Disposable {
 
   /** Stores small blobs durably, and replaces existing ones. */
   addSmall(blobs: SmallBlob[]): void {
-    if (blobs.length === 0) return
-    this.#small.exec('begin immediate')
-    try {
+    const insertAll = this.#small.transaction(() => {
       for (const { digest, bytes } of blobs) this.#insert.run(Buffer.from(digest, 'hex'), bytes)
-      this.#small.exec('commit')
-    } catch (error) {
-      if (this.#small.isTransaction) this.#small.exec('rollback')
-      throw error
-    }
+    })
+    if (blobs.length > 0) insertAll.immediate()
   }
 
   /** Copies a large blob durably, and replaces an existing one. False if the bytes do not match the digest. */
@@ -180,7 +176,7 @@ export class Repository implements Disposable {
         for (const { digest } of refs) need.run(Buffer.from(digest, 'hex'))
     const { changes } = db.prepare('delete from blobs where digest not in needed').run()
     const isNeeded = db.prepare('select 1 from needed where digest = ?')
-    let removed = Number(changes)
+    let removed = changes
     const blobs = join(this.folder, 'blobs')
     for (const shard of await readdir(blobs)) {
       for (const name of await readdir(join(blobs, shard))) {
@@ -223,7 +219,7 @@ export class Repository implements Disposable {
   }
 
   [Symbol.dispose]() {
-    if (this.#small.isOpen) this.#small.close()
+    this.#small.close()
     this.#unlock?.()
   }
 

@@ -78,7 +78,8 @@ export class Connection implements SqlTransaction {
   }
 }
 
-function openFile(file: string, options: Database.Options) {
+/** @throws the error of SQLite, with its `code`. */
+export function openFile(file: string, options: Database.Options) {
   try {
     return new Database(file, options)
   } catch (error) {
