@@ -1,23 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import { announceBackup } from '@domains-and-files/persistence'
 import { expect, onTestFinished, test } from 'vitest'
 import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import { start } from '../support/start.ts'
-
-/** Announces a backup as its command does, until it is closed. */
-function announce(dataDir: string) {
-  const lock = new DatabaseSync(join(dataDir, 'backup.lock'))
-  lock.exec('begin exclusive')
-  return lock
-}
 
 test('what is deleted during a backup stays on the disk until that has ended', async () => {
   await using service = await start()
   await service.put('a', 'wanted by the backup')
   const stored = await service.storedContents()
-  const lock = announce(service.dataDir)
+  const end = announceBackup(service.dataDir)
 
   const { status } = await service.call('DELETE', '/api/files/a')
   await service.put('b')
@@ -26,17 +19,17 @@ test('what is deleted during a backup stays on the disk until that has ended', a
   expect(status).toBe(204)
   expect(await service.storedContents()).toEqual(expect.arrayContaining(stored))
   expect((await service.call('GET', '/static/a')).status).toBe(404)
-  lock.close()
+  end()
   await expect.poll(() => service.storedContents()).toEqual([])
 })
 
 test('a content that is stored again while its removal waits is kept', async () => {
   await using service = await start()
   await service.put('a', 'the same')
-  const lock = announce(service.dataDir)
+  const end = announceBackup(service.dataDir)
   await service.call('DELETE', '/api/files/a')
   await service.put('b', 'the same')
-  lock.close()
+  end()
   await service.put('c', 'passing')
   await service.call('DELETE', '/api/files/c')
 
