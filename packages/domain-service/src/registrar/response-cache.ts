@@ -1,16 +1,5 @@
 import { HttpError } from '@domains-and-files/http'
 
-interface Entry<Value> {
-  value: Value
-  at: number
-  version: number
-}
-
-interface Load<Value> {
-  loaded: Promise<Value>
-  version: number
-}
-
 export interface Cached<Value> {
   value: Value
   /** Milliseconds since it was read. */
@@ -38,8 +27,8 @@ const maxEntries = 2_000
  */
 export class ResponseCache<Value> {
   readonly #options: CacheOptions
-  readonly #entries = new Map<string, Entry<Value>>()
-  readonly #loads = new Map<string, Load<Value>>()
+  readonly #entries = new Map<string, { value: Value; at: number; version: number }>()
+  readonly #loads = new Map<string, { loaded: Promise<Value>; version: number }>()
   readonly counts = { hit: 0, miss: 0, stale: 0 }
 
   constructor(options: CacheOptions) {
