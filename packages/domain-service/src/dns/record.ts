@@ -125,7 +125,12 @@ export function toRow(input: RecordInput, domain: string): { row: Row; faults: F
     ['type', isWritable(row) ? undefined : `must be one of ${recordTypes.join(', ')}`],
     ['address', validateAddress(row, domain)],
     ['ttl', isBetween(input.ttl, 60, 60_000) ? undefined : 'must be between 60 and 60000'],
-    ['mx_pref', type === 'MX' ? validateMxPref(input.mx_pref) : undefined],
+    [
+      'mx_pref',
+      type !== 'MX' || isBetween(input.mx_pref, 0, 65_535)
+        ? undefined
+        : 'must be between 0 and 65535',
+    ],
     ['name', rules.validateName?.(name)],
   ] as const
   return {
@@ -143,7 +148,8 @@ export function validateName(name: string, domain: string): string | undefined {
   if (bare.endsWith(`.${domain}`))
     return `must not end in the domain: write ${bare.slice(0, -domain.length - 1)}`
   const labels = name.split('.')
-  if (!labels.every((label, index) => isLabel(label) || (label === '*' && index === 0))) {
+  if (labels[0] === '*') labels.shift()
+  if (!labels.every((label) => /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/.test(label))) {
     return 'must be labels of a-z, 0-9, _ and - (1 to 63 each, no - at an end), * only as the whole first one'
   }
   if (name.length > 60) return 'must have at most 60 characters'
@@ -157,11 +163,6 @@ function validateAddress(row: Row, domain: string): string | undefined {
   if (isWritable(row) && (address === '' || address === '.')) return 'is required'
   return recordTypeOf(type).validate(address, name === '@' ? domain : `${name}.${domain}`)
 }
-
-const validateMxPref = (pref: number | undefined) =>
-  isBetween(pref, 0, 65_535) ? undefined : 'must be between 0 and 65535'
-
-const isLabel = (label: string) => /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/.test(label)
 
 const isBetween = (value: number | undefined, min: number, max: number) =>
   value === undefined || (value >= min && value <= max)

@@ -148,6 +148,7 @@ export interface SendIntent {
 /** A send whose intent is recorded; `gone`: changes that are not queued any more, so that nothing was recorded. */
 export interface StartedSend {
   id: number
+  domain: string
   changeIds: number[]
   gone: Set<number>
 }

@@ -17,7 +17,7 @@ import {
   type SendOutcome,
   type StartedSend,
 } from './change.ts'
-import { ChangeHistory } from './change-history.ts'
+import { ChangeHistory, type OpenSend } from './change-history.ts'
 import { cancelAll, endChanges, findByKey, insertChange, storeEffects } from './changes.ts'
 import { findKnown, KnownZones, recordOwnSend } from './known-zones.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
@@ -64,6 +64,8 @@ interface LedgerOptions {
  */
 export class Ledger extends ChangeHistory {
   readonly #leases: Leases | undefined
+  /** Whether other processes write zones, too. */
+  readonly isShared: boolean
   /** Commits without fsync: a power cut may undo these steps, since nothing was sent yet. */
   readonly #unsynced: Sql
   /** Makes earlier commits survive a power cut. Concurrent callers share one fsync, off the event loop. */
@@ -76,6 +78,7 @@ export class Ledger extends ChangeHistory {
   constructor({ sql: database, leases }: LedgerOptions) {
     super(database, leases ? sql`(is_async = 1 or awaited_until > ${leaseNow})` : sql`1 = 1`)
     this.#leases = leases
+    this.isShared = leases !== undefined
     this.#unsynced = database.unsynced ?? database
     this.#flush = async () => database.flush?.()
     this.knownZones = new KnownZones(database, database.unsynced)
@@ -200,9 +203,9 @@ export class Ledger extends ChangeHistory {
       return await this.sql.transaction(async (transaction) => {
         await this.#leases?.lock(transaction, domain)
         const gone = await sends.findGone(transaction, send, this.isAwaited)
-        if (gone.size > 0) return { id: 0, changeIds: [], gone }
+        if (gone.size > 0) return { id: 0, domain, changeIds: [], gone }
         await this.#increaseVersion(transaction, domain)
-        return { ...(await sends.startSend(transaction, send)), gone }
+        return { ...(await sends.startSend(transaction, send)), domain, gone }
       })
     } catch (error) {
       if (error instanceof DatabaseFullError) throw insufficientStorage(error)
@@ -211,15 +214,13 @@ export class Ledger extends ChangeHistory {
   }
 
   /** Records the outcome of a send and of changes that end with it. @returns the version of the domain's zone. */
-  endSend(id: number, outcome: SendOutcome): Promise<number> {
+  endSend({ id, domain }: Pick<OpenSend, 'id' | 'domain'>, outcome: SendOutcome): Promise<number> {
     return this.sql.transaction(async (transaction) => {
-      const send = await sends.readSend(transaction, id)
-      const { domain } = send
       await this.#leases?.lock(transaction, domain)
       const version = await this.#increaseVersion(transaction, domain)
       // Locks the known zone first, as comparisons do: otherwise the two could deadlock.
       const known = await findKnown(transaction, domain)
-      await sends.endSend(transaction, id, outcome)
+      const send = await sends.endSend(transaction, id, outcome)
       await recordOwnSend(transaction, { send, known }, outcome)
       await notify(transaction, domain)
       return version
@@ -242,11 +243,6 @@ export class Ledger extends ChangeHistory {
       await endChanges(transaction, outcomes, isHeld)
       await notify(transaction, domain)
     })
-  }
-
-  /** Whether other processes write zones, too. */
-  get isShared(): boolean {
-    return this.#leases !== undefined
   }
 
   /** Each send raises the version before and after: a zone that was read at another version is outdated. */

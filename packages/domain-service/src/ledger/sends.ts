@@ -71,7 +71,6 @@ export async function startSend(transaction: SqlTransaction, send: SendIntent) {
 /** A send as it is stored; zones are digests. */
 export interface SentZone {
   id: number
-  domain: string
   base: string
   zone: string
   /** Milliseconds since 1970. */
@@ -80,20 +79,20 @@ export interface SentZone {
   late_since: number | null
 }
 
-export async function readSend(transaction: SqlTransaction, id: number): Promise<SentZone> {
-  const send = await transaction.get<SentZone>(sql`select id, domain, base, zone, started_at,
-      (select min(late.started_at) from ${sends} as late where late.repaired_by = sends.id) as late_since
-    from ${sends} where id = ${id}`)
-  if (!send) throw new Error(`there is no send ${id}`)
-  return send
-}
-
-export async function endSend(transaction: SqlTransaction, id: number, outcome: SendOutcome) {
+export async function endSend(
+  transaction: SqlTransaction,
+  id: number,
+  outcome: SendOutcome,
+): Promise<SentZone> {
   const { found, state, unanswered } = outcome
   if (found) await putZones(transaction, [found])
-  await transaction.run(sql`update ${sends} set state = ${state}, found = coalesce(${found && zoneDigest(found)}, found),
+  const send = await transaction.get<SentZone>(sql`
+    update ${sends} set state = ${state}, found = coalesce(${found && zoneDigest(found)}, found),
       ended_at = ${now}, unanswered = unanswered + ${unanswered},
-      given_up_at = coalesce(given_up_at, case when ${unanswered} > 0 then ${now} end) where id = ${id}`)
+      given_up_at = coalesce(given_up_at, case when ${unanswered} > 0 then ${now} end) where id = ${id}
+    returning id, base, zone, started_at,
+      (select min(late.started_at) from ${sends} as late where late.repaired_by = sends.id) as late_since`)
+  if (!send) throw new Error(`there is no send ${id}`)
   // A late write whose repair was not seen to work is repaired again: only the outdated zone itself triggers that.
   if (!found || state === 'unknown')
     await transaction.run(sql`update ${sends} set unanswered = unanswered + 1, repaired_by = null
@@ -102,6 +101,7 @@ export async function endSend(transaction: SqlTransaction, id: number, outcome: 
     await transaction.run(sql`update ${changes} set status = 'queued', sent_at = null
       where send_id = ${id} and status = 'sending'`)
   await endChanges(transaction, outcome.changes, true)
+  return send
 }
 
 /** The zones of sends that the registrar may have carried out, or may still carry out. */

@@ -182,7 +182,7 @@ class History {
     const change: SendOutcome['changes'][number] = {
       ...{ id: changeId, status, verified: true, warnings: [] },
     }
-    await this.#ledger.endSend(id, { ...outcome, changes: [change] })
+    await this.#ledger.endSend({ id, domain: this.#domain }, { ...outcome, changes: [change] })
   }
 
   // The next round reads the zone, and finds out what became of the send before.
@@ -197,7 +197,11 @@ class History {
     await this.#verify()
     const lost = this.#lost
     this.#lost = undefined
-    if (lost) await this.#ledger.endSend(lost.id, { state: 'closed', unanswered: 0, changes: [] })
+    if (lost)
+      await this.#ledger.endSend(
+        { id: lost.id, domain: this.#domain },
+        { state: 'closed', unanswered: 0, changes: [] },
+      )
   }
 
   // The registrar replaces the zone by that of a send which was given up, and so undoes what came after it. If that was
@@ -221,7 +225,10 @@ class History {
       await this.#end(lost.id, lost.changeId, { state, unanswered: 0, found, latest: found })
     else await this.#send(lost.rows, confirmed, [lost.id])
     if (confirmed)
-      await this.#ledger.endSend(lost.id, { state: 'closed', unanswered: 0, changes: [] })
+      await this.#ledger.endSend(
+        { id: lost.id, domain: this.#domain },
+        { state: 'closed', unanswered: 0, changes: [] },
+      )
   }
 }
 

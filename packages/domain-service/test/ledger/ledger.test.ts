@@ -83,7 +83,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     const id = await enqueue(ledger, requestBy('admin'))
     const send = await begin(ledger, [id])
     const queued = { id, status: 'queued' as const, isUnsent: true }
-    await ledger.endSend(send.id, { state: 'unsent', unanswered: 0, changes: [queued] })
+    await ledger.endSend(send, { state: 'unsent', unanswered: 0, changes: [queued] })
 
     const effect = effectOf(zoneOf(b), zoneOf(b))
     await ledger.endChanges(domain, [{ id, status: 'confirmed', isUnsent: true, effect }])
@@ -97,7 +97,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     const awaited = await ledger.acceptAwaited(requestBy('admin'))
     const queued = await enqueue(ledger, requestBy('admin'))
     const send = await begin(ledger, [awaited, queued])
-    await ledger.endSend(send.id, { state: 'refused', unanswered: 0, changes: [] })
+    await ledger.endSend(send, { state: 'refused', unanswered: 0, changes: [] })
 
     await endProcess()
     await database.run(sql`update ${name('changes')} set awaited_until = 0`)
@@ -112,7 +112,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     const send = (zone = zoneOf(b), repairs: number[] = []) =>
       ledger.startSend({ base: zoneOf(a), zone, intents: [], repairs })
     const late = await send()
-    await ledger.endSend(late.id, {
+    await ledger.endSend(late, {
       state: 'settled',
       found: zoneOf(b),
       unanswered: 1,
@@ -122,7 +122,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     const repair = await send(zoneOf(a, b), [late.id])
     const during = await ledger.lateSends(domain)
 
-    await ledger.endSend(repair.id, { state: 'unsent', unanswered: 0, changes: [] })
+    await ledger.endSend(repair, { state: 'unsent', unanswered: 0, changes: [] })
 
     expect(during).toEqual([])
     expect(await ledger.lateSends(domain)).toMatchObject([{ id: late.id }])

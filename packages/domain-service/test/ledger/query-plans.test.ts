@@ -20,8 +20,8 @@ it('what a write and the queue read does not grow with the history', async () =>
   const intent = { write: { id: 0, isAsync: false, request }, ...effectOf(base, zone) }
 
   const send = { base, zone, intents: [intent], repairs: [] }
-  const { id } = await ledger.startSend(send)
-  await ledger.endSend(id, { state: 'settled', unanswered: 0, found: zone, changes: [] })
+  const started = await ledger.startSend(send)
+  await ledger.endSend(started, { state: 'settled', unanswered: 0, found: zone, changes: [] })
   await ledger.recentSends(base.domain)
   await ledger.openSends(base.domain)
   await ledger.lateSends(base.domain)

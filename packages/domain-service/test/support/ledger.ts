@@ -71,7 +71,7 @@ export async function confirm(
   })
   const [id = 0] = send.changeIds
   const change = { id, status: 'confirmed' as const, warnings: [], verified: true }
-  await ledger.endSend(send.id, {
+  await ledger.endSend(send, {
     state: 'settled',
     found: after,
     unanswered: 0,

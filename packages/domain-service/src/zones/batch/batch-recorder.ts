@@ -11,13 +11,14 @@ import {
   toStoredProblem,
 } from '../../ledger/ledger.ts'
 import type { WaitingClients } from '../waiting-clients.ts'
-import { isChange, resultOf, type WriteResult } from './evaluate-write.ts'
+import { isChange, resultOf } from './evaluate-write.ts'
 import type { WriteOutcome } from './verified-write.ts'
 
-/** How a write ends: what the ledger records, and the result of its client, which otherwise gets the error. */
+/** How a write ends: what the ledger records, and what its client gets. */
 export interface WriteEnd extends ChangeOutcome {
   write: QueuedChange
-  result?: (warnings: string[]) => WriteResult
+  /** What the write has done, and the zone that was read; otherwise its client gets the error. */
+  done?: { each: EvaluatedWrite; zone: Zone | undefined }
 }
 
 /** One setHosts that has ended: what it was based on, and the writes of its batch. */
@@ -94,20 +95,22 @@ export class BatchRecorder {
     const changes = [...repaired, ...ends.filter((each) => !isAway(each))]
     const found = 'zone' in outcome && kind !== 'refused' ? outcome.zone : undefined
     const ended = { state: stateOf(outcome, ends), found, unanswered, changes }
-    return this.#record(domain, () => ledger.endSend(id, ended))
+    return this.#record(domain, () => ledger.endSend({ id, domain }, ended))
   }
 
   async answer(ends: WriteEnd[], isRecorded = true): Promise<void> {
     const { clients, log } = this.#options
     const nextSlice = slices()
-    for (const { write, status, isUnsent, error, result } of ends) {
+    for (const { write, status, isUnsent, error, done, verified, warnings } of ends) {
       await nextSlice() // Each answer may have 400 KB.
       if (status === 'queued' || status === 'refused') this.undone.add(write)
-      if (!result) {
+      if (!done) {
         clients.reject(write, error)
         continue
       }
-      const answer = result(isRecorded || isUnsent ? [] : [notRecorded])
+      const told = [...(warnings ?? done.each.warnings)]
+      if (!isRecorded && !isUnsent) told.push(notRecorded)
+      const answer = resultOf({ ...done.each, warnings: told }, done.zone, verified)
       if (!isUnsent) log.info(factsOf(write, answer), 'zone written')
       clients.resolve(write, answer)
     }
@@ -167,8 +170,8 @@ export const superseded = (write: QueuedChange): WriteEnd => ({
 export function unsent(each: EvaluatedWrite, zone?: Zone): WriteEnd {
   const { write, error } = each
   if (error !== undefined) return failed(write, error)
-  const result = () => resultOf(each, zone)
-  return { write, id: write.id, status: 'confirmed', isUnsent: true, effect: each, result }
+  const done = { each, zone }
+  return { write, id: write.id, status: 'confirmed', isUnsent: true, effect: each, done }
 }
 
 /** The end of a write whose content the registrar refused: the zone stayed as it was. */
@@ -189,9 +192,7 @@ export function endWith(send: EndedSend, each: EvaluatedWrite, isDone: boolean):
     const verified = outcome.kind !== 'written' || outcome.verified
     const warnings = verified ? each.warnings : [...each.warnings, notVerified]
     const zone = 'zone' in outcome ? outcome.zone : undefined
-    const result = (more: string[]) =>
-      resultOf({ ...each, warnings: [...warnings, ...more] }, zone, verified)
-    return { ...end, status: 'confirmed', verified, warnings, result }
+    return { ...end, status: 'confirmed', verified, warnings, done: { each, zone } }
   }
   if (outcome.kind === 'written') return unsent(each, outcome.zone)
   const { error, kind } = outcome

@@ -29,7 +29,7 @@ export async function resolveOpenSend(send: OpenSend, zone: Zone, options: Optio
   const seen = send.nextBase ?? zone
   const outcome = await outcomeOf(send, seen, options)
   if (!outcome) return
-  await ledger.endSend(send.id, outcome.found ? { ...outcome, latest: zone } : outcome)
+  await ledger.endSend(send, outcome.found ? { ...outcome, latest: zone } : outcome)
   log.info({ domain: zone.domain, send: send.id, state: outcome.state }, 'open write resolved')
 }
 

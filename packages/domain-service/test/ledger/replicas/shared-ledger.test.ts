@@ -32,15 +32,15 @@ test('only the holder of the lease can record an intent', async () => {
 
 test('a holder that has lost its lease without noticing records no intent and no outcome', async () => {
   await using set = await openReplicas()
-  const { id } = await set.first.ledger.startSend(send)
+  const started = await set.first.ledger.startSend(send)
   await set.postgres.query('update domain_service.leases set until = 0')
   await set.second.leases.tryAcquire(domain)
 
   const outcome = { state: 'settled' as const, unanswered: 0, changes: [] }
 
   await expect(set.first.ledger.startSend(send)).rejects.toMatchObject(lost)
-  await expect(set.first.ledger.endSend(id, outcome)).rejects.toMatchObject(lost)
-  await set.second.ledger.endSend(id, outcome)
+  await expect(set.first.ledger.endSend(started, outcome)).rejects.toMatchObject(lost)
+  await set.second.ledger.endSend(started, outcome)
   expect(await set.second.ledger.openSends(domain)).toEqual([])
 })
 
@@ -68,7 +68,7 @@ test('a change that is being sent is not put back into the queue', async () => {
   const again = { id, status: 'queued' as const, isUnsent: true }
   await ledger.endChanges(domain, [again])
   const during = await ledger.find(id)
-  await ledger.endSend(started.id, { state: 'unsent', unanswered: 0, changes: [] })
+  await ledger.endSend(started, { state: 'unsent', unanswered: 0, changes: [] })
   await ledger.endChanges(domain, [again])
 
   expect([during?.status, (await ledger.find(id))?.status]).toEqual(['sending', 'queued'])
@@ -94,10 +94,10 @@ test('a send outdates what replicas have cached, before and after it', async () 
   const { first, second } = set
   const before = await second.ledger.zoneVersion(domain)
 
-  const { id } = await first.ledger.startSend(send)
+  const started = await first.ledger.startSend(send)
   const during = await second.ledger.zoneVersion(domain)
   const outcome = { state: 'settled' as const, unanswered: 0, changes: [] }
-  const after = await first.ledger.endSend(id, outcome)
+  const after = await first.ledger.endSend(started, outcome)
 
   expect([before, during, after]).toEqual([0, 1, 2])
   expect(await second.ledger.zoneVersion(domain)).toBe(after)
