@@ -17,6 +17,7 @@ export {
 } from './monitoring/metrics.ts'
 export * from './pagination.ts'
 export {
+  bodyTooLarge,
   databaseProblem,
   type Fault,
   HttpError,
@@ -24,6 +25,7 @@ export {
   Problem,
   problemOf,
   requestProblem,
+  unsupportedMediaType,
   validationFailed,
 } from './problem-details.ts'
 export { methodNotAllowed, noSuchRoute } from './requests/allowed-methods.ts'

@@ -177,7 +177,8 @@ function translate(error: FastifyError | HttpError, request: FastifyRequest) {
   if (error instanceof HttpError) return undefined
   const status = error.statusCode
   if (status === undefined || status < 400 || status >= 500) return undefined
-  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return unsupportedMediaType(request)
+  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+    return unsupportedMediaType(request.routeOptions.schema?.consumes)
   const known = frameworkErrors[error.code]
   if (known) return new HttpError(...known)
   return new HttpError(
@@ -187,9 +188,12 @@ function translate(error: FastifyError | HttpError, request: FastifyRequest) {
   )
 }
 
-function unsupportedMediaType({ routeOptions }: FastifyRequest): HttpError {
-  const { consumes = ['application/json'] } = routeOptions.schema ?? {}
-  const detail = `Unsupported content type: send ${consumes.join(' or ')}`
+export const bodyTooLarge = () =>
+  new HttpError(413, 'body_too_large', 'The body is too large for this endpoint')
+
+/** @param types - what the endpoint takes */
+export function unsupportedMediaType(types: readonly string[] = ['application/json']) {
+  const detail = `Unsupported content type: send ${types.join(' or ')}`
   return new HttpError(415, 'unsupported_media_type', detail)
 }
 

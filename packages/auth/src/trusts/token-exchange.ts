@@ -1,12 +1,14 @@
 import {
   type App,
   AttemptLimit,
+  bodyTooLarge,
   eachAnswer,
   type Fault,
   HttpError,
   operation,
   receiveBody,
   tooManyFailures,
+  unsupportedMediaType,
 } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -57,8 +59,8 @@ const exchangeToken = operation({
   errors: [
     errors.issuerAway(),
     tooManyFailures(60),
-    new HttpError(413, 'body_too_large', 'The body is too large for this endpoint'),
-    new HttpError(415, 'unsupported_media_type', `Unsupported content type: send ${formType}`),
+    bodyTooLarge(),
+    unsupportedMediaType([formType]),
   ],
   ...eachAnswer({
     200: { description: 'A token for 15 minutes at most', body: Exchanged },

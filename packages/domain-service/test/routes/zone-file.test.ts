@@ -46,6 +46,20 @@ test('an import replaces the zone, and warns of what it skips', async () => {
   expect(service.live()).toEqual(['www A 192.0.2.9 300 10'])
 })
 
+test('the document lists how a zone file is refused that is too large, or of another type', async () => {
+  await using service = await start()
+
+  const { body } = await service.call('GET', '/openapi.json')
+
+  expect(body.paths).toHaveProperty(
+    ['/api/domains/{domain}/dns/zonefile', 'put', 'responses'],
+    expect.objectContaining({
+      413: expect.objectContaining({ description: '`body_too_large`' }),
+      415: expect.objectContaining({ description: '`unsupported_media_type`' }),
+    }),
+  )
+})
+
 test.each([
   '',
   ' \n',

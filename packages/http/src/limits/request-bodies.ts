@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Metrics, registerGauges } from '../monitoring/metrics.ts'
-import { HttpError, malformedBody } from '../problem-details.ts'
+import { bodyTooLarge, HttpError, malformedBody } from '../problem-details.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -209,9 +209,6 @@ const maxGrownBytes = 65_536
 const idleSamples = 10
 const windowSamples = 3 * idleSamples
 const minBytesPerSecond = 1024
-
-const bodyTooLarge = () =>
-  new HttpError(413, 'body_too_large', 'The body is too large for this endpoint')
 
 const bodyMemoryFull = () =>
   new HttpError(503, 'unavailable', 'Too many request bodies at once: try again in a moment', {

@@ -1,10 +1,12 @@
 import type { RouteOptions } from 'fastify'
 import { z } from 'zod'
 import {
+  bodyTooLarge,
   HttpError,
   malformedBody,
   Problem,
   problemOf,
+  unsupportedMediaType,
   validationFailed,
 } from '../problem-details.ts'
 import type { HeaderDoc, ResponseDoc } from '../route-schema.ts'
@@ -75,8 +77,8 @@ const urlTooLong = new HttpError(414, 'url_too_long', 'A part of the path is too
 
 const bodyErrors = [
   malformedBody('The body is not valid JSON'),
-  new HttpError(413, 'body_too_large', 'The body is too large for this endpoint'),
-  new HttpError(415, 'unsupported_media_type', 'Unsupported content type: send application/json'),
+  bodyTooLarge(),
+  unsupportedMediaType(),
 ]
 
 const asZod = (schema: unknown) => (schema instanceof z.ZodType ? schema : undefined)

@@ -1,5 +1,11 @@
 import { isUtf8 } from 'node:buffer'
-import { type App, malformedBody, receiveBody } from '@domains-and-files/http'
+import {
+  type App,
+  bodyTooLarge,
+  malformedBody,
+  receiveBody,
+  unsupportedMediaType,
+} from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
@@ -143,6 +149,7 @@ const putFileSchema = {
     'Deletes the records that are not in the file: preview it with `dry_run=true`. SOA and NS of the domain itself are skipped with a warning. Faults name their line: `/line/12`. At most 1 MiB.',
   params: AtDomain,
   consumes: ['text/dns'],
+  errors: [...writeSchema.errors, bodyTooLarge(), unsupportedMediaType(['text/dns'])],
   body: z.string('must be a zone file').meta({ examples: ['hello 1800 IN A 192.0.2.10\n'] }),
 }
 
