@@ -80,9 +80,6 @@ test.each([
   }
 })
 
-test.each(['docs', 'docs/,app', '../', 'a//', 'tree/'])(
-  'STATIC_SITES=%s is refused',
-  (sites) => {
-    expect(() => policies({ STATIC_SITES: sites })).toThrow('STATIC_SITES')
-  },
-)
+test.each(['docs', 'docs/,app', '../', 'a//', 'tree/'])('STATIC_SITES=%s is refused', (sites) => {
+  expect(() => policies({ STATIC_SITES: sites })).toThrow('STATIC_SITES')
+})
