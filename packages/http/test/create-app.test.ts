@@ -620,6 +620,16 @@ test('GET / redirects to the docs, relative to its prefix', async () => {
   expect([answer.status, answer.headers.get('location')]).toEqual([302, 'docs'])
 })
 
+test('GET / accepts no query parameters, as the docs do', async () => {
+  await using service = await start()
+
+  const answers = await Promise.all(
+    ['/?x=1', '/docs?x=1'].map((path) => fetch(service.url + path, { redirect: 'manual' })),
+  )
+
+  expect(answers.map(({ status }) => status)).toEqual([400, 400])
+})
+
 test.each([
   ['{"items": [],}', ': see line 1 column 14'],
   ['{\n  "items": [1\n  2]}', ': see line 3 column 3'],

@@ -138,7 +138,8 @@ export function serveOpenapi(app: FastifyInstance, about: About) {
 
 /** GET /: to the docs page. */
 export function serveRoot(app: FastifyInstance) {
-  const route = { schema: { hide: true }, config: { access: 'public' } } as const
+  const schema = { hide: true, querystring: noQuery }
+  const route = { schema, config: { access: 'public' } } as const
   // Relative redirect: a proxy may serve this app under a prefix.
   app.get('/', route, (_request, reply) => reply.redirect('docs'))
 }
