@@ -139,10 +139,9 @@ export class StagingFile {
   }
 
   async remove(): Promise<void> {
-    this.release()
-    if (!this.isCreated) return
     await this.close().catch(() => undefined)
-    await rm(this.file, { force: true })
+    this.release() // After the last write, which counts its bytes itself.
+    if (this.isCreated) await rm(this.file, { force: true })
   }
 
   // Joins small chunks: a buffer of one byte takes some 250, which nothing counts.

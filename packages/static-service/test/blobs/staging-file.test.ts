@@ -33,6 +33,18 @@ test('chunks of a byte are copied into one: a buffer of its own each would take 
   expect(Buffer.from(staging.take() ?? []).equals(bytes)).toBe(true)
 })
 
+test('a file that is removed while it is written is counted out of the memory once', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'staging-file-'))
+  const memory = new StagingMemory()
+  const staging = new StagingFile({ file: join(folder.path, 'staged'), memory })
+  await staging.write(randomBytes(2_000_000))
+  await staging.write(randomBytes(1000))
+
+  await staging.remove()
+
+  expect(memory.bytes).toBe(0)
+})
+
 test.each([
   ['in memory', [1, 4095, 1, 4096, 2000, 2000, 2000, 0, 5, 3000, 1]],
   ['in a file', [1, 100_000, 1, 1, 4096, 1, 200_000, 7, 4000, 100, 0, 1, 1_100_000, 1, 1]],
