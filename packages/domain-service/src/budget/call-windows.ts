@@ -133,7 +133,7 @@ export class CallWindows {
    */
   earliest({ priority, slots }: Slots, ahead: SlotCounts, now: number, heldAreFree = false) {
     const times = this.#sharesOf(priority).map((share) => {
-      const held = heldAreFree ? 0 : this.held.of(share.members)
+      const held = heldAreFree ? 0 : this.#heldOf(share)
       return share.earliest(slots + ahead.of(share.members), held, now)
     })
     return Math.max(now, ...times)
@@ -141,15 +141,13 @@ export class CallWindows {
 
   /** Upper estimate of when the last of `calls` calls is made, each as a slot comes free. */
   lastOf(priority: Priority, calls: number, now: number): number {
-    const times = this.#sharesOf(priority).map((share) =>
-      share.lastOf(calls, this.held.of(share.members), now),
-    )
-    return Math.max(...times)
+    const shares = this.#sharesOf(priority)
+    return Math.max(...shares.map((share) => share.lastOf(calls, this.#heldOf(share), now)))
   }
 
   state(now: number): WindowState[] {
     const all = this.#all
-    const held = [...this.held.values()].reduce((sum, slots) => sum + slots, 0)
+    const held = this.#heldOf(all)
     return all.limits.map(({ calls, window }) => {
       const { count, oldest } = all.after(now - windowMs[window])
       const nextFreeAt = oldest === undefined ? undefined : oldest + windowMs[window]
@@ -186,6 +184,11 @@ export class CallWindows {
   // Another version of this service may have stored a priority that this one does not know.
   #sharesOf(priority: string): Share[] {
     return this.#shares[priority] ?? [this.#all]
+  }
+
+  #heldOf(share: Share): number {
+    if (share !== this.#all) return this.held.of(share.members)
+    return [...this.held.values()].reduce((sum, slots) => sum + slots, 0)
   }
 }
 

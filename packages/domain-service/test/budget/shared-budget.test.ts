@@ -59,6 +59,14 @@ test('slots that one replica holds are taken for the others, until it releases t
   expect(held?.slots).toBe(3)
 })
 
+test('slots that a replica of another version holds for a priority of its own are taken', async () => {
+  await using set = await openQuotas(2, '4/minute')
+  const [first, second] = set.quotas
+  await first.reserve(3, { priority: 'of another version' as Priority })
+
+  await expect(second?.reserve(3)).rejects.toMatchObject({ code: 'registrar_busy' })
+})
+
 test('slots that a dead replica held come free', async () => {
   await using set = await openQuotas(1, '3/minute')
   const [quota] = set.quotas
