@@ -215,12 +215,14 @@ export const toPlain = (error: unknown): PlainError => ({
   fields: { ...Object(error), code: codeOf(error) },
 })
 
-/** Reverses `toPlain`, for an error of this thread too; restores the class of storage errors and of `HttpError` only. */
+/** Reverses `toPlain`; restores the class of storage errors and of `HttpError` only. What is thrown in this thread stays. */
 export function fromPlain(plain: unknown): unknown {
-  if (plain instanceof Error) return plain
-  const { error, fields } = plain as PlainError // As `toPlain` returned it.
-  const whole = Object.assign(error, fields)
+  if (!isPlainError(plain)) return plain
+  const whole = Object.assign(plain.error, plain.fields)
   if (!('status' in whole)) return storageFailure(whole)
   const { status, code, message } = whole as HttpError // No other error has a status.
   return new HttpError(status, code, message, whole)
 }
+
+const isPlainError = (value: unknown): value is PlainError =>
+  typeof value === 'object' && value !== null && 'fields' in value && 'error' in value

@@ -73,3 +73,17 @@ test('a group that fails rejects its commands and no others; an outage rejects t
   const many = await Promise.all(Array.from({ length: 70 }, (_, at) => outcomeOf(`c${at}`)))
   expect(new Set(many)).toEqual(new Set(['outage']))
 })
+
+test('a command that fails with a text instead of an error fails alone', async () => {
+  const commits = new GroupCommit<string, string>(
+    async () => [{ error: 'a text' }, { value: 'done' }],
+    () => true,
+  )
+
+  const ends = await Promise.allSettled([commits.submit('a'), commits.submit('b')])
+
+  expect(ends).toEqual([
+    { status: 'rejected', reason: 'a text' },
+    { status: 'fulfilled', value: 'done' },
+  ])
+})

@@ -31,8 +31,11 @@ export function resumableFile(
     },
 
     async [Symbol.asyncDispose]() {
-      await staging.close()
-      staging.release()
+      try {
+        await staging.close()
+      } finally {
+        staging.release()
+      }
     },
   }
 }
