@@ -56,8 +56,11 @@ const sandbox = {
 }
 
 const accountSettings = [
-  ...(['REGISTRAR_URL', 'REGISTRAR_API_USER', 'REGISTRAR_API_KEY', 'REGISTRAR_CLIENT_IP'] as const),
-]
+  'REGISTRAR_URL',
+  'REGISTRAR_API_USER',
+  'REGISTRAR_API_KEY',
+  'REGISTRAR_CLIENT_IP',
+] as const
 
 export type Config = ReturnType<typeof readConfig>
 

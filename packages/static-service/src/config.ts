@@ -117,8 +117,7 @@ const catalogConfig = (settings: z.output<typeof Settings>): CatalogOptions => (
   },
 })
 
-// A directory with a trailing slash; `/` is the root.
-// With an asterisk: all that are directly below it.
+// A directory with a trailing slash (`/` is the root), or with `/*` all that are directly below it.
 function isSite(text: string) {
   const directory = text.replace(/\/\*$/, '/')
   return (

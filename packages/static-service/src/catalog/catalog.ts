@@ -7,7 +7,6 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import { parentOf } from '../files/file-path.ts'
-import type { FileRow, VersionRow } from '../files/file-record.ts'
 import { GroupCommit, type Outcome } from '../sqlite/worker-commits.ts'
 import { BackgroundChanges } from './background-changes.ts'
 import { nobody } from './changes/change-entry.ts'
@@ -20,6 +19,7 @@ import {
 import type { DirectoryChange } from './changes/directory-changes.ts'
 import type { DirectoryMove } from './changes/file-changes.ts'
 import type { CatalogOptions, Removed } from './changes/group.ts'
+import type { FileRow, VersionRow } from './file-record.ts'
 import { type CatalogReads, readTotals, type Totals } from './reads.ts'
 import { among, selected } from './records.ts'
 import { fileRow, versionColumns } from './tables.ts'

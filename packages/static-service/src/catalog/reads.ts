@@ -6,8 +6,8 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import type { CategoryCount } from '../files/file-record.ts'
 import { keptPath } from './changes/past-rows.ts'
+import type { CategoryCount } from './file-record.ts'
 import { listChanges, readChange } from './history/change-log.ts'
 import {
   changeAt,

@@ -1,7 +1,7 @@
 import { appendEvents } from '@domains-and-files/events'
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { versionExists } from '../errors.ts'
-import type { ListedVersion, NewVersion, VersionRow } from '../files/file-record.ts'
+import type { ListedVersion, NewVersion, VersionRow } from './file-record.ts'
 import { recordsOf, selected } from './records.ts'
 import { versionColumns } from './tables.ts'
 

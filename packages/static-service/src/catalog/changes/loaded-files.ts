@@ -1,6 +1,6 @@
 import type { StoredBlob } from '../../blobs/integrity.ts'
 import { parentOf } from '../../files/file-path.ts'
-import type { FileRow } from '../../files/file-record.ts'
+import type { FileRow } from '../file-record.ts'
 import type { BlobReferences, DirectoryCounts } from '../tables.ts'
 import {
   type ChangeCause,

@@ -1,6 +1,6 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { changeNotFound, historyGone, revertConflict } from '../../errors.ts'
-import type { FileRow } from '../../files/file-record.ts'
+import type { FileRow } from '../file-record.ts'
 import { selected } from '../records.ts'
 import { fileColumns, type RecordedState } from '../tables.ts'
 import { type Actor, type ChangeEntry, nobody } from './change-entry.ts'

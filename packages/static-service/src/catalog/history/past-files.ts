@@ -1,7 +1,7 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { changeNotFound, historyGone, notThere, versionNotFound } from '../../errors.ts'
-import type { FileRow } from '../../files/file-record.ts'
 import type { ChangeAction } from '../changes/change-entry.ts'
+import type { FileRow } from '../file-record.ts'
 import { below, jsonObject, type Page, type PageQuery, readPage } from '../records.ts'
 import { fileRow, type RecordedState } from '../tables.ts'
 

@@ -5,7 +5,7 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import type { FileRow } from '../../files/file-record.ts'
+import type { FileRow } from '../file-record.ts'
 import {
   type ListQuery,
   maxHits,

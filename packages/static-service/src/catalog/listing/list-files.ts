@@ -1,6 +1,6 @@
 import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { fold, parentOf } from '../../files/file-path.ts'
-import type { FileRow } from '../../files/file-record.ts'
+import type { FileRow } from '../file-record.ts'
 import { type RecordedFile, readRecordedFiles } from '../history/change-log.ts'
 import {
   type FileList,

@@ -1,7 +1,7 @@
 import type { Postgres } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
-import type { FileRow } from '../../files/file-record.ts'
 import type { RulesCheck } from '../catalog.ts'
+import type { FileRow } from '../file-record.ts'
 import { schemaName } from '../migrations.ts'
 
 interface KnownFile {

@@ -1,6 +1,6 @@
-import type { RowOf } from '../catalog/records.ts'
-import type { fileColumns, versionColumns } from '../catalog/tables.ts'
-import type { Category } from './media-type.ts'
+import type { Category } from '../files/media-type.ts'
+import type { RowOf } from './records.ts'
+import type { fileColumns, versionColumns } from './tables.ts'
 
 export interface FileRow extends RowOf<typeof fileColumns> {
   category: Category
