@@ -7,7 +7,9 @@ const freeServers = [1, 2, 3, 4, 5].map((number) => `freedns${number}.registrar-
 
 const Day = z.iso.date()
 
-/** One row of a zone. Files of earlier versions have further fields. */
+// Files of earlier versions have further fields.
+
+/** One row of a zone. */
 export const Host = z.object({
   hostId: z.int().positive(),
   name: z.string(),
@@ -19,7 +21,7 @@ export const Host = z.object({
 })
 
 /** A domain of the account. `dns` says whose name servers it uses. */
-export const Domain = z.strictObject({
+export const Domain = z.object({
   id: z.int().positive(),
   name: z.string().toLowerCase(),
   owner: z.string(),
@@ -37,7 +39,6 @@ export const Domain = z.strictObject({
   whenElsewhere: z.enum(['error', 'stale']).default('error'),
   emailType: z.enum(emailTypes).default('NONE'),
   hosts: z.array(Host).default([]),
-  forwards: z.array(z.strictObject({ mailbox: z.string(), to: z.string() })).default([]),
 })
 
 /** A row as entered in the panel, unchecked. */
@@ -46,7 +47,9 @@ export const HostSketch = Host.partial({ hostId: true }).strict()
 /** A domain to add; the account sets absent fields. */
 export const DomainSketch = Domain.extend({
   hosts: z.array(HostSketch).default([]),
-}).partial({ id: true, owner: true, created: true, expires: true })
+})
+  .partial({ id: true, owner: true, created: true, expires: true })
+  .strict()
 
 export type Host = z.output<typeof Host>
 export type Domain = z.output<typeof Domain>

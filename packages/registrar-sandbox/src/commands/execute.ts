@@ -1,8 +1,7 @@
 import { isIPv4 } from 'node:net'
 import * as errors from '../protocol/answer.ts'
 import type { Params } from '../protocol/parameters.ts'
-import { dnsCommands } from './dns.ts'
-import { type Commands, type Context, domainCommands } from './domains.ts'
+import { type Context, commands } from './commands.ts'
 
 /** Credentials, and the addresses that may call; `*` allows any. */
 export interface Access {
@@ -13,8 +12,6 @@ export interface Access {
 
 /** The result of a command, or its refusal. */
 export type Answer = errors.Element[] | errors.ErrorResponse
-
-const commands: Commands = { ...domainCommands, ...dnsCommands }
 
 /** As the registrar spells them, by their lower-cased names. */
 const names = new Map(
