@@ -7,9 +7,7 @@ const freeServers = [1, 2, 3, 4, 5].map((number) => `freedns${number}.registrar-
 
 const Day = z.iso.date()
 
-// Files of earlier versions have further fields.
-
-/** One row of a zone. */
+/** One row of a zone. Files of earlier versions have further fields. */
 export const Host = z.object({
   hostId: z.int().positive(),
   name: z.string(),
@@ -21,7 +19,7 @@ export const Host = z.object({
 })
 
 /** A domain of the account. `dns` says whose name servers it uses. */
-export const Domain = z.object({
+export const Domain = z.strictObject({
   id: z.int().positive(),
   name: z.string().toLowerCase(),
   owner: z.string(),
@@ -39,6 +37,7 @@ export const Domain = z.object({
   whenElsewhere: z.enum(['error', 'stale']).default('error'),
   emailType: z.enum(emailTypes).default('NONE'),
   hosts: z.array(Host).default([]),
+  forwards: z.array(z.strictObject({ mailbox: z.string(), to: z.string() })).default([]),
 })
 
 /** A row as entered in the panel, unchecked. */
@@ -47,9 +46,7 @@ export const HostSketch = Host.partial({ hostId: true }).strict()
 /** A domain to add; the account sets absent fields. */
 export const DomainSketch = Domain.extend({
   hosts: z.array(HostSketch).default([]),
-})
-  .partial({ id: true, owner: true, created: true, expires: true })
-  .strict()
+}).partial({ id: true, owner: true, created: true, expires: true })
 
 export type Host = z.output<typeof Host>
 export type Domain = z.output<typeof Domain>

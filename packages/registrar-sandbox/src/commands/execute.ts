@@ -1,7 +1,8 @@
 import { isIPv4 } from 'node:net'
 import * as errors from '../protocol/answer.ts'
 import type { Params } from '../protocol/parameters.ts'
-import { type Context, commands } from './commands.ts'
+import { dnsCommands } from './dns.ts'
+import { type Commands, type Context, domainCommands } from './domains.ts'
 
 /** Credentials, and the addresses that may call; `*` allows any. */
 export interface Access {
@@ -12,6 +13,8 @@ export interface Access {
 
 /** The result of a command, or its refusal. */
 export type Answer = errors.Element[] | errors.ErrorResponse
+
+const commands: Commands = { ...domainCommands, ...dnsCommands }
 
 /** As the registrar spells them, by their lower-cased names. */
 const names = new Map(

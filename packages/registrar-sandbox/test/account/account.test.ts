@@ -53,20 +53,6 @@ test('ids are not reused after a restart', async () => {
   expect(second.sandbox.zone(name).hosts[0]?.hostId).toBeGreaterThan(before)
 })
 
-test('a file of an earlier version, with fields that are not known any more, is opened', async () => {
-  await using folder = await makeFolder()
-  const file = join(folder.path, 'state.json')
-  const first = await start({ file })
-  const before = first.sandbox.zone(name)
-  await first.sandbox.close()
-  const text = await readFile(file, 'utf8')
-  await writeFile(file, text.replaceAll('"emailType":', '"forwards": [], "emailType":'))
-
-  await using second = await start({ file })
-
-  expect(second.sandbox.zone(name)).toEqual(before)
-})
-
 test('an invalid state file prevents the start and stays unchanged', async () => {
   await using folder = await makeFolder()
   const file = join(folder.path, 'state.json')

@@ -54,6 +54,8 @@ test('an unknown domain is 2019166 with the skeleton of the result', async () =>
     'dns.getHosts': 'DomainDNSGetHostsResult',
     'dns.setHosts': 'DomainDNSSetHostsResult',
     'dns.getList': 'DomainDNSGetListResult',
+    'dns.setDefault': 'DomainDNSSetDefaultResult',
+    'dns.setCustom': 'DomainDNSSetCustomResult',
   }
 
   for (const [command, result] of Object.entries(results)) {

@@ -1,22 +1,12 @@
 import type { Account } from '../account/account.ts'
-import { type Domain, type Host, serversOf, usesOurDns } from '../account/domain.ts'
-import { replaceZone } from '../account/zone.ts'
+import { type Domain, serversOf, usesOurDns } from '../account/domain.ts'
 import * as errors from '../protocol/answer.ts'
 import { type Attributes, type Element, element, leaves } from '../protocol/answer.ts'
 import { isOfType, readListQuery, sortDomains } from '../protocol/list-query.ts'
 import type { Params } from '../protocol/parameters.ts'
-import {
-  hostsResult,
-  infoResult,
-  listResult,
-  nameserversResult,
-  setHostsResult,
-  titlesOf,
-  unknownInfo,
-  unknownZone,
-  writeDay,
-} from '../protocol/results.ts'
+import { infoResult, listResult, unknownInfo, writeDay } from '../protocol/results.ts'
 
+const maxChecked = 50
 const yearlyPrice = 12.98
 const roles = ['Registrant', 'Tech', 'Admin', 'AuxBilling']
 const firstOrder = 600_001
@@ -30,16 +20,21 @@ export interface Context {
 }
 
 /** Commands by their names without `namecheap.`: parameters in, the result out; a refusal is thrown. */
-type Commands = Record<string, (params: Params, context: Context) => Element[]>
+export type Commands = Record<string, (params: Params, context: Context) => Element[]>
 
-/** The domain named by DomainName. */
-function findNamed({ account }: Context, params: Params): Domain {
-  const domain = account.find(params.require('DomainName', errors.domainMissing))
-  if (!domain) throw errors.domainNotFound()
+/** The domain named by DomainName. `skeleton`: the result in the error for an unknown domain. */
+export function findNamed(
+  { account }: Context,
+  params: Params,
+  skeleton: (name: string) => Element[] = () => [],
+): Domain {
+  const name = params.require('DomainName', errors.domainMissing)
+  const domain = account.find(name)
+  if (!domain) throw errors.domainNotFound(skeleton(name))
   return domain
 }
 
-export const commands: Commands = {
+export const domainCommands: Commands = {
   // Without FreeDNS domains, which are not registered in this account.
   'domains.getList'(params, { account, now }) {
     const { listType, searchTerm = '', sortBy, page, pageSize: size } = readListQuery(params)
@@ -53,12 +48,35 @@ export const commands: Commands = {
     return listResult(domains, { total: found.length, page, size })
   },
 
+  // A name is available unless it is in this account or `example.…`.
+  'domains.check'(params, { account }) {
+    const names = params.require('DomainList').toLowerCase().split(',')
+    if (names.length > maxChecked) throw errors.parameterInvalid('DomainList', 'more than 50 names')
+    return names.map((name) => {
+      const domain = name.trim()
+      const isTaken = account.find(domain) !== undefined || domain.startsWith('example.')
+      const attributes = { Domain: domain, Available: !isTaken, ErrorNo: 0, Description: '' }
+      return element('DomainCheckResult', { ...attributes, IsPremiumName: false, ...noPrices })
+    })
+  },
+
   // A few suffixes.
   'domains.getTldList'() {
     const suffixes = 'com net org io dev shop photography co.uk de it.com'.split(' ')
     const describe = (Name: string) => element('Tld', { Name, ...terms }, `.${Name} domains`)
     return [element('Tlds', {}, suffixes.map(describe))]
   },
+
+  'users.getBalances': () => [
+    element('UserGetBalancesResult', {
+      Currency: 'USD',
+      AvailableBalance: '84.20',
+      AccountBalance: '84.20',
+      EarnedAmount: '0.00',
+      WithdrawableAmount: '0.00',
+      FundsRequiredForAutoRenew: '12.98',
+    }),
+  ],
 
   'domains.getInfo'(params, { account, now }) {
     const name = params.require('DomainName', errors.domainMissing)
@@ -129,61 +147,7 @@ export const commands: Commands = {
     const content = [element('DomainDetails', {}, leaves(details))]
     return [element('DomainRenewResult', attributes, content)]
   },
-
-  'domains.dns.getHosts'(params, { account }) {
-    const domain = findZone(account, params, unknownZone.getHosts)
-    if (domain.whenElsewhere === 'error') checkManaged(domain)
-    const { name: Domain, emailType: EmailType, hosts } = domain
-    const attributes = { Domain, EmailType, IsUsingOurDNS: usesOurDns(domain) }
-    return hostsResult(attributes, hosts.map(describeHost))
-  },
-
-  'domains.dns.setHosts'(params, { account, keepsMxPref }) {
-    const domain = findZone(account, params, unknownZone.setHosts)
-    const isAllowed = domain.rights === 'all' || domain.rights.includes('hosts')
-    if (domain.isLocked || !isAllowed) throw errors.domainNotEditable()
-    checkManaged(domain)
-    const terms = { nextId: () => account.nextHostId(), keepsMxPref }
-    Object.assign(domain, replaceZone(domain, params, terms))
-    return setHostsResult(domain.name)
-  },
-
-  // The registrar's getList does not find FreeDNS domains.
-  'domains.dns.getList'(params, { account }) {
-    const domain = findZone(account, params, unknownZone.getList)
-    if (domain.dns === 'free') throw unknownZone.getList(domain.name)
-    const flags = { IsUsingOurDNS: usesOurDns(domain), IsPremiumDNS: domain.dns === 'premium' }
-    return nameserversResult({ Domain: domain.name, ...flags }, serversOf(domain))
-  },
 }
-
-// A wrong split into SLD and TLD finds nothing; only FreeDNS zones have dots in the SLD.
-function findZone(account: Account, params: Params, unknown: (name: string) => Error): Domain {
-  const sld = params.require('SLD', errors.domainMissing).toLowerCase()
-  const tld = params.require('TLD', errors.domainMissing).toLowerCase()
-  const domain = account.find(`${sld}.${tld}`)
-  const isSplitRight = domain?.dns === 'free' || !sld.includes('.')
-  if (domain && isSplitRight) return domain
-  throw unknown(`${sld}.${tld}`)
-}
-
-function checkManaged(domain: Domain): void {
-  if (usesOurDns(domain)) return
-  const words = 'This domain does not use our DNS servers, so the command is not possible'
-  throw new errors.ErrorResponse('2030288', words)
-}
-
-const describeHost = (host: Host) => ({
-  HostId: host.hostId,
-  Name: host.name,
-  Type: host.type,
-  Address: host.address,
-  MXPref: host.mxPref,
-  TTL: host.ttl,
-  ...titlesOf(host),
-  IsActive: true,
-  IsDDNSEnabled: host.isDdns,
-})
 
 const subscriptionOf = ({ id, created, expires }: Domain) => ({
   id: id + 700_000,
@@ -233,6 +197,11 @@ const describeListed = (domain: Domain) => {
   const { name, created: created_on, expires: expires_on } = domain
   return { domain, name, created_on, expires_on, is_expired: null }
 }
+
+const prices = ['Registration', 'Renewal', 'Restore', 'Transfer'].map(
+  (each) => `Premium${each}Price`,
+)
+const noPrices = Object.fromEntries([...prices, 'IcannFee', 'EapFee'].map((name) => [name, 0]))
 
 /** Whether the last day of the domain has passed. */
 const isExpired = (domain: Domain, now: number) => isOfType(describeListed(domain), 'EXPIRED', now)
