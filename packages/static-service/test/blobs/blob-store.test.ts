@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { BlobStore } from '../../src/blobs/blob-store.ts'
 import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
+import { keepFiles } from '../../src/routes/files/store-files.ts'
 import { openS3Contents } from '../support/s3/s3-contents.ts'
 import { digestOf } from '../support/stored-contents.ts'
 
@@ -176,6 +177,27 @@ describe.each(implementations)('contents in $name', ({ open }) => {
     await blob?.read(0, 1)
 
     expect([opened.store.busy, await opened.store.countDrafts()]).toEqual([1, 1])
+  })
+
+  test('where one of several contents cannot be kept, none of the others stays leased', async () => {
+    await using opened = await open()
+    const events: string[] = []
+    {
+      await using draft = opened.store.draft()
+      await draft.write(Buffer.from('text'))
+      const full = { hash: undefined, isReferenced: false, keep: () => Promise.reject('full') }
+      // Its type is known from its first bytes only, and so later.
+      const keep = () => draft.keep().finally(() => events.push('kept'))
+      const late = { hash: draft.hash, isReferenced: false, keep }
+      const arrivals = [
+        { path: 'a.txt', draft: full },
+        { path: 'README', draft: late },
+      ]
+      await keepFiles(arrivals, 'tester').catch((error) => events.push(error))
+    }
+
+    expect(events).toEqual(['kept', 'full'])
+    expect(opened.store.busy).toBe(0)
   })
 
   test('health is ok', async () => {

@@ -152,6 +152,15 @@ export async function keepFile({ path, draft }: Arrival, uploadedBy: string): Pr
   return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
 }
 
+/** Also waits for the others where one fails: a blob that is kept after it was disposed of would stay leased. */
+export async function keepFiles(arrivals: Arrival[], uploadedBy: string): Promise<NewFile[]> {
+  const kept = await Promise.allSettled(arrivals.map((each) => keepFile(each, uploadedBy)))
+  return kept.map((outcome) => {
+    if (outcome.status === 'rejected') throw outcome.reason
+    return outcome.value
+  })
+}
+
 /**
  * Stores all files or none, under these conditions, by default those of the request. Bytes first, rows last: every
  * content is durable before any file is visible.
@@ -165,7 +174,7 @@ export async function storeFiles(
 ): Promise<StoredFiles> {
   const caller = callerOf(request)
   for (const { path } of arrivals) requirePath(caller, path)
-  const files = await Promise.all(arrivals.map((each) => keepFile(each, caller.username)))
+  const files = await keepFiles(arrivals, caller.username)
   const actor = actorOf(request)
   const { rows, wasNew } = await catalog.writes.put({ files, conditions, actor })
   for (const { draft } of arrivals) draft.isReferenced = true
