@@ -15,6 +15,7 @@ import type { Config } from './config.ts'
 import { DomainListStore } from './domain-list/list-store.ts'
 import { ChallengeStore } from './ledger/challenge-store.ts'
 import { GivenZones } from './ledger/given-zones.ts'
+import { HostUpdates } from './ledger/host-updates.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { AwaitedChanges } from './ledger/replicas/awaited-changes.ts'
 import { type Lease, Leases } from './ledger/replicas/leases.ts'
@@ -63,6 +64,7 @@ export async function openPostgresStorage(
     ledger: new Ledger({ sql: postgres, leases }),
     challenges: new ChallengeStore(postgres),
     givenZones: new GivenZones(postgres),
+    hostUpdates: new HostUpdates(postgres),
     quota,
     domainList: {
       store: new DomainListStore(postgres, accountName),

@@ -8,6 +8,7 @@ import type { ListTurns } from './domain-list/list-reader.ts'
 import { DomainListStore } from './domain-list/list-store.ts'
 import { ChallengeStore } from './ledger/challenge-store.ts'
 import { GivenZones } from './ledger/given-zones.ts'
+import { HostUpdates } from './ledger/host-updates.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { databaseName, migrations } from './ledger/schema.ts'
 import { WriteQueue, type WriteQueueOptions } from './zones/write-queue.ts'
@@ -17,6 +18,7 @@ export interface Stores {
   ledger: Ledger
   challenges: ChallengeStore
   givenZones: GivenZones
+  hostUpdates: HostUpdates
 }
 
 /** Where the service keeps its state, alone or together with other replicas. */
@@ -72,6 +74,7 @@ export async function openEmbeddedStorage({ config, log, clock }: Surroundings):
       ledger: new Ledger({ sql: database }),
       challenges: new ChallengeStore(database),
       givenZones,
+      hostUpdates: new HostUpdates(counter),
       quota: await CallQuota.open({ limits, budget, clock }),
       domainList: { store: new DomainListStore(counter, accountName) },
       openQueue: (options) => new WriteQueue(options),

@@ -1,19 +1,15 @@
 import { isIP, isIPv4 } from 'node:net'
 import { mayWriteRrset } from '@domains-and-files/auth'
-import {
-  type App,
-  AttemptLimit,
-  type Clock,
-  HttpError,
-  requestProblem,
-} from '@domains-and-files/http'
+import { type App, type Clock, HttpError, requestProblem } from '@domains-and-files/http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { HostUpdates } from '../ledger/host-updates.ts'
 import { canonicalHostName, type DomainFinder, type HostName, locateHostName } from './host-name.ts'
 import { contextOf, type RetryingWriter, type WriteContext } from './retrying-writer.ts'
 
 interface Dependencies {
   writer: RetryingWriter
   domains: DomainFinder
+  hostUpdates: HostUpdates
   clock: Clock
 }
 
@@ -25,16 +21,12 @@ interface Update {
 
 /** The dyndns2 protocol of ddclient, inadyn and home routers: one line of text per host, also for most errors. */
 export function registerDyndns2Routes(app: App, dependencies: Dependencies) {
-  const limit = new AttemptLimit(maxUpdates, dependencies.clock.now, windowMs)
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     const update = readUpdate(request)
     const text =
       typeof update === 'string'
         ? update
-        : await answerUpdate(update, contextOf(request, dependencies.clock), {
-            ...dependencies,
-            limit,
-          })
+        : await answerUpdate(update, contextOf(request, dependencies.clock), dependencies)
     return reply.type('text/plain').send(Buffer.from(text))
   }
   const options = {
@@ -48,9 +40,6 @@ export function registerDyndns2Routes(app: App, dependencies: Dependencies) {
 }
 
 const maxHosts = 20
-/** Updates of a name by a user in a window. */
-const maxUpdates = 30
-const windowMs = 300_000
 
 // The update, or the response to an invalid request. Other parameters, such as wildcard and mx, are ignored.
 function readUpdate({ query, ip }: FastifyRequest): Update | string {
@@ -76,11 +65,11 @@ const listOf = (value: unknown) =>
 async function answerUpdate(
   { hosts, addresses }: Update,
   context: WriteContext,
-  dependencies: Dependencies & { limit: AttemptLimit },
+  dependencies: Dependencies,
 ): Promise<string> {
-  const { domains, limit } = dependencies
+  const { domains, hostUpdates } = dependencies
   const { caller } = context
-  if (hosts.some((host) => !limit.add(`${caller.username} ${host.toLowerCase()}`))) return 'abuse'
+  if (!(await hostUpdates.add(caller.username, hosts))) return 'abuse'
   const located = await Promise.all(
     hosts.map(async (host) =>
       canonicalHostName(host) === undefined

@@ -42,6 +42,6 @@ export async function registerIntegrations(app: App, dependencies: Dependencies)
     const only = config.externalDnsDomains
     registerExternalDnsRoutes(scope, { zones, writer, domains, clock, only })
   })
-  registerDyndns2Routes(app, { writer, domains, clock })
+  registerDyndns2Routes(app, { ...dependencies, writer })
   await registerRegistrarDoor(app, { ...dependencies, writer })
 }

@@ -212,6 +212,17 @@ const changedLists = sql`alter table ${name('domain_list_passes')} add column ha
 
 const attempts = sql`alter table ${name('changes')} add column attempts integer not null default 0`
 
+// Not backed up, since they live five minutes.
+const hostUpdates = sql`
+  create table ${name('host_updates')} (
+    username text not null,
+    host text not null,
+    count integer not null,
+    ends_at ${int8} not null,
+    primary key (username, host)
+  ) ${strict};
+  create index host_updates_by_end on ${name('host_updates')} (ends_at)`
+
 /**
  * The tables of this service, the same in both databases; append only. Times are milliseconds since 1970 by the database's
  * clock.
@@ -228,6 +239,7 @@ export const migrations: Migrations = {
     comparedLists,
     changedLists,
     attempts,
+    hostUpdates,
   ],
   ...eventMigrations,
 }

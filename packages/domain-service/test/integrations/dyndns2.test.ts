@@ -2,6 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { basic, createToken, send } from '../support/protocol-client.ts'
+import { startReplicas } from '../support/replicas.ts'
 import { type Service, start } from '../support/start.ts'
 
 const domains = [
@@ -199,6 +200,18 @@ test('the same host more than 30 times in 5 minutes is abuse', async () => {
   const later = await update(service, query, token)
 
   expect([still.text, later.text]).toEqual(['abuse', 'nochg 192.0.2.1'])
+})
+
+test('updates of a host count over all replicas, in any case of its name', async () => {
+  await using opened = await startReplicas(2, { domains })
+  const { replicas } = opened
+  const token = await createToken(replicas[0], limits)
+  const query = 'hostname=home.example.com&myip=192.0.2.1'
+  for (let n = 0; n < 30; n++) await update(replicas[n % 2] ?? replicas[0], query, token)
+
+  const answers = replicas.map((replica) => update(replica, query.replace('home', 'HOME'), token))
+
+  expect((await Promise.all(answers)).map(({ text }) => text)).toEqual(['abuse', 'abuse'])
 })
 
 test('an address is not nochg while another one is on its way', async () => {

@@ -2,19 +2,18 @@ import { isIPv6 } from 'node:net'
 import { HttpError } from '../problem-details.ts'
 
 const maxNetworks = 10_000
+const windowMs = 60_000
 
-/** Rate limit for attempts by client network or any other key, in process memory. */
+/** Rate limit for attempts by client network, in process memory. */
 export class AttemptLimit {
   readonly #max: number
   readonly #now: () => number
-  readonly #windowMs: number
   readonly #networks = new Map<string, { count: number; until: number }>()
 
-  /** `max` attempts in `windowMs`. `now` is in milliseconds. */
-  constructor(max: number, now = () => performance.now(), windowMs = 60_000) {
+  /** `max` attempts in a minute. `now` is in milliseconds. */
+  constructor(max: number, now = () => performance.now()) {
     this.#max = max
     this.#now = now
-    this.#windowMs = windowMs
   }
 
   /** @throws {HttpError} 429 after too many attempts. */
@@ -24,27 +23,25 @@ export class AttemptLimit {
       throw tooManyFailures(Math.ceil((attempts.until - this.#now()) / 1000))
   }
 
-  /** @returns whether it is within the limit. */
-  add(address: string): boolean {
+  add(address: string): void {
     const network = clientNetwork(address)
     const attempts = this.#recent(network)
     if (attempts) {
       attempts.count += 1
-      return attempts.count <= this.#max
+      return
     }
     // Delete and re-insert: the first key of the Map is the oldest.
     this.#networks.delete(network)
     const [oldest] = this.#networks.keys()
     if (this.#networks.size >= maxNetworks && oldest !== undefined) this.#networks.delete(oldest)
-    this.#networks.set(network, { count: 1, until: this.#now() + this.#windowMs })
-    return true
+    this.#networks.set(network, { count: 1, until: this.#now() + windowMs })
   }
 
   // Setting the clock back must not extend a window.
   #recent(network: string) {
     const attempts = this.#networks.get(network)
     const leftMs = (attempts?.until ?? 0) - this.#now()
-    return leftMs > 0 && leftMs <= this.#windowMs ? attempts : undefined
+    return leftMs > 0 && leftMs <= windowMs ? attempts : undefined
   }
 }
 
