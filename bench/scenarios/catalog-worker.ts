@@ -9,7 +9,6 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Postgres } from '../../packages/persistence/src/index.ts'
 import type { Catalog } from '../../packages/static-service/src/catalog/catalog.ts'
 import { ChangeGroups } from '../../packages/static-service/src/catalog/changes/change-groups.ts'
-import type { NewFile } from '../../packages/static-service/src/catalog/file-record.ts'
 import type { ListQuery } from '../../packages/static-service/src/catalog/list-query.ts'
 import { schemaName } from '../../packages/static-service/src/catalog/migrations.ts'
 import { openPostgresCatalog } from '../../packages/static-service/src/catalog/postgres/postgres-catalog.ts'
@@ -18,6 +17,7 @@ import {
   openDatabase,
 } from '../../packages/static-service/src/catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from '../../packages/static-service/src/catalog/sqlite/sqlite-catalog.ts'
+import type { NewFile } from '../../packages/static-service/src/catalog/tables.ts'
 import { sharedMigrations } from '../../packages/static-service/src/shared-migrations.ts'
 import { median } from '../harness/rounds.ts'
 

@@ -9,13 +9,18 @@ import {
   sql,
   type Table,
 } from '@domains-and-files/persistence'
-import type { Group } from './changes/group.ts'
-import { rowOf } from './changes/loaded-files.ts'
+import type { Group } from './changes/loaded-files.ts'
 import { addPast } from './changes/past-rows.ts'
 import { loadFiles, writeChanges } from './changes/stored-rows.ts'
-import type { FileRow, VersionRow } from './file-record.ts'
 import { insertInto, selected, toRow } from './records.ts'
-import { fileColumns, pastColumns, versionColumns } from './tables.ts'
+import {
+  type FileRow,
+  fileColumns,
+  pastColumns,
+  rowOf,
+  type VersionRow,
+  versionColumns,
+} from './tables.ts'
 
 const eachFile = selected({ ...fileColumns, changeId: 'bigint' })
 

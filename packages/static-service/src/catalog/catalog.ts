@@ -18,11 +18,10 @@ import {
 } from './changes/change-groups.ts'
 import type { DirectoryChange } from './changes/directory-changes.ts'
 import type { DirectoryMove } from './changes/file-changes.ts'
-import type { CatalogOptions, Removed } from './changes/group.ts'
-import type { FileRow, VersionRow } from './file-record.ts'
+import type { CatalogOptions, Removed } from './changes/loaded-files.ts'
 import { type CatalogReads, readTotals, type Totals } from './reads.ts'
 import { among, selected } from './records.ts'
-import { fileRow, versionColumns } from './tables.ts'
+import { type FileRow, fileRow, type VersionRow, versionColumns } from './tables.ts'
 
 export interface CatalogStatus {
   /** Whether the database answers. */

@@ -1,7 +1,7 @@
 import { list, type Statement, sql } from '@domains-and-files/persistence'
 import { nameOf } from '../files/file-path.ts'
 import type { Category } from '../files/media-type.ts'
-import type { FileRow } from './file-record.ts'
+import type { FileRow } from './tables.ts'
 
 export const sorts = ['path', '-path', 'updated_at', '-updated_at', 'size', '-size'] as const
 

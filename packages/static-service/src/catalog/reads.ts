@@ -6,8 +6,8 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
+import type { Category } from '../files/media-type.ts'
 import { keptPath } from './changes/past-rows.ts'
-import type { CategoryCount } from './file-record.ts'
 import { listChanges, readChange } from './history/change-log.ts'
 import {
   changeAt,
@@ -47,6 +47,12 @@ export function catalogReads(database: Sql): CatalogReads {
 }
 
 type Reader = Pick<SqlTransaction, 'all'>
+
+export interface CategoryCount {
+  category: Category
+  fileCount: number
+  totalSize: number
+}
 
 export interface Totals {
   totalFiles: number

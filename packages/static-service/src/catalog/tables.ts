@@ -1,8 +1,9 @@
+import type { Category } from '../files/media-type.ts'
 import { columns, type RowOf, selected } from './records.ts'
 
 // The tables of the catalog by the members of their rows, as statements read and write them: see `migrations.ts`.
 
-/** A `FileRow`: a file as a change made it, in `files` and `past_files`. */
+/** A file as a change made it, in `files` and `past_files`. */
 export const fileColumns = columns({
   path: 'text',
   digest: 'text',
@@ -14,11 +15,24 @@ export const fileColumns = columns({
   updatedAt: 'text',
 })
 
+export interface FileRow extends RowOf<typeof fileColumns> {
+  category: Category
+}
+
+export type NewFile = Omit<FileRow, 'createdAt' | 'updatedAt'>
+
 /** The columns of a `FileRow`. */
 export const fileRow = selected(fileColumns)
 
-/** A `StoredFile`. */
+/** A stored file with its number, and the change that made its row. */
 export const storedColumns = columns({ ...fileColumns, id: 'bigint', changeId: 'bigint' })
+
+export type StoredFile = FileRow & RowOf<typeof storedColumns>
+
+/** The columns of a file, without its number and the change that made its row. */
+export function rowOf({ id: _, changeId: __, ...row }: FileRow & Partial<StoredFile>): FileRow {
+  return row
+}
 
 /** A row of `past_files`. */
 export const pastColumns = columns({
@@ -42,17 +56,20 @@ export const blobColumns = columns({
 
 export type BlobReferences = RowOf<typeof blobColumns>
 
+/** Files by category. */
 export const categoryColumns = columns({
   category: 'text',
   files: 'file_count bigint',
   bytes: 'total_size bigint',
 })
 
-/** A `VersionRow`. Its files are as its change left them; `filesKept` is 1, or 0 once some of them have been pruned. */
+/** A version record. Its files are as its change left them; `filesKept` is 1, or 0 once some of them have been pruned. */
 export const versionColumns = columns({
   ...{ id: 'bigint', version: 'text', changelog: 'text', createdBy: 'text', createdAt: 'text' },
   ...{ changeId: 'bigint', filesKept: 'bigint' },
 })
+
+export type VersionRow = RowOf<typeof versionColumns>
 
 /** A `ChangeEntry`; its paths are JSON. */
 export const entryColumns = columns({

@@ -1,9 +1,15 @@
 import { appendEvents } from '@domains-and-files/events'
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { versionExists } from '../errors.ts'
-import type { ListedVersion, NewVersion, VersionRow } from './file-record.ts'
 import { recordsOf, selected } from './records.ts'
-import { versionColumns } from './tables.ts'
+import { type VersionRow, versionColumns } from './tables.ts'
+
+export interface NewVersion {
+  version: string
+  changelog: string
+  createdBy: string
+  requestId?: string
+}
 
 /** Adds a version record. Numbers have no gaps: the last one is the count. @throws {HttpError} `version_exists`. */
 export async function recordVersion(
@@ -38,6 +44,11 @@ const spanRecords = recordsOf({ changeId: 'first bigint', endedBy: 'until bigint
 const maxListedBytes = 1024
 
 const { changelog: _, ...otherColumns } = versionColumns
+
+/** A version in a list: its changelog is truncated to 1 KiB. */
+export interface ListedVersion extends VersionRow {
+  isTruncated: boolean
+}
 
 /** The page of versions after the first `skip`, newest first. */
 export async function listVersions(

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { includesTag, isCurrent, readIfMatch, type TagList } from '@domains-and-files/http'
-import type { FileRow, VersionRow } from '../catalog/file-record.ts'
+import type { FileRow, VersionRow } from '../catalog/tables.ts'
 
 /** Validators of a representation: its strong entity tag, and its last change in whole seconds since 1970. */
 export interface Validators {

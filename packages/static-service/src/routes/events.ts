@@ -1,7 +1,7 @@
 import { allowsPath, type Rights } from '@domains-and-files/auth'
 import type { EventSource } from '@domains-and-files/events'
 import type { FilesChanged } from '../catalog/changes/change-entry.ts'
-import type { VersionRow } from '../catalog/file-record.ts'
+import type { VersionRow } from '../catalog/tables.ts'
 import type { Link } from '../sharing/links.ts'
 import { describeChange } from './history/changes.ts'
 import { describeVersion } from './history/versions.ts'

@@ -9,7 +9,7 @@ import {
 import { create as createDisposition } from 'content-disposition'
 import { blobPathOf } from '../blobs/blob-path.ts'
 import { minBytes } from '../blobs/compressor.ts'
-import type { FileRow } from '../catalog/file-record.ts'
+import type { FileRow } from '../catalog/tables.ts'
 import type { Config } from '../config.ts'
 import { nameOf } from '../files/file-path.ts'
 import { isCompressible } from '../files/media-type.ts'

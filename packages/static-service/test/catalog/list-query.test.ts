@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { NewFile } from '../../src/catalog/file-record.ts'
 import { type ListQuery, sorts } from '../../src/catalog/list-query.ts'
+import type { NewFile } from '../../src/catalog/tables.ts'
 import { databases, openCatalog } from '../support/catalogs.ts'
 
 // More files directly in one directory, and below it, than a result is collected and sorted for.

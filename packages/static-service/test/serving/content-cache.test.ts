@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { FileRow } from '../../src/catalog/file-record.ts'
+import type { FileRow } from '../../src/catalog/tables.ts'
 import { LruLoader } from '../../src/serving/content-stream.ts'
 import { type Raw, startStatic } from '../support/static-start.ts'
 

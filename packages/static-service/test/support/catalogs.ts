@@ -11,11 +11,11 @@ import {
 import { onTestFinished, vi } from 'vitest'
 import type { ContentTransaction } from '../../src/blobs/s3/content-commit.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
-import type { HistoryRules, SliceLimits } from '../../src/catalog/changes/group.ts'
-import type { NewFile } from '../../src/catalog/file-record.ts'
+import type { HistoryRules, SliceLimits } from '../../src/catalog/changes/loaded-files.ts'
 import { catalogMigrations, schemaName } from '../../src/catalog/migrations.ts'
 import { openPostgresCatalog } from '../../src/catalog/postgres/postgres-catalog.ts'
 import { openSqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
+import type { NewFile } from '../../src/catalog/tables.ts'
 import { serviceDatabase } from './service-database.ts'
 
 /** The implementations of `Catalog`, by the name of their database. */

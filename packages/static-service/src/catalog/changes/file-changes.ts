@@ -2,10 +2,9 @@ import * as errors from '../../errors.ts'
 import { readPath } from '../../files/file-path.ts'
 import type { Category } from '../../files/media-type.ts'
 import { type Conditions, holds } from '../../rfc9110/conditional-requests.ts'
-import type { FileRow, NewFile } from '../file-record.ts'
+import { type FileRow, type NewFile, rowOf, type StoredFile } from '../tables.ts'
 import { type Actor, dateFor, nobody } from './change-entry.ts'
-import type { Removed } from './group.ts'
-import { type LoadedFiles, rowOf, type StoredFile } from './loaded-files.ts'
+import type { LoadedFiles, Removed } from './loaded-files.ts'
 
 // Changes of files in memory. If one throws, the caller must undo its row changes.
 
@@ -31,7 +30,7 @@ export function put(
   })
   const rows = exchange(table, [], files)
   if (unmet.length > 0) throw errors.preconditionFailed(...unmet)
-  if (quota !== undefined && table.sizes.stored > quota) throw errors.quotaExceeded(quota)
+  if (quota !== undefined && table.counts.storedSize > quota) throw errors.quotaExceeded(quota)
   table.accept({ ...actor, action: 'upload' })
   return { rows, wasNew: before.every((row) => row === undefined) }
 }
@@ -82,13 +81,14 @@ interface Replacement {
 
 /** Stores these files except unchanged ones, and ends the other files of `before`. @throws {HttpError} */
 export function replaceFiles(table: LoadedFiles, { before, files }: Replacement) {
-  const { quota, storedSize } = table.loaded
+  const { quota } = table.loaded
+  const { storedSize } = table.counts
   const wanted = new Set(files.map(({ path }) => path))
   const ended = before.filter(({ path }) => !wanted.has(path))
   const differing = files.filter(({ path, digest }) => table.files.get(path)?.digest !== digest)
   const replaced = differing.filter(({ path }) => table.files.get(path) !== undefined).length
   const rows = exchange(table, ended, differing)
-  if (quota !== undefined && table.sizes.stored > Math.max(quota, storedSize))
+  if (quota !== undefined && table.counts.storedSize > Math.max(quota, storedSize))
     throw errors.quotaExceeded(quota)
   const counts = { replaced, removed: ended.length, added: rows.length - replaced }
   return { ...counts, unchanged: files.length - rows.length, rows }

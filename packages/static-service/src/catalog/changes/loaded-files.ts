@@ -1,7 +1,8 @@
+import type { SqlTransaction } from '@domains-and-files/persistence'
 import type { StoredBlob } from '../../blobs/integrity.ts'
+import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
 import { parentOf } from '../../files/file-path.ts'
-import type { FileRow } from '../file-record.ts'
-import type { BlobReferences, DirectoryCounts } from '../tables.ts'
+import type { BlobReferences, DirectoryCounts, FileRow, StoredFile } from '../tables.ts'
 import {
   type ChangeCause,
   type ChangeDates,
@@ -11,24 +12,71 @@ import {
   type RowChange,
 } from './change-entry.ts'
 
-/** A stored file with its number, and the change that made its row. */
-export interface StoredFile extends FileRow {
-  id: number
-  changeId: number
+/** How long the past is kept. */
+export interface HistoryRules {
+  /** Days that replaced and deleted files are kept; 0: only what kept versions show. */
+  keepDays: number
+  /** Number of newest versions that keep their files. */
+  keepVersions: number
+  /** Days that entries of changes are kept, at least `keepDays`; 0: for ever. */
+  entryDays: number
+}
+
+/** Maximum files per transaction, for which other changes wait. */
+export interface SliceLimits {
+  /** Up to this many files are changed in one transaction; more in slices. */
+  wholeFiles: number
+  sliceFiles: number
+}
+
+export interface CatalogOptions {
+  /** Maximum bytes of the distinct blobs of current and past files; undefined: unlimited. */
+  quotaBytes?: number | undefined
+  limits?: SliceLimits | undefined
+  history?: HistoryRules | undefined
+}
+
+/** A transaction, and what the changes in it share. */
+export interface Group {
+  transaction: SqlTransaction
+  nowMs: number
+  rules: HistoryRules & SliceLimits
+  /** Ended files to keep: all, those that the newest version shows, or none. `nothing`: marks no versions either. */
+  keeps: 'all' | 'versions' | 'none' | 'nothing'
+  /** Maximum bytes of current and past blobs together. */
+  quota: number | undefined
+  /** Blobs whose rows change in the transactions of the catalog. */
+  contents: ContentTransaction | undefined
+  /** Paths that were changed. */
+  changed: string[]
+  /** Digests without references left. */
+  freed: string[]
+  /** Blobs that got their first reference, or lost their last one. */
+  references: Map<string, { before: boolean; after: boolean }>
+  /** Bytes of the past that exceed the quota. */
+  excess: number
+}
+
+export interface Removed {
+  files: number
+  bytesFreed: number
 }
 
 /** Counters of the catalog. */
 export interface CatalogCounts {
+  /** Bytes of the distinct blobs of files. */
   storedSize: number
+  /** Bytes of the blobs that only past files have. */
   pastSize: number
   /** The last number that a file has. */
   lastId: number
-  /** The number of the last change. */
+  /** Counts every transaction that changed files, slices too. */
   lastChange: number
 }
 
 /** Rows of a transaction. */
-interface LoadedRows extends CatalogCounts {
+interface LoadedRows {
+  counts: CatalogCounts
   /** Every path that is looked up as a file or a directory, whether it exists or not. */
   paths: Set<string>
   /** Every digest that files get. */
@@ -64,7 +112,7 @@ export class TrackedRows<Row extends object> {
   /** Rows that were set, as they were loaded. */
   readonly #loaded = new Map<string, Row | undefined>()
   /** Rows that were set since the last `accept`, as they were then. */
-  #accepted = new Map<string, Row | undefined>()
+  readonly #accepted = new Map<string, Row | undefined>()
 
   /** `keys`: all keys that may be used; `rows`: the existing rows. */
   constructor(keys: Iterable<string>, rows: Row[], keyOf: (row: Row) => string) {
@@ -86,24 +134,23 @@ export class TrackedRows<Row extends object> {
     this.#rows.set(key, row)
   }
 
-  /** The net changes since the rows were loaded, or since the last `accept`. */
-  changes(since: 'load' | 'accept' = 'load'): RowChange<Row>[] {
-    return [...(since === 'load' ? this.#loaded : this.#accepted)]
+  /** The net changes since the rows were loaded. */
+  changes(since = this.#loaded): RowChange<Row>[] {
+    return [...since]
       .map(([key, before]) => ({ key, before, after: this.#rows.get(key) }))
       .filter(({ before, after }) => before !== after)
   }
 
   /** Makes the changes since the last `accept` permanent, and returns them. */
   accept(): RowChange<Row>[] {
-    const changes = this.changes('accept')
-    this.#accepted = new Map()
+    const changes = this.changes(this.#accepted)
+    this.#accepted.clear()
     return changes
   }
 
-  /** Undoes the changes since the last `accept`. */
   undo(): void {
     for (const [key, row] of this.#accepted) this.#rows.set(key, row)
-    this.#accepted = new Map()
+    this.#accepted.clear()
   }
 }
 
@@ -121,9 +168,9 @@ export class LoadedFiles {
   /** Digests without references left. */
   readonly freed: string[] = []
   readonly loaded: LoadedRows
-  /** Counts every transaction that changed files, slices too. */
-  lastChange: number
-  #lastId: number
+  readonly counts: CatalogCounts
+  /** As of the last `accept`. */
+  #accepted: CatalogCounts
   #changeId: number
 
   constructor(rows: LoadedRows) {
@@ -132,9 +179,9 @@ export class LoadedFiles {
     this.directories = new TrackedRows(rows.paths, rows.directories, ({ path }) => path)
     this.blobs = new TrackedRows(digests, rows.blobs, ({ digest }) => digest)
     this.loaded = rows
-    this.lastChange = rows.lastChange
-    this.#lastId = rows.lastId
-    this.#changeId = rows.recordedAs ?? rows.lastChange + 1
+    this.counts = { ...rows.counts }
+    this.#accepted = rows.counts
+    this.#changeId = rows.recordedAs ?? rows.counts.lastChange + 1
   }
 
   /**
@@ -148,37 +195,27 @@ export class LoadedFiles {
       if (!changed.has(key)) files.push({ key, before: undefined, after: undefined })
     this.directories.accept()
     for (const { key, after } of this.blobs.accept()) if (!after) this.freed.push(key)
-    if (files.length === 0 || !cause) return undefined
-    const entry = entryOf(cause, { id: this.#changeId, at: dateFor(this.loaded.dates), files })
-    const past = files.flatMap(({ before }) =>
-      before && this.#isKept(before, entry.id) ? before : [],
-    )
-    this.changes.push({ entry, files, past })
-    this.lastChange += 1
-    this.#changeId = this.loaded.recordedAs ?? this.lastChange + 1
+    let entry: ChangeEntry | undefined
+    if (cause && files.length > 0) {
+      const id = this.#changeId
+      entry = entryOf(cause, { id, at: dateFor(this.loaded.dates), files })
+      const past = files.flatMap(({ before }) => (before && this.#isKept(before, id) ? before : []))
+      this.changes.push({ entry, files, past })
+      this.counts.lastChange += 1
+      this.#changeId = this.loaded.recordedAs ?? this.counts.lastChange + 1
+    }
+    this.#accepted = { ...this.counts }
     return entry
   }
 
   undo(): void {
     for (const rows of [this.files, this.directories, this.blobs]) rows.undo()
+    Object.assign(this.counts, this.#accepted)
   }
 
-  /** Bytes of the distinct blobs of files, and of those that only past files have. */
-  get sizes(): { stored: number; past: number } {
-    const { storedSize, pastSize } = this.loaded
-    const sizes = { stored: storedSize, past: pastSize }
-    for (const { before, after } of this.blobs.changes()) {
-      if (before) sizes[before.refs > 0 ? 'stored' : 'past'] -= before.size
-      if (after) sizes[after.refs > 0 ? 'stored' : 'past'] += after.size
-    }
-    return sizes
-  }
-
-  /** Bytes of the blobs that lost their last file since the last `accept`. */
+  /** Bytes of the blobs that have lost their last file since the last `accept`, if no blob got its first one. */
   get bytesFreed(): number {
-    return this.blobs
-      .changes('accept')
-      .reduce((sum, { before, after }) => sum + (before?.refs && !after?.refs ? before.size : 0), 0)
+    return this.#accepted.storedSize - this.counts.storedSize
   }
 
   /** Whether no file can be added at a path: it is a directory, or below a file. */
@@ -192,8 +229,8 @@ export class LoadedFiles {
   /** Adds or replaces the file at a path, which must not be blocked, or ends it. */
   set(path: string, file: FileRow | undefined, changeId = this.#changeId): void {
     const before = this.files.get(path)
-    if (!before) this.#lastId += 1
-    this.files.set(path, file && { ...file, id: before?.id ?? this.#lastId, changeId })
+    if (!before) this.counts.lastId += 1
+    this.files.set(path, file && { ...file, id: before?.id ?? this.counts.lastId, changeId })
     const files = Number(file !== undefined) - Number(before !== undefined)
     const bytes = (file?.size ?? 0) - (before?.size ?? 0)
     this.#count(parentOf(path), { children: files, files, bytes })
@@ -222,26 +259,16 @@ export class LoadedFiles {
 
   /** Adds references to a blob, or removes negative numbers of them. A blob without any is removed. */
   refer({ digest, size }: StoredBlob, { refs = 0, past = 0 }): void {
-    const blob = this.blobs.get(digest) ?? { digest, size, refs: 0, past: 0 }
-    if (blob.refs + refs < 0)
-      throw new Error(`the content ${digest} of a file is not in the catalog`)
-    const after = { ...blob, refs: blob.refs + refs, past: blob.past + past }
+    const before = this.blobs.get(digest) ?? { digest, size, refs: 0, past: 0 }
+    const after = { ...before, refs: before.refs + refs, past: before.past + past }
+    if (after.refs < 0) throw new Error(`the content ${digest} of a file is not in the catalog`)
     this.blobs.set(digest, after.refs + after.past > 0 ? after : undefined)
+    for (const [blob, sign] of [[before, -1] as const, [after, 1] as const])
+      if (blob.refs + blob.past > 0)
+        this.counts[blob.refs > 0 ? 'storedSize' : 'pastSize'] += sign * blob.size
   }
 
   #isKept(row: StoredFile, endedBy: number): boolean {
     return row.changeId <= this.loaded.keptUpTo && row.changeId < endedBy
   }
 }
-
-/** The columns of a file, without its number and the change that made another row of it. */
-export const rowOf = (file: FileRow): FileRow => ({
-  path: file.path,
-  digest: file.digest,
-  size: file.size,
-  contentType: file.contentType,
-  category: file.category,
-  uploadedBy: file.uploadedBy,
-  createdAt: file.createdAt,
-  updatedAt: file.updatedAt,
-})

@@ -4,8 +4,7 @@ import { contentMissing, quotaExceeded } from '../../errors.ts'
 import { among, columnNames, columns, type RowOf, recordsOf, selected } from '../records.ts'
 import { pastColumns } from '../tables.ts'
 import { loseFiles } from '../versions.ts'
-import type { Group } from './group.ts'
-import type { LoadedFiles } from './loaded-files.ts'
+import type { Group, LoadedFiles } from './loaded-files.ts'
 import { loadFiles, writeReferences } from './stored-rows.ts'
 
 const endedColumns = columns({
@@ -109,7 +108,7 @@ export async function removePast(group: Group, rows: PastRow[]): Promise<number>
   for (const row of rows) table.refer(row, { past: -1 })
   table.accept(undefined)
   await writeReferences(group, table)
-  return table.loaded.pastSize - table.sizes.past
+  return table.loaded.counts.pastSize - table.counts.pastSize
 }
 
 /** Whether no entry before this time is left. */
@@ -148,11 +147,11 @@ export async function keepContents(
   const rows = contents.map((content) => ({
     ...{ ...content, ...unseen, ...empty, path: keptPath(content.digest, callerId) },
   }))
-  const { loaded, sizes } = await addPast(group, rows, { areNew: true })
+  const { loaded, counts } = await addPast(group, rows, { areNew: true })
   if (loaded.missing?.size) throw contentMissing()
   if (!isLimited || quota === undefined) return
   // Drops older past to make room, but neither current files nor other kept blobs.
-  const excess = sizes.stored + sizes.past - quota
+  const excess = counts.storedSize + counts.pastSize - quota
   if ((await dropOldest(group, excess, { keepsContents: true })) > 0) throw quotaExceeded(quota)
 }
 

@@ -1,12 +1,10 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { changeNotFound, historyGone, revertConflict } from '../../errors.ts'
-import type { FileRow } from '../file-record.ts'
 import { selected } from '../records.ts'
-import { fileColumns, type RecordedState } from '../tables.ts'
+import { type FileRow, fileColumns, type RecordedState, type StoredFile } from '../tables.ts'
 import { type Actor, type ChangeEntry, nobody } from './change-entry.ts'
 import { replaceFiles } from './file-changes.ts'
-import type { Group } from './group.ts'
-import type { LoadedFiles, StoredFile } from './loaded-files.ts'
+import type { Group, LoadedFiles } from './loaded-files.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 
 /** A path that the change changed; `before` undefined: it had no file. */

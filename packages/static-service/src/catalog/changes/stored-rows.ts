@@ -14,18 +14,20 @@ import {
 import * as tables from '../tables.ts'
 import { loseFiles } from '../versions.ts'
 import { appendFileEvents, fileEventOf, type RowChange } from './change-entry.ts'
-import type { Group } from './group.ts'
 import {
   type CatalogCounts,
   type FileChange,
+  type Group,
   LoadedFiles,
-  type StoredFile,
   type TrackedRows,
 } from './loaded-files.ts'
 
 // Loads the rows that commands can change, and writes those that they have changed. No other code writes rows of files.
 
-interface Counts extends CatalogCounts {
+const loadedKinds = ['files', 'directories', 'blobs'] as const
+
+/** Rows are JSON, a comma between two. */
+interface Loaded extends CatalogCounts, Record<(typeof loadedKinds)[number], string | null> {
   /** The last change that the newest version shows. */
   newestShown: number
   /** The latest date of any file. */
@@ -55,27 +57,25 @@ export async function loadFiles(
     options.areNew && digests.size > 0 && (await contents?.findMissing(transaction, [...digests]))
   const paths = withAncestors(wanted)
   const [allPaths, allDigests] = [[...paths], [...digests]]
-  const rows = { files: '', directories: '', blobs: '' }
-  let counts: Counts | undefined
+  const rows = { files: [] as string[], directories: [] as string[], blobs: [] as string[] }
+  let found: Loaded | undefined
   for (let from = 0; from < Math.max(paths.size, digests.size); from += pieceSize) {
     const to = from + pieceSize
-    const found = await transaction.get<Counts & { [Of in keyof typeof rows]: string | null }>(
+    found = await transaction.get<Loaded>(
       loadStatement(allPaths.slice(from, to), allDigests.slice(from, to)),
     )
-    counts = found
-    for (const kind of ['files', 'directories', 'blobs'] as const)
-      if (found?.[kind]) rows[kind] += `${rows[kind] && ','}${found[kind]}`
+    for (const kind of loadedKinds) if (found?.[kind]) rows[kind].push(found[kind])
   }
-  if (!counts) throw new Error('the catalog has no row of counts')
-  const { newestShown, lastChangedAt, ...others } = counts
+  if (!found) throw new Error('the catalog has no row of counts')
+  const { newestShown, lastChangedAt: latest, storedSize, pastSize, lastId, lastChange } = found
   return new LoadedFiles({
-    ...others,
     ...{ paths, digests, missing: missing || undefined, quota, recordedAs: options.recordedAs },
+    counts: { storedSize, pastSize, lastId, lastChange },
     files: JSON.parse(`[${rows.files}]`),
     directories: JSON.parse(`[${rows.directories}]`),
     blobs: JSON.parse(`[${rows.blobs}]`),
     keptUpTo: keeps === 'all' ? Number.MAX_SAFE_INTEGER : keeps === 'versions' ? newestShown : -1,
-    dates: { clock: new Date(nowMs).toISOString(), latest: lastChangedAt },
+    dates: { clock: new Date(nowMs).toISOString(), latest },
   })
 }
 
@@ -85,7 +85,7 @@ const objects = {
   blob: jsonRow(tables.blobColumns),
 }
 
-// One statement: in PostgreSQL each is a round trip under the lock of the catalog. Rows are JSON, a comma between two.
+// One statement: in PostgreSQL each is a round trip under the lock of the catalog.
 const loadStatement = (paths: string[], digests: string[]): Statement => sql`
   with found as materialized (
     select * from ${name('files')} where path ${among(paths)}
@@ -112,9 +112,9 @@ function withAncestors(paths: string[]): Set<string> {
 /** Writes the rows that commands changed in memory. */
 export async function writeChanges(group: Group, table: LoadedFiles): Promise<void> {
   const { transaction, keeps, quota = Number.POSITIVE_INFINITY } = group
-  const { changes, loaded, sizes } = table
+  const { changes, loaded, counts } = table
   // Only the past can exceed the quota here: commands check it for current files.
-  group.excess = Math.min(sizes.past, sizes.stored + sizes.past - quota)
+  group.excess = Math.min(counts.pastSize, counts.storedSize + counts.pastSize - quota)
   const files = table.files.changes()
   await writeFiles(transaction, files)
   await runTogether(transaction, async (writer) => {
@@ -138,15 +138,15 @@ export async function writeReferences(
   writer: Writer = group.transaction,
 ): Promise<void> {
   const { references, freed } = group
-  const { stored, past } = table.sizes
+  const { lastChange, storedSize, pastSize } = table.counts
   freed.push(...table.freed)
   for (const { key, before, after } of table.blobs.changes()) {
     const wasThere = references.get(key)?.before ?? before !== undefined
     references.set(key, { before: wasThere, after: after !== undefined })
   }
   await writeBlobs(writer, table.blobs)
-  await writer.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
-    last_changed_at = ${table.loaded.dates.latest}, stored_size = ${stored}, past_size = ${past}`)
+  await writer.run(sql`update ${name('catalog')} set last_change = ${lastChange},
+    last_changed_at = ${table.loaded.dates.latest}, stored_size = ${storedSize}, past_size = ${pastSize}`)
 }
 
 // Versions since the oldest ended row that is not kept lose files.
@@ -158,10 +158,14 @@ function lostSpan({ entry, files, past }: FileChange) {
 }
 
 // A file that moved has a new row. Rows are ended first, since another may get their path.
-async function writeFiles(transaction: SqlTransaction, files: RowChange<StoredFile>[]) {
+async function writeFiles(transaction: SqlTransaction, files: RowChange<tables.StoredFile>[]) {
   const { dialect } = transaction
   const index = searchIndexes[dialect]
-  const [ended, unindexed, stored]: [StoredFile[], StoredFile[], object[]] = [[], [], []]
+  const [ended, unindexed, stored]: [tables.StoredFile[], tables.StoredFile[], object[]] = [
+    [],
+    [],
+    [],
+  ]
   for (const { before, after } of files) {
     const isSame = before?.id === after?.id
     if (before && !isSame) ended.push(before)
@@ -226,7 +230,7 @@ const writeDirectories = rowsIn<tables.DirectoryCounts>(
 const writeBlobs = rowsIn<tables.BlobReferences>('blobs', tables.blobColumns)
 
 /** Files and bytes by category that these changes add. */
-function categoryChanges(changes: RowChange<StoredFile>[]) {
+function categoryChanges(changes: RowChange<tables.StoredFile>[]) {
   const added = new Map<string, { category: string; files: number; bytes: number }>()
   for (const { before, after } of changes)
     for (const [file, files] of [[before, -1] as const, [after, 1] as const]) {
@@ -279,7 +283,7 @@ const storeChanged = insertInto('changed_files', tables.changedColumns)
 
 const storePast = insertInto('past_files', tables.pastColumns, 'on conflict do nothing')
 
-function stateOf(row: StoredFile | undefined): string | null {
+function stateOf(row: tables.StoredFile | undefined): string | null {
   if (!row) return null
   const { digest, size, contentType, category, updatedAt } = row
   const state: tables.RecordedState = { digest, size, contentType, category, updatedAt }

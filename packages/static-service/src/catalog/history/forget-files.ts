@@ -2,7 +2,7 @@ import { name, type SqlTransaction, type Statement, sql } from '@domains-and-fil
 import { fileNotFound } from '../../errors.ts'
 import type { Actor } from '../changes/change-entry.ts'
 import { exchange } from '../changes/file-changes.ts'
-import type { Group, Removed } from '../changes/group.ts'
+import type { Group, Removed } from '../changes/loaded-files.ts'
 import { type PastRow, pastRows, removePast } from '../changes/past-rows.ts'
 import { loadFiles, writeChanges } from '../changes/stored-rows.ts'
 import { among } from '../records.ts'

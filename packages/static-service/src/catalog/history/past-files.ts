@@ -1,9 +1,8 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { changeNotFound, historyGone, notThere, versionNotFound } from '../../errors.ts'
 import type { ChangeAction } from '../changes/change-entry.ts'
-import type { FileRow } from '../file-record.ts'
 import { below, jsonObject, type Page, type PageQuery, readPage } from '../records.ts'
-import { fileRow, type RecordedState } from '../tables.ts'
+import { type FileRow, fileRow, type RecordedState } from '../tables.ts'
 
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
 

@@ -5,7 +5,6 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import type { FileRow } from '../file-record.ts'
 import {
   type ListQuery,
   maxHits,
@@ -16,7 +15,7 @@ import {
 } from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
 import { all, below } from '../records.ts'
-import { fileRow } from '../tables.ts'
+import { type FileRow, fileRow } from '../tables.ts'
 import { type PathSample, searchIndexes } from './search-index.ts'
 
 /** Counters about the files that a list can contain. */

@@ -1,6 +1,5 @@
 import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { fold, parentOf } from '../../files/file-path.ts'
-import type { FileRow } from '../file-record.ts'
 import { type RecordedFile, readRecordedFiles } from '../history/change-log.ts'
 import {
   type FileList,
@@ -11,7 +10,7 @@ import {
   type SortedFile,
 } from '../list-query.ts'
 import { among } from '../records.ts'
-import type { RecordedState } from '../tables.ts'
+import type { FileRow, RecordedState } from '../tables.ts'
 import {
   findMatches,
   idsIn,

@@ -1,8 +1,8 @@
 import type { Postgres } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
 import type { RulesCheck } from '../catalog.ts'
-import type { FileRow } from '../file-record.ts'
 import { schemaName } from '../migrations.ts'
+import type { FileRow } from '../tables.ts'
 
 interface KnownFile {
   row: FileRow

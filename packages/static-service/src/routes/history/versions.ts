@@ -10,7 +10,7 @@ import {
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
-import type { VersionRow } from '../../catalog/file-record.ts'
+import type { VersionRow } from '../../catalog/tables.ts'
 import { noVersion, versionExists, versionNotFound } from '../../errors.ts'
 import { etagOf } from '../../rfc9110/conditional-requests.ts'
 import { UsageQuery } from '../files/browse.ts'

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { ChangeCause } from '../../../src/catalog/changes/change-entry.ts'
-import { LoadedFiles, rowOf } from '../../../src/catalog/changes/loaded-files.ts'
+import { LoadedFiles } from '../../../src/catalog/changes/loaded-files.ts'
 import { toFile } from '../../support/catalogs.ts'
 
 const times = { createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z' }
-const rowAt = (path: string) => rowOf({ ...toFile(path), ...times })
+const rowAt = (path: string) => ({ ...toFile(path), ...times })
 
 const cause: ChangeCause = { by: 'tester', token: null, requestId: '', action: 'upload' }
 
@@ -15,11 +15,8 @@ const open = () =>
     files: [],
     directories: [{ path: '', children: 0, files: 0, bytes: 0 }],
     blobs: [],
-    storedSize: 0,
-    pastSize: 0,
+    counts: { storedSize: 0, pastSize: 0, lastId: 7, lastChange: 40 },
     keptUpTo: 0,
-    lastId: 7,
-    lastChange: 40,
     dates: { clock: times.updatedAt, latest: '' },
   })
 
@@ -31,7 +28,7 @@ test('an undone change leaves nothing to write', () => {
 
   const { files, directories, blobs } = table
   expect([files.changes(), directories.changes(), blobs.changes()]).toEqual([[], [], []])
-  expect([table.files.get('a/b'), table.directories.get('a'), table.sizes.stored]).toEqual([
+  expect([table.files.get('a/b'), table.directories.get('a'), table.counts.storedSize]).toEqual([
     undefined,
     undefined,
     0,
@@ -56,7 +53,7 @@ test('a file added and removed again leaves no directory, count or content', () 
   table.set('a/b', rowAt('a/b'))
   table.set('a/b', undefined)
 
-  expect([table.directories.get('a'), table.sizes.stored]).toEqual([undefined, 0])
+  expect([table.directories.get('a'), table.counts.storedSize]).toEqual([undefined, 0])
   expect(table.blobs.changes()).toEqual([])
 })
 
@@ -84,7 +81,7 @@ test('each command that changes files is a change with a number, which its rows 
   table.set('a/b', { ...rowAt('a/b'), size: 9 })
   table.accept(cause)
 
-  expect(table.lastChange).toBe(42)
+  expect(table.counts.lastChange).toBe(42)
   expect(table.changes.map(({ entry, files }) => [entry.id, files.length])).toEqual([
     [41, 1],
     [42, 1],

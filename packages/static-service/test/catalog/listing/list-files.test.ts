@@ -2,9 +2,9 @@ import type { Postgres } from '@domains-and-files/persistence'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Catalog } from '../../../src/catalog/catalog.ts'
-import type { NewFile } from '../../../src/catalog/file-record.ts'
 import { type ListQuery, sorts } from '../../../src/catalog/list-query.ts'
 import { FileListing } from '../../../src/catalog/listing/list-files.ts'
+import type { NewFile } from '../../../src/catalog/tables.ts'
 import {
   newDatabase,
   openReplica,
