@@ -108,7 +108,7 @@ export default defineConfig({
                 'test/routes/{add-record,get-zone,patch-record,patch-zone,remove-record,replace-zone}.test.ts',
                 'test/routes/{history,changes,approvals,search-records}.test.ts',
                 'test/zones/{idempotent-writes,outside-changes}.test.ts',
-                'test/zones/batch/{write-batch,verified-write}.test.ts',
+                'test/zones/batch/{batch,verified-write}.test.ts',
                 'test/integrations/httpreq.test.ts',
                 'test/integrations/registrar-door/set-hosts.test.ts',
               ],

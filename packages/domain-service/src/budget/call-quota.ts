@@ -8,7 +8,7 @@ import { type Reservation, WaitingCalls } from './waiting-calls.ts'
 /** Where a call gets its slot: the reservation of its batch, or the queue of all calls. */
 export type CallSlot = Priority | Reservation
 
-interface ReserveOptions {
+export interface ReserveOptions {
   priority?: Priority
   /** Default: as long as calls of this priority wait. Infinity: waits without a deadline. */
   maxWaitMs?: number

@@ -11,7 +11,7 @@ import {
   type RecentSend,
 } from './change.ts'
 import { leaseNow } from './replicas/leases.ts'
-import { hasEither, isGivenUp, isOpen, recentMs } from './sends.ts'
+import { isGivenUp, isOpen, readSends, type SendRow } from './sends.ts'
 import {
   type ChangeRow,
   conditionOf,
@@ -42,7 +42,7 @@ interface ReadyRow {
   request: string | null
 }
 
-/** A send whose outcome is unknown or not verified. */
+/** A send whose outcome is unknown or not verified: to be resolved by reading the zone. */
 export interface OpenSend {
   id: number
   domain: string
@@ -54,6 +54,16 @@ export interface OpenSend {
   /** The zone as it was read before the next send that has settled, if there is one. */
   nextBase?: Zone | undefined
   changes: StoredChange[]
+}
+
+/** The sends of a domain that a batch has to know. */
+export interface DomainSends {
+  /** The last five within a minute, newest first, without those that the registrar did not accept. */
+  recent: RecentSend[]
+  /** Oldest first. */
+  open: OpenSend[]
+  /** Superseded or refused, and given up in the last ten minutes; newest first. */
+  late: LateSend[]
 }
 
 /** The reads of the ledger: the history, the queue of changes, the sends without a final outcome. */
@@ -124,28 +134,54 @@ export class ChangeHistory {
     return (await this.sql.get(found)) !== undefined
   }
 
-  /** Sends of a domain that are to be resolved by reading the zone. */
-  async openSends(domain: string): Promise<OpenSend[]> {
-    const rows = await this.sql.all<SendRow & { next_base: string | null }>(sql`
-      select *, (select next.base from ${sendsTable} next where next.domain = sends.domain and next.id > sends.id
-          and next.state = 'settled' order by next.id limit 1) as next_base
-      from ${sendsTable} where domain = ${domain} and ${isOpen} order by id`)
-    if (rows.length === 0) return []
-    const digests = rows.flatMap(({ base, zone, next_base }) => [base, zone, next_base])
+  /** The sends of a domain that a batch has to know; read before the zone. */
+  async sendsOf(domain: string): Promise<DomainSends> {
+    const rows = await readSends(this.sql, domain)
+    const digests = rows.flatMap((row) => [
+      row.base,
+      row.zone,
+      row.found,
+      row.next_base,
+      row.latest,
+    ])
     const zoneOf = await getZones(this.sql, domain, digests)
-    const carried = await this.sql.all<ChangeRow & { send_id: number }>(sql`
-      select ${listedColumns}, send_id from ${changes} where send_id in (${list(rows.map(({ id }) => id))}) order by id`)
-    return rows.map((row) => ({
-      id: row.id,
-      domain,
-      // The query selects these states only.
-      state: row.state as OpenSend['state'],
-      startedAt: new Date(row.started_at),
-      base: zoneOf(row.base),
-      zone: zoneOf(row.zone),
-      nextBase: row.next_base === null ? undefined : zoneOf(row.next_base),
-      changes: carried.filter(({ send_id }) => send_id === row.id).map(toStoredChange),
-    }))
+    const of = (role: SendRow['role']) => rows.filter((row) => row.role === role)
+    const open = of('open').reverse()
+    const ids = open.map(({ id }) => id)
+    const carried =
+      open.length === 0
+        ? []
+        : await this.sql.all<ChangeRow & { send_id: number }>(sql`
+            select ${listedColumns}, send_id from ${changes} where send_id in (${list(ids)}) order by id`)
+    return {
+      // Decoded lazily: callers mostly need the newest zone only.
+      recent: of('recent').map(({ base, zone, found, state }) => ({
+        get base() {
+          return zoneOf(base)
+        },
+        get zone() {
+          // The zone found after an unknown send lacks its changes, but may be an outdated answer.
+          return zoneOf(state === 'unknown' ? zone : (found ?? zone))
+        },
+        isDone: state !== 'open' && state !== 'unknown',
+      })),
+      open: open.map((row) => ({
+        id: row.id,
+        domain,
+        state: row.state as OpenSend['state'], // The query selects these states only.
+        startedAt: new Date(row.started_at),
+        base: zoneOf(row.base),
+        zone: zoneOf(row.zone),
+        nextBase: row.next_base === null ? undefined : zoneOf(row.next_base),
+        changes: carried.filter(({ send_id }) => send_id === row.id).map(toStoredChange),
+      })),
+      late: of('late').flatMap(({ id, state, unanswered, base, zone, latest }) => {
+        const confirmed = latest ?? (state === 'refused' ? base : undefined)
+        return confirmed === undefined
+          ? []
+          : [{ id, unanswered, zone: zoneOf(zone), confirmed: zoneOf(confirmed) }]
+      }),
+    }
   }
 
   /** Domains with open sends, or with given-up sends younger than ten minutes, whose lease nobody holds. */
@@ -156,55 +192,6 @@ export class ChangeHistory {
       from (select domain, started_at from ${sendsTable} where ${isOpen}
         union all select domain, started_at from ${sendsTable} where ${isGivenUp}) unsettled
       where not exists (select 1 from ${name('leases')} where name = domain and until > ${leaseNow}) group by domain`)
-  }
-
-  /** Superseded or refused sends, given up in the last ten minutes, that may still be carried out; newest first. */
-  async lateSends(domain: string): Promise<LateSend[]> {
-    const given =
-      await this.sql.all<SendRow>(sql`select * from ${sendsTable} where domain = ${domain}
-        and ${isGivenUp} and state not in ('open', 'unsent')
-      order by id desc limit 20`)
-    if (given.length === 0) return []
-    const last = await this.sql.get<SendRow>(sql`select * from ${sendsTable}
-      where domain = ${domain} and state in ('settled', 'unverified') order by id desc limit 1`)
-    const late = given.flatMap((send) => {
-      const isOutdated = last !== undefined && last.id > send.id
-      if (!isOutdated && send.state !== 'refused') return []
-      return [{ send, confirmed: isOutdated ? (last.found ?? last.zone) : send.base }]
-    })
-    const digests = late.flatMap(({ send, confirmed }) => [send.zone, confirmed])
-    const zoneOf = await getZones(this.sql, domain, digests)
-    return late.map(({ send, confirmed }) => ({
-      id: send.id,
-      zone: zoneOf(send.zone),
-      confirmed: zoneOf(confirmed),
-    }))
-  }
-
-  /** The last five sends of a domain within a minute, newest first, without those that the registrar did not accept. */
-  async recentSends(domain: string): Promise<RecentSend[]> {
-    const isRecent = hasEither(
-      domain,
-      sql`ended_at > ${now} - ${recentMs}`,
-      sql`${isOpen} and ended_at is null and started_at > ${now} - ${recentMs}`,
-    )
-    // The zone found after an unknown send lacks its changes, but may be an outdated answer.
-    const rows = await this.sql.all<{ base: string; zone: string; state: string }>(sql`
-      select state, base, case when state = 'unknown' then zone else coalesce(found, zone) end as zone from ${sendsTable}
-      where ${isRecent} and state not in ('refused', 'unsent') and (state <> 'closed' or found is not null)
-      order by id desc limit 5`)
-    const digests = rows.flatMap(({ base, zone }) => [base, zone])
-    const zoneOf = await getZones(this.sql, domain, digests)
-    // Decoded lazily: callers mostly need the newest zone only.
-    return rows.map(({ base, zone, state }) => ({
-      get base() {
-        return zoneOf(base)
-      },
-      get zone() {
-        return zoneOf(zone)
-      },
-      isDone: state !== 'open' && state !== 'unknown',
-    }))
   }
 
   async find(id: number) {
@@ -266,14 +253,4 @@ interface ZonesRow {
   after: string
   found: string | null
   delta: Buffer | null
-}
-
-/** A row of `sends`; zones are digests, times are milliseconds since 1970. */
-interface SendRow {
-  id: number
-  state: string
-  base: string
-  zone: string
-  found: string | null
-  started_at: number
 }

@@ -197,6 +197,8 @@ export interface SendOutcome {
 /** A send that the registrar may still carry out, and the confirmed zone that it would overwrite. */
 export interface LateSend {
   id: number
+  /** How many of its transmissions may still be carried out. */
+  unanswered: number
   zone: Zone
   confirmed: Zone
 }

@@ -42,7 +42,7 @@ export {
   requestOf,
   toStoredProblem,
 } from './change.ts'
-export type { OpenSend } from './change-history.ts'
+export type { DomainSends, OpenSend } from './change-history.ts'
 export type { StoredChange } from './stored-change.ts'
 
 const changes = name('changes')
@@ -202,10 +202,9 @@ export class Ledger extends ChangeHistory {
     try {
       return await this.sql.transaction(async (transaction) => {
         await this.#leases?.lock(transaction, domain)
-        const gone = await sends.findGone(transaction, send, this.isAwaited)
-        if (gone.size > 0) return { id: 0, domain, changeIds: [], gone }
-        await this.#increaseVersion(transaction, domain)
-        return { ...(await sends.startSend(transaction, send)), domain, gone }
+        const started = await sends.startSend(transaction, send, this.isAwaited)
+        if (started.gone.size === 0) await this.#increaseVersion(transaction, domain)
+        return { ...started, domain }
       })
     } catch (error) {
       if (error instanceof DatabaseFullError) throw insufficientStorage(error)

@@ -8,7 +8,14 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { Zone } from '../dns/zone.ts'
-import { type ChangeEffect, lateMs, type SendIntent, type SendOutcome } from './change.ts'
+import {
+  type ChangeEffect,
+  lateMs,
+  type SendIntent,
+  type SendOutcome,
+  type SendState,
+  type StartedSend,
+} from './change.ts'
 import { endChanges, insertChange, keyMs, storeEffects } from './changes.ts'
 import { getZones, putZones, unusedMs, zoneDigest } from './zone-snapshots.ts'
 
@@ -31,27 +38,74 @@ export const hasEither = (domain: string, one: Statement, other: Statement) =>
   sql`id in (select id from ${sends} where domain = ${domain} and ${one}
     union select id from ${sends} where domain = ${domain} and ${other})`
 
-/** Those changes of a send that are not queued any more, or whose client does not wait any more; the others are locked. */
-export async function findGone(
-  transaction: SqlTransaction,
-  { intents }: SendIntent,
-  isAwaited: Statement,
-): Promise<Set<number>> {
-  // The service's own changes are not in the queue.
-  const ids = intents.flatMap(({ write }) => (write.request.reason || !write.id ? [] : [write.id]))
-  const queued = await transaction.all<{ id: number }>(sql`select id from ${changes}
-    where id in (${list(ids)}) and status = 'queued' and is_held = 0 and ${isAwaited} ${forUpdate}`)
-  const isQueued = new Set(queued.map(({ id }) => id))
-  return new Set(ids.filter((id) => !isQueued.has(id)))
+/** A send that a batch has to know: see `DomainSends`. Zones are digests, times are milliseconds since 1970. */
+export interface SendRow {
+  role: 'recent' | 'open' | 'late'
+  id: number
+  state: SendState | 'open'
+  base: string
+  zone: string
+  found: string | null
+  started_at: number
+  unanswered: number
+  /** Of an open send: the zone before the next one that has settled. */
+  next_base: string | null
+  /** Of a late send: the zone that the last one after it left. */
+  latest: string | null
 }
 
-/** Records the intent of a send and of its changes. */
-export async function startSend(transaction: SqlTransaction, send: SendIntent) {
+/** The sends of a domain that a batch has to know, newest first. */
+export function readSends(database: SqlTransaction, domain: string): Promise<SendRow[]> {
+  const isOf = sql`domain = ${domain}`
+  const isRecent = hasEither(
+    domain,
+    sql`ended_at > ${now} - ${recentMs}`,
+    sql`${isOpen} and ended_at is null and started_at > ${now} - ${recentMs}`,
+  )
+  return database.all<SendRow>(sql`
+    select role, id, state, base, zone, found, started_at, unanswered,
+      case when role = 'open' then (select next.base from ${sends} as next
+        where next.domain = known.domain and next.id > known.id and next.state = 'settled'
+        order by next.id limit 1) end as next_base,
+      case when role = 'late' then (select coalesce(next.found, next.zone) from ${sends} as next
+        where next.domain = known.domain and next.id > known.id and next.state in ('settled', 'unverified')
+        order by next.id desc limit 1) end as latest
+    from (
+      select 'recent' as role, recent.* from (select * from ${sends}
+        where ${isRecent} and state not in ('refused', 'unsent') and (state <> 'closed' or found is not null)
+        order by id desc limit 5) as recent
+      union all select 'open' as role, open.* from (select * from ${sends} where ${isOf} and ${isOpen}) as open
+      union all select 'late' as role, late.* from (select * from ${sends}
+        where ${isOf} and ${isGivenUp} and state not in ('open', 'unsent') order by id desc limit 20) as late
+    ) as known order by id desc`)
+}
+
+/**
+ * Records the intent of a send and of its changes, unless some of these are not queued any more, or their client does not
+ * wait any more: then nothing is recorded. The others are locked.
+ */
+export async function startSend(
+  transaction: SqlTransaction,
+  send: SendIntent,
+  isAwaited: Statement,
+): Promise<Pick<StartedSend, 'id' | 'changeIds' | 'gone'>> {
   const { base, zone, intents, repairs } = send
+  // The service's own changes are not in the queue.
+  const queued = intents.flatMap(({ write }) =>
+    write.request.reason || !write.id ? [] : [write.id],
+  )
+  const isQueued = sql`id in (${list(queued)}) and status = 'queued' and is_held = 0 and ${isAwaited} ${forUpdate}`
   const row = await transaction.get<{ id: number }>(sql`
     insert into ${sends} (domain, state, base, zone, started_at)
-    values (${base.domain}, 'open', ${zoneDigest(base)}, ${zoneDigest(zone)}, ${now}) returning id`)
-  if (!row) throw new Error('send was not inserted')
+    select ${base.domain}, 'open', ${zoneDigest(base)}, ${zoneDigest(zone)}, ${now}
+    where (select count(*) from (select id from ${changes} where ${isQueued}) as queued) = ${queued.length} returning id`)
+  if (!row) {
+    const left = await transaction.all<{ id: number }>(
+      sql`select id from ${changes} where ${isQueued}`,
+    )
+    const gone = queued.filter((id) => !left.some((each) => each.id === id))
+    return { id: 0, changeIds: [], gone: new Set(gone) }
+  }
   const { id } = row
   if (repairs.length > 0)
     await transaction.run(sql`update ${sends} set unanswered = unanswered - 1, repaired_by = ${id}
@@ -65,7 +119,7 @@ export async function startSend(transaction: SqlTransaction, send: SendIntent) {
     zones: [base, zone],
     set: sql`status = 'sending', sent_at = coalesce(sent_at, ${now}), send_id = ${id},`,
   })
-  return { id, changeIds: effects.map((effect) => effect.id) }
+  return { id, changeIds: effects.map((effect) => effect.id), gone: new Set() }
 }
 
 /** A send as it is stored; zones are digests. */

@@ -1,13 +1,13 @@
+import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises'
 import { databaseProblem } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
 import { leaseLost, ledgerUnavailable, serviceStopping } from '../errors.ts'
 import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
 import type { Leases } from '../ledger/replicas/leases.ts'
-import { failed } from './batch/batch-recorder.ts'
+import { Batch } from './batch/batch.ts'
+import { type BatchDependencies, failed } from './batch/batch-recorder.ts'
 import type { WriteResult } from './batch/evaluate-write.ts'
-import { runBatch } from './batch/run-batch.ts'
-import type { BatchDependencies } from './batch/write-batch.ts'
 import { WaitingClients } from './waiting-clients.ts'
 
 export interface DomainWritesOptions {
@@ -32,6 +32,9 @@ interface Task {
   mustRead: boolean
 }
 
+const maxDebounceMs = 250
+// Writes of other processes take longer to arrive. Less than the age of a read that a write may be based on.
+const maxSharedDebounceMs = 450
 /** Poll interval of the ledger, for changes of other replicas; longer while notifications of them arrive. */
 const pollMs = 100
 const listeningPollMs = 1_000
@@ -158,8 +161,8 @@ export class DomainWrites {
   ): Promise<boolean> {
     let failure: unknown
     try {
-      const options = { ...this.#options.batch, queue: this, clients: this.#clients }
-      const ended = await runBatch(this.#domain, writes, options)
+      const options = { ...this.#options.batch, domain: this.#domain, clients: this.#clients }
+      const ended = await new Batch({ ...options, queue: this }).run(writes)
       failure = ended?.failure
       if (ended && !failure) this.#endTasks(tasks)
     } catch (error) {
@@ -196,6 +199,22 @@ export class DomainWrites {
     }
     writes.sort((one, other) => one.id - other.id)
     return upTo
+  }
+
+  // Requests that arrived during the read join the batch, and so do those close behind them: registrar quota is scarcer
+  // than latency.
+  async gather(writes: QueuedChange[]): Promise<number> {
+    const { isShared } = this.#options.batch.ledger // Other processes queue writes, too.
+    let pulledTo = await this.pull(writes)
+    const latest = performance.now() + (isShared ? maxSharedDebounceMs : maxDebounceMs)
+    const mayJoin = isShared || writes.length > 1
+    for (let seen = 0; mayJoin && writes.length > seen && performance.now() < latest; ) {
+      seen = writes.length
+      await sleep(isShared ? 50 : 20)
+      await nextIteration() // Lets Node first read requests that are ready at the sockets.
+      pulledTo = await this.pull(writes)
+    }
+    return pulledTo
   }
 
   // Waits out a short outage: another replica may carry out the changes.

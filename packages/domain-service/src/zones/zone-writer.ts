@@ -5,9 +5,9 @@ import type { Zone } from '../dns/zone.ts'
 import type { ChangeRequest } from '../ledger/ledger.ts'
 import { type Cached, ResponseCache } from '../registrar/response-cache.ts'
 import { Approvals } from './approvals.ts'
+import type { BatchDependencies } from './batch/batch-recorder.ts'
 import { readCurrent } from './batch/current-zone.ts'
 import { evaluateWrite, resultOf, type WriteResult } from './batch/evaluate-write.ts'
-import type { BatchDependencies } from './batch/write-batch.ts'
 import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
 import { type RecordPattern, ZoneChecks } from './zone-watch.ts'
 
@@ -128,8 +128,8 @@ export class ZoneWriter {
     const read = () => this.#load(domain)
     // An answer may be outdated, so the zone is read like the base of a write.
     const load = async () => {
-      const recent = await ledger.recentSends(domain.name)
-      return readCurrent({ clock, recent, isLate: async () => false }, { read })
+      const { recent } = await ledger.sendsOf(domain.name)
+      return readCurrent(read, { clock, recent, late: [] })
     }
     const { value: zone } = await this.#cache.read(domain.name, load, true)
     const emailType = zone.emailType ?? (await registrar.emailType(domain, 'read').catch(ignore))

@@ -120,12 +120,12 @@ describe.each(ledgers)('%s', (_name, open) => {
     })
     await confirm(ledger, zoneOf(b), zoneOf(a, b))
     const repair = await send(zoneOf(a, b), [late.id])
-    const during = await ledger.lateSends(domain)
+    const during = (await ledger.sendsOf(domain)).late
 
     await ledger.endSend(repair, { state: 'unsent', unanswered: 0, changes: [] })
 
     expect(during).toEqual([])
-    expect(await ledger.lateSends(domain)).toMatchObject([{ id: late.id }])
+    expect((await ledger.sendsOf(domain)).late).toMatchObject([{ id: late.id }])
   })
 
   test('pruning deletes old changes and the zones that only they refer to', async () => {

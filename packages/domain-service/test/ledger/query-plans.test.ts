@@ -22,9 +22,7 @@ it('what a write and the queue read does not grow with the history', async () =>
   const send = { base, zone, intents: [intent], repairs: [] }
   const started = await ledger.startSend(send)
   await ledger.endSend(started, { state: 'settled', unanswered: 0, found: zone, changes: [] })
-  await ledger.recentSends(base.domain)
-  await ledger.openSends(base.domain)
-  await ledger.lateSends(base.domain)
+  await ledger.sendsOf(base.domain)
   await ledger.ready(base.domain)
   await ledger.hasOpenSend(base.domain)
   await ledger.hasPending(base.domain)

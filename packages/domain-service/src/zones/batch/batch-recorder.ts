@@ -1,4 +1,6 @@
-import { type HttpError, type Logger, slices } from '@domains-and-files/http'
+import type { Caller } from '@domains-and-files/auth'
+import { type Clock, type HttpError, type Logger, slices } from '@domains-and-files/http'
+import type { Domain } from '../../dns/domain-name.ts'
 import type { Zone } from '../../dns/zone.ts'
 import { changeSuperseded } from '../../errors.ts'
 import {
@@ -10,6 +12,8 @@ import {
   type SendOutcome,
   toStoredProblem,
 } from '../../ledger/ledger.ts'
+import type { RegistrarClient } from '../../registrar/client.ts'
+import type { ResponseCache } from '../../registrar/response-cache.ts'
 import type { WaitingClients } from '../waiting-clients.ts'
 import { isChange, resultOf } from './evaluate-write.ts'
 import type { WriteOutcome } from './verified-write.ts'
@@ -21,26 +25,43 @@ export interface WriteEnd extends ChangeOutcome {
   done?: { each: EvaluatedWrite; zone: Zone | undefined }
 }
 
-/** One setHosts that has ended: what it was based on, and the writes of its batch. */
+/** One setHosts that has ended: the zone as it was read before, and the writes that the zone has now. */
 export interface EndedSend {
   id: number
-  /** The zone as it was read before. */
   base: Zone
+  outcome: WriteOutcome
+  done: Set<EvaluatedWrite>
   /** The change by which the service repairs a late write. */
   repair: EvaluatedWrite | undefined
-  evaluated: EvaluatedWrite[]
-  outcome: WriteOutcome
 }
 
 /** The warning of a write that is done, but not read back yet. */
 export const notVerified = 'the registrar reported success, but the zone could not be read back yet'
 const notRecorded = 'the change is made, but its outcome could not be recorded in the history'
 
-interface RecorderOptions {
+export interface BatchDependencies {
+  registrar: RegistrarClient
   ledger: Ledger
+  /** The caller with this id, with its present rights; undefined if it is gone. */
+  findCaller: (id: string) => Promise<Caller | undefined>
+  cache: Pick<ResponseCache<Zone>, 'put' | 'drop'>
+  clock: Clock
+  /** Whether a write that the registrar reports as done is read back. */
+  verify: boolean
   log: Logger
+  counts: {
+    /** Late writes that were repaired. */
+    lateWrites: number
+  }
+}
+
+/** What all parts of one batch know. */
+export interface BatchOptions extends BatchDependencies {
+  domain: Domain
   clients: Pick<WaitingClients, 'resolve' | 'reject'>
 }
+
+type RecorderOptions = Pick<BatchOptions, 'ledger' | 'log' | 'cache' | 'domain' | 'clients'>
 
 /** Pause before an unavailable database is tried again: one attempt may take its whole time limit. */
 const awayMs = 1_000
@@ -61,44 +82,34 @@ export class BatchRecorder {
     this.#options = options
   }
 
-  /** Ends writes that no send carries. */
-  async end(ends: WriteEnd[]): Promise<void> {
-    const [first] = ends
-    if (!first) return
-    const { domain } = first.write.request
-    const away = ends.find(isAway)
-    if (away) this.fail(away.error)
-    const isForgettable = ends.every(
-      ({ write, effect }) => effect && !write.isAsync && !write.request.idempotency,
-    )
-    const { ledger } = this.#options
-    await this.#record(domain, () => ledger.endChanges(domain, ends, isForgettable))
-    await this.answer(ends)
-  }
-
   /**
-   * Ends a send together with its repair and these writes, which are not answered yet.
+   * Ends these writes, with the send that carried them.
    * @returns the version of the zone; undefined where the ledger failed: the send stays open, and is resolved by reading
    * the zone later.
    */
-  async endSend(send: EndedSend, ends: WriteEnd[]): Promise<number | undefined> {
-    const { ledger, log } = this.#options
-    const { id, outcome, evaluated, repair } = send
-    const { kind, unanswered } = outcome
-    const { domain } = send.base
-    if (kind === 'differs' || kind === 'unknown') {
-      const changes = evaluated.filter(isChange).map((each) => factsOf(each.write, each))
-      log.error({ domain, detail: outcome.error.message, changes }, 'write not confirmed')
+  async end(ends: WriteEnd[], send?: EndedSend): Promise<number | undefined> {
+    const { ledger, log, cache, domain } = this.#options
+    const { name } = domain
+    const isAway = ({ error }: WriteEnd) => isDatabaseAway(error)
+    const away = send ? undefined : ends.find(isAway)
+    if (away) this.fail(away.error)
+    let version: number | undefined
+    try {
+      // The registrar has the zone: a failing ledger must not turn a done write into a failed one.
+      if (performance.now() - this.#awayAt < awayMs) version = undefined
+      else if (send)
+        version = await ledger.endSend({ id: send.id, domain: name }, recorded(send, ends))
+      else if (ends.length > 0) await ledger.endChanges(name, ends, ends.every(isForgettable))
+    } catch (error) {
+      this.fail(error)
+      log.error({ err: error, domain: name }, 'outcome not recorded')
     }
-    const repaired = repair ? [endWith(send, repair, kind === 'written')] : []
-    // Writes that failed because the database was away are not ended: the next batch carries them out.
-    const changes = [...repaired, ...ends.filter((each) => !isAway(each))]
-    const found = 'zone' in outcome && kind !== 'refused' ? outcome.zone : undefined
-    const ended = { state: stateOf(outcome, ends), found, unanswered, changes }
-    return this.#record(domain, () => ledger.endSend({ id, domain }, ended))
+    if (send && !send.outcome.error) cache.put(name, send.outcome.found, version)
+    await this.#answer(ends, !send || version !== undefined)
+    return version
   }
 
-  async answer(ends: WriteEnd[], isRecorded = true): Promise<void> {
+  async #answer(ends: WriteEnd[], isRecorded: boolean): Promise<void> {
     const { clients, log } = this.#options
     const nextSlice = slices()
     for (const { write, status, isUnsent, error, done, verified, warnings } of ends) {
@@ -116,18 +127,6 @@ export class BatchRecorder {
     }
   }
 
-  // The registrar has the zone: a failing ledger must not turn a done write into a failed one.
-  async #record<Result>(domain: string, run: () => Promise<Result>): Promise<Result | undefined> {
-    if (performance.now() - this.#awayAt < awayMs) return undefined
-    try {
-      return await run()
-    } catch (error) {
-      this.fail(error)
-      this.#options.log.error({ err: error, domain }, 'outcome not recorded')
-      return undefined
-    }
-  }
-
   /** The ledger lacks an outcome: its changes are still queued, or their send is open. */
   fail(error: unknown) {
     if (isDatabaseAway(error)) this.#awayAt = performance.now()
@@ -135,9 +134,7 @@ export class BatchRecorder {
   }
 }
 
-const isAway = ({ error }: WriteEnd) => isDatabaseAway(error)
-
-const factsOf = (
+export const factsOf = (
   { request, id }: QueuedChange,
   { added, removed }: { added: unknown[]; removed: unknown[] },
 ) => ({
@@ -148,6 +145,19 @@ const factsOf = (
   added: added.length,
   removed: removed.length,
 })
+
+/** Nobody asks for it later: a power cut may undo it. */
+const isForgettable = ({ write, effect }: WriteEnd) =>
+  effect !== undefined && !write.isAsync && !write.request.idempotency
+
+/** A send as the ledger records it. Writes that failed because the database was away stay: the next batch takes them. */
+function recorded(send: EndedSend, ends: WriteEnd[]): SendOutcome {
+  const { outcome, done, repair } = send
+  const state = outcome.state === 'closed' && done.size > 0 ? 'settled' : outcome.state
+  const changes = ends.filter(({ error }) => !isDatabaseAway(error))
+  if (repair) changes.unshift(endWith(send, repair))
+  return { ...outcome, state, changes }
+}
 
 /**
  * The end of a write of which nothing was done. A failure that may pass queues an asynchronous change again, and releases
@@ -182,28 +192,20 @@ export function refused(write: QueuedChange, error: HttpError, zone: Zone): Writ
 }
 
 /** The end of a write that depends on a send. */
-export function endWith(send: EndedSend, each: EvaluatedWrite, isDone: boolean): WriteEnd {
-  const { outcome, base } = send
+export function endWith({ base, outcome, done }: EndedSend, each: EvaluatedWrite): WriteEnd {
   const { write } = each
+  const { state, error } = outcome
+  const zone = 'found' in outcome ? outcome.found : undefined
   // Where the zone differs from the intended one, the zones that were read replace those of the intent.
-  const zones = outcome.kind === 'differs' ? { before: base, after: outcome.zone } : undefined
+  const zones = state === 'closed' ? { before: base, after: outcome.found } : undefined
   const end = { write, id: write.id, zones }
-  if (isDone) {
-    const verified = outcome.kind !== 'written' || outcome.verified
+  if (done.has(each)) {
+    const verified = state !== 'unverified'
     const warnings = verified ? each.warnings : [...each.warnings, notVerified]
-    const zone = 'zone' in outcome ? outcome.zone : undefined
     return { ...end, status: 'confirmed', verified, warnings, done: { each, zone } }
   }
-  if (outcome.kind === 'written') return unsent(each, outcome.zone)
-  const { error, kind } = outcome
-  if (kind === 'unsent' || !isChange(each)) return failed(write, error)
-  if (kind === 'refused') return refused(write, error, base)
+  if (!error) return unsent(each, zone)
+  if (state === 'unsent' || !isChange(each)) return failed(write, error)
+  if (state === 'refused') return refused(write, error, base)
   return { ...end, status: 'unconfirmed', error }
-}
-
-function stateOf(outcome: WriteOutcome, ends: WriteEnd[]): SendOutcome['state'] {
-  if (outcome.kind === 'written') return outcome.verified ? 'settled' : 'unverified'
-  if (outcome.kind !== 'differs') return outcome.kind
-  const isDone = ({ isUnsent, status }: WriteEnd) => !isUnsent && status === 'confirmed'
-  return ends.some(isDone) ? 'settled' : 'closed'
 }

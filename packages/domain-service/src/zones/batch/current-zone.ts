@@ -1,95 +1,9 @@
-import { type Clock, delay, HttpError } from '@domains-and-files/http'
-import type { Reservation } from '../../budget/waiting-calls.ts'
-import type { Domain } from '../../dns/domain-name.ts'
+import { type Clock, delay } from '@domains-and-files/http'
 import { type Row, toRecord } from '../../dns/record.ts'
 import { differenceOf, isParking, isSameRows, type Zone } from '../../dns/zone.ts'
-import type { ChangeRequest, LateSend, Ledger, RecentSend } from '../../ledger/ledger.ts'
-import type { RegistrarClient } from '../../registrar/client.ts'
+import type { ChangeRequest, LateSend, QueuedChange, RecentSend } from '../../ledger/ledger.ts'
 
-// The zone at the registrar as a batch reads, compares and replaces it.
-
-// Maximum age of a read that a write is based on: the write undoes what other tools have written since. Under a second
-// from the first byte of the read's request to that of the write's, with a margin for the resolution of clocks.
-const maxReadAgeMs = 980
-
-/** Thrown at the moment of sending: the zone was read too long ago. Nothing was sent. */
-export class StaleRead extends HttpError {
-  constructor() {
-    const detail = 'The registrar answers so slowly that its zones are outdated at once'
-    super(503, 'registrar_busy', `${detail}: try again later`, { headers: { 'retry-after': '10' } })
-  }
-}
-
-interface CallOptions {
-  registrar: RegistrarClient
-  clock: Clock
-  domain: Domain
-  /** `checkLease` is called right before a zone is sent. @throws {HttpError} where this process may not send it any more. */
-  queue: { checkLease(): void }
-}
-
-/** The registrar calls of one batch, with the slots reserved for them and the age of the last read. */
-export class BatchCalls implements Disposable {
-  readonly #options: CallOptions
-  #reservation: Reservation
-  #readAt = Number.NEGATIVE_INFINITY
-  #hasSent = false
-  #readBacks: [zone: Zone, readAt: number][] = []
-
-  constructor(options: CallOptions, reservation: Reservation) {
-    this.#options = options
-    this.#reservation = reservation
-  }
-
-  /** Holds slots for `calls` further calls, ahead of other priorities, so that none of these calls waits. */
-  async ensure(calls: number): Promise<void> {
-    if (this.#reservation.slots >= calls) return
-    const { quota } = this.#options.registrar
-    quota.release(this.#reservation)
-    this.#reservation = await quota.reserve(calls, { priority: 'follow-up' })
-  }
-
-  get isFresh(): boolean {
-    return this.#options.clock.now() - this.#readAt <= maxReadAgeMs
-  }
-
-  async read(): Promise<Zone> {
-    const { registrar, domain } = this.#options
-    return registrar.zone(domain, this.#reservation, (zone, readAt) => {
-      this.#readAt = readAt
-      if (this.#hasSent) this.#readBacks.push([zone, readAt])
-      else registrar.onZone(zone, readAt)
-    })
-  }
-
-  // Compared late: changes made outside can be told from our own send only once its outcome is recorded.
-  #compareReadBacks() {
-    for (const [zone, readAt] of this.#readBacks.splice(0))
-      this.#options.registrar.onZone(zone, readAt)
-  }
-
-  /** The email type by getInfo; undefined where that does not say. */
-  emailType(): Promise<string | undefined> {
-    const { registrar, domain } = this.#options
-    return registrar.emailType(domain, this.#reservation)
-  }
-
-  /** @throws {CallFailed}, {StaleRead} if the zone was read more than a second before the moment of sending. */
-  replace(zone: Zone): Promise<void> {
-    const { registrar, domain, queue } = this.#options
-    this.#compareReadBacks()
-    return registrar.replaceZone(domain, zone, this.#reservation, () => {
-      if (!this.isFresh) throw new StaleRead()
-      queue.checkLease()
-      this.#hasSent = true
-    })
-  }
-
-  [Symbol.dispose]() {
-    this.#compareReadBacks()
-    this.#options.registrar.quota.release(this.#reservation)
-  }
-}
+// Which of the zones that the registrar shows is the current one, and how zones are compared.
 
 /** Pause before the zone is read again where the answer may be outdated. */
 export const lookAgainMs = 1_000
@@ -98,8 +12,8 @@ interface ReadOptions {
   clock: Clock
   /** Newest first. */
   recent: RecentSend[]
-  /** Whether the registrar may have carried out a given-up send that leaves this zone. */
-  isLate: (zone: Zone) => Promise<boolean>
+  /** Given-up sends that the registrar may still carry out. */
+  late: LateSend[]
 }
 
 const maxReads = 4
@@ -111,18 +25,18 @@ const maxReads = 4
  * recent send explains counts as soon as the next read repeats it.
  */
 export async function readCurrent(
-  { clock, recent, isLate }: ReadOptions,
-  calls: Pick<BatchCalls, 'read'>,
+  read: () => Promise<Zone>,
+  { clock, recent, late }: ReadOptions,
 ): Promise<Zone> {
   const seen: Seen[] = []
   for (let reads = 1; ; reads++) {
-    const zone = await calls.read()
+    const zone = await read()
     const age = ageOf(zone, recent)
     if (age === 0 || recent.length === 0) return zone
     const previous = seen.at(-1)
     seen.push({ zone, age })
     if (age === -1 && previous && isSame(zone, previous.zone)) return zone
-    if (reads === maxReads) return choose(seen, isLate)
+    if (reads === maxReads) return choose(seen, late)
     if (age > 0) await delay(clock, lookAgainMs)
   }
 }
@@ -134,14 +48,13 @@ interface Seen {
 
 // The newest zone: older ones are outdated answers. Exception: an old zone that a late write has left is current; if that
 // answer is outdated, too, the confirmed zone is still restored. A zone that no send explains has to be read twice.
-async function choose(seen: Seen[], isLate: ReadOptions['isLate']): Promise<Zone> {
+function choose(seen: Seen[], late: LateSend[]): Zone {
   const [newest, ...older] = seen.filter(({ age }) => age > 0).sort((a, b) => a.age - b.age)
   const unexplained = seen.filter(({ age }) => age < 0)
   const latest = unexplained.at(-1)
   if (latest && (!newest || unexplained.length > 1)) return latest.zone
   if (!newest) throw new RangeError('no zone was read')
-  for (const { zone } of older) if (await isLate(zone)) return zone
-  return newest.zone
+  return older.find(({ zone }) => findLateWrite(late, zone))?.zone ?? newest.zone
 }
 
 /**
@@ -201,13 +114,25 @@ function describe(rows: Row[], domain: string): string {
 }
 
 /** The outdated given-up send that the registrar carried out late, if the zone is exactly as that send leaves it. */
-export async function findLateWrite(ledger: Ledger, zone: Zone): Promise<LateSend | undefined> {
-  const sends = await ledger.lateSends(zone.domain)
-  return sends.find((send) => isSame(zone, send.zone) && !isSame(zone, send.confirmed))
+export const findLateWrite = (sends: LateSend[], zone: Zone): LateSend | undefined =>
+  sends.find((send) => isSame(zone, send.zone) && !isSame(zone, send.confirmed))
+
+/** A late write to undo, by a change of the service itself; its id is 0 until the ledger has it. */
+export interface LateRepair {
+  send: LateSend
+  write: QueuedChange
+}
+
+/** The repair of this zone, if a late write left it: `known`, where that is still to be made. */
+export function findRepair(zone: Zone, late: LateSend[], known?: LateRepair) {
+  if (known && isSame(zone, known.send.zone)) return known
+  const send = findLateWrite(late, zone)
+  const request = send && repairRequest(zone.domain, send)
+  return request && { send, write: { id: known?.write.id ?? 0, request, isAsync: false } }
 }
 
 /** The request by which the service itself puts the confirmed zone back. */
-export const repairRequest = (domain: string, { confirmed }: LateSend): ChangeRequest => ({
+const repairRequest = (domain: string, { confirmed }: LateSend): ChangeRequest => ({
   domain,
   by: 'domain-service',
   requestId: 'late-write',
@@ -215,3 +140,7 @@ export const repairRequest = (domain: string, { confirmed }: LateSend): ChangeRe
   edit: { kind: 'restore', emailType: confirmed.emailType, rows: confirmed.rows },
   force: false,
 })
+
+/** Late writes without the one that is being repaired, unless another transmission of it is unanswered. */
+export const withoutRepaired = (late: LateSend[], repaired: LateRepair | undefined) =>
+  late.filter(({ id, unanswered }) => id !== repaired?.send.id || unanswered > 1)

@@ -1,4 +1,10 @@
-import { type RecordLimit, requireWithinRecords } from '@domains-and-files/auth'
+import {
+  allowsDomain,
+  type Caller,
+  hasRole,
+  type RecordLimit,
+  requireWithinRecords,
+} from '@domains-and-files/auth'
 import { HttpError, includesTag, readIfMatch, slices } from '@domains-and-files/http'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { namedRrsets, type ZoneEdit } from '../../dns/edits/zone-edit.ts'
@@ -20,6 +26,7 @@ import {
   emailTypeForbidden,
   forceForbidden,
   preconditionFailed,
+  rightsEnded,
   unsupportedRecords,
 } from '../../errors.ts'
 import {
@@ -51,6 +58,23 @@ export interface WriteResult {
 /** Whether this write changes the zone. */
 export const isChange = ({ before, after }: Pick<EvaluatedWrite, 'before' | 'after'>) =>
   after !== before
+
+/**
+ * The write with the present rights of its author, which may have ended since an asynchronous change was accepted.
+ * @throws 403 where the author may not make it any more.
+ */
+export async function withPresentRights(
+  write: QueuedChange,
+  findCaller: (id: string) => Promise<Caller | undefined>,
+): Promise<QueuedChange> {
+  const { request, isAsync } = write
+  if (!isAsync || request.callerId === undefined) return write
+  const caller = await findCaller(request.callerId)
+  const mayWrite = caller && hasRole(caller, 'editor') && allowsDomain(caller, request.domain)
+  const isApproved = !caller?.writes || request.approved !== undefined
+  if (!mayWrite || !isApproved) throw rightsEnded()
+  return { ...write, request: { ...request, recordLimits: caller.records } }
+}
 
 /** Evaluates writes in order, each against the zone that the previous ones leave; a failing write changes nothing. */
 export async function evaluateWrites(writes: QueuedChange[], zone: Zone) {
@@ -228,15 +252,15 @@ export function resultOf(effect: ChangeEffect, zone = effect.after, verified = t
 export function findDone(evaluated: EvaluatedWrite[], outcome: WriteOutcome): EvaluatedWrite[] {
   const changing = evaluated.filter(isChange)
   const last = changing.at(-1)?.after
-  if (outcome.kind === 'written') return changing
-  if (outcome.kind !== 'differs' || changing.length < 2 || !last) return []
+  if (!outcome.error) return changing
+  if (outcome.state !== 'closed' || changing.length < 2 || !last) return []
   const { domain } = last
-  const { added: missing, removed: unexpected } = differenceOf(outcome.zone, last)
+  const { added: missing, removed: unexpected } = differenceOf(outcome.found, last)
   const added = changing.flatMap((each) => each.added)
   const removed = changing.flatMap((each) => each.removed)
   const isForeign = subtract(missing, added, domain).length > 0
   const mangled = subtract(unexpected, removed, domain).length
-  if (isForeign || mangled > missing.length || outcome.zone.emailType !== last.emailType) return []
+  if (isForeign || mangled > missing.length || outcome.found.emailType !== last.emailType) return []
   const isDisjoint = (rows: Row[], others: Row[]) =>
     subtract(rows, others, domain).length === rows.length
   return changing.filter(

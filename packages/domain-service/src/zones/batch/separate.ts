@@ -15,10 +15,14 @@ export interface Refusal {
 /** The outcome of writes that were sent together: `done` where the zone has them now. */
 export type Attempt = Refusal | 'done' | 'failed'
 
+/** Whether the registrar refused what was sent, so that other writes of the batch may pass without it. */
+export const isAboutContent = (error: HttpError) =>
+  ['registrar_rejected', 'too_many_records'].includes(error.code)
+
 interface Steps {
   /** Sends writes together and settles them, unless the registrar refuses what they contain. */
   attempt: (writes: QueuedChange[]) => Promise<Attempt>
-  refuse: (write: QueuedChange, refusal: Refusal) => Promise<void>
+  refuse: (write: QueuedChange, refusal: Refusal) => Promise<unknown>
 }
 
 /**

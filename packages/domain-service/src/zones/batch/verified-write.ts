@@ -1,30 +1,26 @@
 import { type Clock, delay, HttpError, type Logger } from '@domains-and-files/http'
+import type { CallSlot, ReserveOptions } from '../../budget/call-quota.ts'
+import type { Domain } from '../../dns/domain-name.ts'
 import { etagOf, type Zone } from '../../dns/zone.ts'
 import { writeNotConfirmed, zoneKeepsChanging } from '../../errors.ts'
-import type { RecentSend } from '../../ledger/ledger.ts'
+import type { DomainSends, SendOutcome } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
-import {
-  ageOf,
-  type BatchCalls,
-  describeDifference,
-  isSame,
-  lookAgainMs,
-  StaleRead,
-} from './current-zone.ts'
+import type { RegistrarClient } from '../../registrar/client.ts'
+import { ageOf, describeDifference, isSame, lookAgainMs, readCurrent } from './current-zone.ts'
 
 /**
- * How a write ended. `written`: the registrar has the zone as sent (`verified`: read back). `refused`: the registrar
- * refused it; `rows` are the indexes of the rows that it names, `zone` is the one before if it is still shown. `unsent`:
- * nothing was done (`retry`: evaluate the writes again, on this zone or on a read). `differs`: another zone was read back.
- * `unknown`: not known yet. `unanswered`: how many transmissions got no answer and may still be carried out.
+ * How a write ended, as the ledger records it. `refused`: `rows` are the indexes of the rows that the registrar names,
+ * `shown` is the zone before if it is still shown. `unsent`: nothing was done (`retry`: evaluate the writes again, on this
+ * zone or on a read). `closed`: another zone was read back. `unknown`: not known yet.
  */
-export type WriteOutcome = { unanswered: number } & (
-  | { kind: 'written'; zone: Zone; verified: boolean }
-  | { kind: 'refused'; error: HttpError; rows: readonly number[]; zone: Zone | undefined }
-  | ({ kind: 'unsent' } & Unsent)
-  | { kind: 'differs'; error: HttpError; zone: Zone }
-  | { kind: 'unknown'; error: HttpError; zone?: Zone }
-)
+export type WriteOutcome = Pick<SendOutcome, 'unanswered'> & Ending
+
+type Ending =
+  | { state: 'settled' | 'unverified'; found: Zone; error?: undefined }
+  | { state: 'refused'; error: HttpError; rows: readonly number[]; shown: Zone | undefined }
+  | ({ state: 'unsent' } & Unsent)
+  | { state: 'closed'; error: HttpError; found: Zone }
+  | { state: 'unknown'; error: HttpError; found?: Zone }
 
 interface Unsent {
   error: HttpError
@@ -32,122 +28,236 @@ interface Unsent {
 }
 
 interface Write {
-  calls: Pick<BatchCalls, 'ensure' | 'isFresh' | 'read' | 'replace'>
   before: Zone
   after: Zone
-  /** Sends before this one, newest first. */
-  recent: RecentSend[]
-  /** Reads the zone as the base of a write, after these sends. */
-  readCurrent: (recent: RecentSend[]) => Promise<Zone>
-  verify: boolean
-  clock: Clock
-  log: Logger
+  sends: Pick<DomainSends, 'recent' | 'late'>
 }
 
+interface Options {
+  registrar: RegistrarClient
+  clock: Clock
+  domain: Domain
+  /** Whether a write that the registrar reports as done is read back. */
+  verify: boolean
+  log: Logger
+  /** `checkLease` is called right before a zone is sent. @throws {HttpError} where this process may not send it any more. */
+  queue: { checkLease(): void }
+}
+
+// Maximum age of a read that a write is based on: the write undoes what other tools have written since. Under a second
+// from the first byte of the read's request to that of the write's, with a margin for the resolution of clocks.
+const maxReadAgeMs = 980
 const staleTries = 3
 const maxReads = 3
 
-/**
- * Sends a zone and finds out what became of it. A lost or broken answer is resolved by reading: the new zone there means
- * written; the old one means that it is sent once more; any other is not confirmed. Refusals are checked, too.
- */
-export async function writeVerified(write: Write): Promise<WriteOutcome> {
-  for (let unanswered = 0; ; ) {
-    const sent = await send(write)
-    if ('error' in sent) return endUnsent(sent, { ...write, unanswered })
-    const { failure } = sent
-    if (!failure && !write.verify)
-      return { kind: 'written', zone: write.after, verified: true, unanswered }
-    if (failure && isRefusal(failure)) {
-      const outcome = await examineRefusal(write, failure)
-      if (failure.kind !== 'busy' || outcome.kind !== 'refused') return { ...outcome, unanswered }
-      const retry = unanswered === 0 ? { zone: outcome.zone } : {}
-      return endUnsent({ error: failure, retry }, { ...write, unanswered })
-    }
+/** Thrown at the moment of sending: the zone was read too long ago. Nothing was sent. */
+class StaleRead extends HttpError {
+  constructor() {
+    const detail = 'The registrar answers so slowly that its zones are outdated at once'
+    super(503, 'registrar_busy', `${detail}: try again later`, { headers: { 'retry-after': '10' } })
+  }
+}
 
-    const mayResend = failure?.kind === 'unknown' && unanswered === 0
-    const outcome = await readBack(write, { failure, mayResend })
-    const isDone = outcome !== 'unchanged' && outcome.kind === 'written'
-    if (failure?.kind === 'unknown' && !isDone) unanswered += 1
-    if (outcome !== 'unchanged') return { ...outcome, unanswered }
-    if (failure?.kind === 'doubtful')
-      return { kind: 'refused', error: failure, rows: [], zone: write.before, unanswered }
-    if (!mayResend) return { ...neverCarriedOut(write), unanswered }
-    write.log.warn({ domain: write.before.domain, code: failure?.code }, 'resending write')
+/** A zone at the registrar in one batch: its reads and writes, with the slots reserved for these calls. */
+export class RegistrarZone implements Disposable {
+  readonly #options: Options
+  #slot: CallSlot = 'follow-up'
+  #readAt = Number.NEGATIVE_INFINITY
+  #hasSent = false
+  #readBacks: [zone: Zone, readAt: number][] = []
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  /** Holds slots for `calls` further calls, by default ahead of other priorities, so that none of these calls waits. */
+  async ensure(calls: number, wanted: ReserveOptions = { priority: 'follow-up' }): Promise<void> {
+    const { quota } = this.#options.registrar
+    const held = typeof this.#slot === 'object' ? this.#slot : undefined
+    if (held && held.slots >= calls) return
+    if (held) quota.release(held)
+    this.#slot = await quota.reserve(calls, wanted)
+  }
+
+  get isFresh(): boolean {
+    return this.#options.clock.now() - this.#readAt <= maxReadAgeMs
+  }
+
+  /** The zone to base a write on, read after these sends. */
+  readCurrent(sends: Write['sends']): Promise<Zone> {
+    return readCurrent(() => this.#read(), { ...sends, clock: this.#options.clock })
+  }
+
+  async #read(): Promise<Zone> {
+    const { registrar, domain } = this.#options
+    return registrar.zone(domain, this.#slot, (zone, readAt) => {
+      this.#readAt = readAt
+      if (this.#hasSent) this.#readBacks.push([zone, readAt])
+      else registrar.onZone(zone, readAt)
+    })
+  }
+
+  // Compared late: changes made outside can be told from our own send only once its outcome is recorded.
+  #compareReadBacks() {
+    for (const [zone, readAt] of this.#readBacks.splice(0))
+      this.#options.registrar.onZone(zone, readAt)
+  }
+
+  /** The email type by getInfo; undefined where that does not say. */
+  emailType(): Promise<string | undefined> {
+    const { registrar, domain } = this.#options
+    return registrar.emailType(domain, this.#slot)
+  }
+
+  [Symbol.dispose]() {
+    this.#compareReadBacks()
+    if (typeof this.#slot === 'object') this.#options.registrar.quota.release(this.#slot)
+  }
+
+  /**
+   * Replaces the zone and finds out what became of it. A lost or broken answer is resolved by reading: the new zone there
+   * means written; the old one means that it is sent once more; any other is not confirmed. Refusals are checked, too.
+   */
+  async write(before: Zone, after: Zone, sends: Write['sends']): Promise<WriteOutcome> {
+    const write = { before, after, sends }
+    for (let unanswered = 0; ; ) {
+      const sent = await this.#send(write)
+      if ('error' in sent) return endUnsent(sent, { ...write, unanswered })
+      const { failure } = sent
+      if (!failure && !this.#options.verify)
+        return { state: 'settled', found: write.after, unanswered }
+      if (failure && isRefusal(failure)) {
+        const outcome = await this.#examineRefusal(write, failure)
+        if (failure.kind !== 'busy' || outcome.state !== 'refused')
+          return { ...outcome, unanswered }
+        const retry = unanswered === 0 ? { zone: outcome.shown } : {}
+        return endUnsent({ error: failure, retry }, { ...write, unanswered })
+      }
+
+      const mayResend = failure?.kind === 'unknown' && unanswered === 0
+      const outcome = await this.#readBack(write, { failure, mayResend })
+      const isDone = outcome !== 'unchanged' && outcome.error === undefined
+      if (failure?.kind === 'unknown' && !isDone) unanswered += 1
+      if (outcome !== 'unchanged') return { ...outcome, unanswered }
+      if (failure?.kind === 'doubtful')
+        return { state: 'refused', error: failure, rows: [], shown: write.before, unanswered }
+      if (!mayResend) return { ...neverCarriedOut(write), unanswered }
+      const { domain } = write.before
+      this.#options.log.warn({ domain, code: failure?.code }, 'resending write')
+    }
+  }
+
+  async #send(write: Write): Promise<Unsent | { failure: CallFailed | undefined }> {
+    const { registrar, domain, queue } = this.#options
+    for (let attempt = 1; ; attempt++) {
+      let isSending = false
+      try {
+        const zone = await this.#readAgainIfStale(write)
+        if (zone) return { error: zoneKeepsChanging(), retry: { zone } }
+        isSending = true
+        this.#compareReadBacks()
+        await registrar.replaceZone(domain, write.after, this.#slot, () => {
+          if (!this.isFresh) throw new StaleRead()
+          queue.checkLease()
+          this.#hasSent = true
+        })
+        return { failure: undefined }
+      } catch (error) {
+        // Read and sent at once: on a slow machine or database another round of the batch would take longer.
+        if (error instanceof StaleRead && attempt < staleTries) continue
+        if (!(error instanceof HttpError)) throw error
+        if (isSending && error instanceof CallFailed) return { failure: error }
+        // The call was not made: no slot came free, the circuit is open, or the zone could not be read.
+        return { error }
+      }
+    }
+  }
+
+  /** @returns the zone if it is not the one that the write is based on. */
+  async #readAgainIfStale(write: Write): Promise<Zone | undefined> {
+    const { before, sends } = write
+    await this.ensure(2)
+    if (this.isFresh) return undefined
+    await this.ensure(3)
+    // Stands for no send, or one without an answer: the zone may well be as it was.
+    const base = { base: before, zone: before, isDone: true }
+    const zone = await this.readCurrent({ ...sends, recent: [base, ...sends.recent] })
+    return isBase(zone, write) ? undefined : zone
+  }
+
+  // The registrar has carried out writes that it reported as refused, or as too many.
+  async #examineRefusal(write: Write, failure: CallFailed): Promise<Ending> {
+    const { before, after } = write
+    const refused = { state: 'refused' as const, error: failure, rows: failure.rowIndexes }
+    try {
+      const zone = await this.#read()
+      const isDone = isSame(zone, after) && !isSame(zone, before)
+      if (isDone) return written(zone, after)
+      return { ...refused, shown: isBase(zone, write) ? before : undefined }
+    } catch (cause) {
+      if (cause instanceof CallFailed && isRefusal(cause)) return { ...refused, shown: undefined }
+      return notReadBack(write, { failure, cause })
+    }
+  }
+
+  async #readBack(
+    write: Write,
+    { failure, mayResend }: { failure: CallFailed | undefined; mayResend: boolean },
+  ): Promise<Ending | 'unchanged'> {
+    const { before, after, sends } = write
+    const recent = [{ base: before, zone: after, isDone: !failure }, ...sends.recent]
+    let previous: Zone | undefined
+    for (let reads = 1; ; reads++) {
+      let zone: Zone
+      try {
+        zone = await this.#read()
+      } catch (cause) {
+        return notReadBack(write, { failure, cause })
+      }
+      const age = ageOf(zone, recent)
+      if (age === 0) return written(zone, after)
+      const isRepeated = previous !== undefined && isSame(zone, previous)
+      previous = zone
+      const isOld = isSame(zone, before)
+      if (isOld && mayResend && isRepeated) return 'unchanged'
+      if (reads < maxReads && !(age < 0 && isRepeated)) {
+        // The zone before this send may be an outdated answer. Any other zone has to be read twice.
+        if (age > 0 && !mayResend) await delay(this.#options.clock, lookAgainMs)
+        continue
+      }
+      if (isSame(zone, after)) return written(zone, after)
+      if (isOld && failure) return 'unchanged'
+      const error = writeNotConfirmed(describeDifference(zone, after))
+      // Accepted, and perhaps still to be shown: a later read resolves it.
+      return { state: age > 0 ? 'unknown' : 'closed', found: zone, error }
+    }
   }
 }
 
 const neverCarriedOut = ({ before }: Write) => {
   const detail =
     'The registrar did not carry out the change, which was sent twice: the zone is as it was'
-  return { kind: 'unknown' as const, error: writeNotConfirmed(detail), zone: before }
+  return { state: 'unknown' as const, error: writeNotConfirmed(detail), found: before }
 }
 
 /** Whether the registrar says that it did nothing. */
 const isRefusal = ({ kind }: CallFailed) => kind === 'refused' || kind === 'busy' || kind === 'auth'
-
-// The registrar has carried out writes that it reported as refused, or as too many.
-async function examineRefusal(write: Write, failure: CallFailed) {
-  const { calls, before, after } = write
-  const refused = { kind: 'refused' as const, error: failure, rows: failure.rowIndexes }
-  try {
-    const zone = await calls.read()
-    const isDone = isSame(zone, after) && !isSame(zone, before)
-    if (isDone) return written(zone, after)
-    return { ...refused, zone: isBase(zone, write) ? before : undefined }
-  } catch (cause) {
-    if (cause instanceof CallFailed && isRefusal(cause)) return { ...refused, zone: undefined }
-    return notReadBack(write, { failure, cause })
-  }
-}
 
 // A send that never left changes nothing, unless one before it got no answer: that may still be carried out.
 function endUnsent(
   { error, retry }: Unsent,
   { unanswered, after }: Write & { unanswered: number },
 ): WriteOutcome {
-  if (unanswered === 0) return { kind: 'unsent', error, retry, unanswered }
+  if (unanswered === 0) return { state: 'unsent', error, retry, unanswered }
   const { zone } = retry ?? {}
   if (!zone) {
     const detail =
       'The registrar did not answer, and the change could not be sent again: read the zone'
-    return { kind: 'unknown', error: writeNotConfirmed(detail, error), unanswered }
+    return { state: 'unknown', error: writeNotConfirmed(detail, error), unanswered }
   }
   if (isSame(zone, after)) return { ...written(zone, after), unanswered: 0 }
   const problem = writeNotConfirmed(describeDifference(zone, after))
-  return { kind: 'differs', error: problem, zone, unanswered }
-}
-
-async function send(write: Write): Promise<Unsent | { failure: CallFailed | undefined }> {
-  for (let attempt = 1; ; attempt++) {
-    let isSending = false
-    try {
-      const zone = await readAgainIfStale(write)
-      if (zone) return { error: zoneKeepsChanging(), retry: { zone } }
-      isSending = true
-      await write.calls.replace(write.after)
-      return { failure: undefined }
-    } catch (error) {
-      // Read and sent at once: on a slow machine or database another round of the batch would take longer.
-      if (error instanceof StaleRead && attempt < staleTries) continue
-      if (!(error instanceof HttpError)) throw error
-      if (isSending && error instanceof CallFailed) return { failure: error }
-      // The call was not made: no slot came free, the circuit is open, or the zone could not be read.
-      return { error }
-    }
-  }
-}
-
-/** @returns the zone if it is not the one that the write is based on. */
-async function readAgainIfStale(write: Write): Promise<Zone | undefined> {
-  const { calls, before } = write
-  await calls.ensure(2)
-  if (calls.isFresh) return undefined
-  await calls.ensure(3)
-  // Stands for no send, or one without an answer: the zone may well be as it was.
-  const base = { base: before, zone: before, isDone: true }
-  const zone = await write.readCurrent([base, ...write.recent])
-  return isBase(zone, write) ? undefined : zone
+  return { state: 'closed', error: problem, found: zone, unanswered }
 }
 
 /** Whether this is the zone that the write is based on. */
@@ -156,55 +266,17 @@ function isBase(zone: Zone, { before }: Write): boolean {
   return etagOf(known) === etagOf(before)
 }
 
-async function readBack(
-  write: Write,
-  { failure, mayResend }: { failure: CallFailed | undefined; mayResend: boolean },
-): Promise<DistributiveOmit<WriteOutcome, 'unanswered'> | 'unchanged'> {
-  const { calls, before, after, clock } = write
-  const recent = [{ base: before, zone: after, isDone: !failure }, ...write.recent]
-  let previous: Zone | undefined
-  for (let reads = 1; ; reads++) {
-    let zone: Zone
-    try {
-      zone = await calls.read()
-    } catch (cause) {
-      return notReadBack(write, { failure, cause })
-    }
-    const age = ageOf(zone, recent)
-    if (age === 0) return written(zone, after)
-    const isRepeated = previous !== undefined && isSame(zone, previous)
-    previous = zone
-    const isOld = isSame(zone, before)
-    if (isOld && mayResend && isRepeated) return 'unchanged'
-    if (reads < maxReads && !(age < 0 && isRepeated)) {
-      // The zone before this send may be an outdated answer. Any other zone has to be read twice.
-      if (age > 0 && !mayResend) await delay(clock, lookAgainMs)
-      continue
-    }
-    if (isSame(zone, after)) return written(zone, after)
-    if (isOld && failure) return 'unchanged'
-    const error = writeNotConfirmed(describeDifference(zone, after))
-    // Accepted, and perhaps still to be shown: a later read resolves it.
-    return { kind: age > 0 ? 'unknown' : 'differs', zone, error }
-  }
-}
-
 const written = (zone: Zone, after: Zone) => ({
-  kind: 'written' as const,
-  zone: zone.emailType === undefined ? { ...zone, emailType: after.emailType } : zone,
-  verified: true,
+  state: 'settled' as const,
+  found: zone.emailType === undefined ? { ...zone, emailType: after.emailType } : zone,
 })
 
 function notReadBack(
   { after }: Write,
   { failure, cause }: { failure: CallFailed | undefined; cause: unknown },
-) {
-  if (!failure) return { kind: 'written' as const, zone: after, verified: false }
+): Ending {
+  if (!failure) return { state: 'unverified', found: after }
   const detail =
     'The change was sent, but the zone could not be read back: read it before you try again'
-  return { kind: 'unknown' as const, error: writeNotConfirmed(detail, cause) }
+  return { state: 'unknown', error: writeNotConfirmed(detail, cause) }
 }
-
-type DistributiveOmit<Union, Key extends PropertyKey> = Union extends unknown
-  ? Omit<Union, Key>
-  : never

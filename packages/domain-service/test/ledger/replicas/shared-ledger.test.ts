@@ -41,7 +41,7 @@ test('a holder that has lost its lease without noticing records no intent and no
   await expect(set.first.ledger.startSend(send)).rejects.toMatchObject(lost)
   await expect(set.first.ledger.endSend(started, outcome)).rejects.toMatchObject(lost)
   await set.second.ledger.endSend(started, outcome)
-  expect(await set.second.ledger.openSends(domain)).toEqual([])
+  expect((await set.second.ledger.sendsOf(domain)).open).toEqual([])
 })
 
 test('one idempotency key is one change, also for requests at the same time', async () => {

@@ -1,14 +1,14 @@
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { expect, test, vi } from 'vitest'
 import type { Ledger, QueuedChange } from '../../../src/ledger/ledger.ts'
+import { Batch } from '../../../src/zones/batch/batch.ts'
 import { BatchRecorder, failed } from '../../../src/zones/batch/batch-recorder.ts'
-import { WriteBatch } from '../../../src/zones/batch/write-batch.ts'
 import { usesPostgres } from '../../support/databases.ts'
 import { driveClock } from '../../support/drive-clock.ts'
 import { failSends } from '../../support/failing-sends.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { type Service, start } from '../../support/start.ts'
-import { zone } from '../../support/zones.ts'
+import { www, zone } from '../../support/zones.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const add = (service: Service, name: string) =>
@@ -69,16 +69,21 @@ test('a write that the registrar refuses is answered, though its outcome cannot 
 /** A ledger whose database is away; only these two methods are called. */
 const ledgerAway = () => {
   const fail = () => Promise.reject(new DatabaseUnavailableError('silent'))
-  return { endChanges: vi.fn(fail), openSends: fail } as Partial<Ledger> as Ledger
+  return { endChanges: vi.fn(fail), endSend: fail } as Partial<Ledger> as Ledger
 }
 // The recorder reads these fields only.
 const awaited = (id: number) => ({ id, isAsync: false, request: {} }) as QueuedChange
 const log = { info: vi.fn(), error: vi.fn() } as never
+const domain = { name: 'example.com', sld: 'example', tld: 'com' }
+const cache = { put: vi.fn(), drop: vi.fn() }
 
 test('while the database is away one write of a batch tries to record its failure, and all are answered', async () => {
   const ledger = ledgerAway()
   const reject = vi.fn()
-  const recorder = new BatchRecorder({ ledger, log, clients: { reject, resolve: vi.fn() } })
+  const recorder = new BatchRecorder({
+    ...{ ledger, log, domain, cache },
+    clients: { reject, resolve: vi.fn() },
+  })
 
   for (const id of [1, 2, 3]) await recorder.end([failed(awaited(id), new Error('failed'))])
 
@@ -89,7 +94,10 @@ test('while the database is away one write of a batch tries to record its failur
 test('a write that failed because the database is away does not wait for it again', async () => {
   const ledger = ledgerAway()
   const reject = vi.fn()
-  const recorder = new BatchRecorder({ ledger, log, clients: { reject, resolve: vi.fn() } })
+  const recorder = new BatchRecorder({
+    ...{ ledger, log, domain, cache },
+    clients: { reject, resolve: vi.fn() },
+  })
 
   await recorder.end([failed(awaited(1), new DatabaseUnavailableError('silent'))])
 
@@ -98,10 +106,15 @@ test('a write that failed because the database is away does not wait for it agai
 })
 
 test('a batch does not go on while the database that has its open sends is away', async () => {
-  const ledger = { ...ledgerAway(), recentSends: async () => [], zoneVersion: async () => 0 }
-  const calls = { read: async () => zone([]) } // The only method that reading the zone calls.
-  const options = { calls, domain: 'example.com' } as never
-  const batch = new WriteBatch({ ledger, log } as never, options)
+  const open = [{ state: 'open', base: zone([]), zone: zone([www]), startedAt: new Date(0) }]
+  const sends = { open: open.map((send) => ({ ...send, changes: [] })), recent: [], late: [] }
+  const ledger = { ...ledgerAway(), zoneVersion: async () => 0, sendsOf: async () => sends }
+  const quota = { reserve: async () => ({ slots: 3 }), release: () => undefined }
+  const registrar = { quota, zone: async () => zone([]) }
+  const gather = vi.fn()
+  const options = { ledger, log, domain, registrar, clock: new FakeClock(), queue: { gather } }
+  const batch = new Batch(options as never) // It calls no other method.
 
-  await expect(batch.read()).rejects.toThrow(DatabaseUnavailableError)
+  await expect(batch.run([])).rejects.toThrow(DatabaseUnavailableError)
+  expect(gather).not.toHaveBeenCalled()
 })

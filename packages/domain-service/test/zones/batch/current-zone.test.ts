@@ -18,15 +18,13 @@ async function read(answers: Zone[], recent: RecentSend[], late: Zone[] = []) {
   const clock = new FakeClock()
   const started = clock.now()
   let count = 0
-  const calls = {
-    read: async () => {
-      const answer = answers[count++]
-      if (!answer) throw new RangeError('one read too many')
-      return answer
-    },
+  const readNext = async () => {
+    const answer = answers[count++]
+    if (!answer) throw new RangeError('one read too many')
+    return answer
   }
-  const isLate = async (each: Zone) => late.includes(each)
-  const reading = readCurrent({ clock, recent, isLate }, calls)
+  const sends = late.map((each) => ({ id: 1, unanswered: 1, zone: each, confirmed: empty }))
+  const reading = readCurrent(readNext, { clock, recent, late: sends })
   let isRead = false
   void reading.finally(() => {
     isRead = true

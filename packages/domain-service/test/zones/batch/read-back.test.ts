@@ -2,8 +2,7 @@ import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
 import type { Zone } from '../../../src/dns/zone.ts'
 import { CallFailed } from '../../../src/registrar/call-failed.ts'
-import { StaleRead } from '../../../src/zones/batch/current-zone.ts'
-import { writeVerified } from '../../../src/zones/batch/verified-write.ts'
+import { RegistrarZone } from '../../../src/zones/batch/verified-write.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { row, zone } from '../../support/zones.ts'
 
@@ -14,53 +13,57 @@ const [before, after, foreign] = ['old', 'new', 'theirs'].map((name) =>
 const noAnswer = () => new CallFailed('unknown', new HttpError(504, 'registrar_timeout', 'lost'))
 
 /** Writes `after` over `before`; the sends fail so in turn, and the reads afterwards show these zones. */
-async function write(shown: Zone[], failures: Error[] = [], isFresh = true) {
+async function write(shown: Zone[], failures: Error[] = [], isLate = false) {
+  const clock = new FakeClock()
   let [sends, reads] = [0, 0]
-  const outcome = await writeVerified({
-    calls: {
-      ensure: async () => {},
-      isFresh,
-      read: async () => {
-        const next = shown[reads++]
-        if (!next) throw new RangeError('one read too many')
-        return next
-      },
-      replace: async () => {
-        const failure = failures[sends++]
-        if (failure) throw failure
-      },
+  const registrar = {
+    quota: { reserve: async () => ({ slots: 9 }), release: () => undefined },
+    onZone: () => undefined,
+    zone: async (_domain: unknown, _slot: unknown, onRead: (zone: Zone, at: number) => void) => {
+      const next = reads++ === 0 || isLate ? before : shown[reads - 2]
+      if (!next) throw new RangeError('one read too many')
+      onRead(next, clock.now())
+      return next
     },
-    before,
-    after,
-    recent: [],
-    readCurrent: async () => before,
+    replaceZone: async (_domain: unknown, _zone: Zone, _slot: unknown, onSend: () => void) => {
+      if (isLate) await clock.advance(1_000)
+      const failure = failures[sends++]
+      onSend()
+      if (failure) throw failure
+    },
+  }
+  const zone = new RegistrarZone({
+    registrar: registrar as never, // The only methods that are called.
+    clock,
+    domain: { name: 'example.com', sld: 'example', tld: 'com' },
     verify: true,
-    clock: new FakeClock(),
     log: { warn: () => {} } as never, // The only method that is called.
+    queue: { checkLease: () => undefined },
   })
-  return { kind: outcome.kind, error: 'error' in outcome ? outcome.error.code : '', sends, reads }
+  const known = { recent: [], late: [] }
+  await zone.readCurrent(known)
+  const { state, error } = await zone.write(before, after, known)
+  return { state, error: error?.code ?? '', sends, reads: reads - 1 }
 }
 
 test('a zone that no send explains makes a write different only if it is shown twice', async () => {
-  expect(await write([foreign, after])).toMatchObject({ kind: 'written', reads: 2 })
-  expect(await write([foreign, foreign])).toMatchObject({ kind: 'differs', reads: 2 })
+  expect(await write([foreign, after])).toMatchObject({ state: 'settled', reads: 2 })
+  expect(await write([foreign, foreign])).toMatchObject({ state: 'closed', reads: 2 })
 })
 
 test('an unanswered write is sent again only if the old zone is shown twice', async () => {
-  expect(await write([before, after], [noAnswer()])).toMatchObject({ kind: 'written', sends: 1 })
+  expect(await write([before, after], [noAnswer()])).toMatchObject({ state: 'settled', sends: 1 })
   expect(await write([before, before, after], [noAnswer()])).toMatchObject({
-    kind: 'written',
+    state: 'settled',
     sends: 2,
   })
 })
 
 test('a write whose slot comes too late after each of three reads is not sent', async () => {
-  const late = [new StaleRead(), new StaleRead(), new StaleRead()]
-
-  expect(await write([], late, false)).toEqual({
-    kind: 'unsent',
+  expect(await write([], [], true)).toEqual({
+    state: 'unsent',
     error: 'registrar_busy',
     sends: 3,
-    reads: 0,
+    reads: 2,
   })
 })

@@ -1,9 +1,10 @@
 import { createLogger } from '@domains-and-files/http'
 import type { FaultInput } from '@domains-and-files/registrar-sandbox'
 import { describe, expect, test, vi } from 'vitest'
+import type { Zone } from '../../../src/dns/zone.ts'
 import { registrarBusy } from '../../../src/errors.ts'
 import { CallFailed } from '../../../src/registrar/call-failed.ts'
-import { writeVerified } from '../../../src/zones/batch/verified-write.ts'
+import { RegistrarZone } from '../../../src/zones/batch/verified-write.ts'
 import { driveClock } from '../../support/drive-clock.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import {
@@ -255,17 +256,27 @@ test.each([
 test('a write that the registrar was too busy for goes on with the zone that was read since', async () => {
   const [before, after] = [zone([www]), zone([])]
   const busy = new CallFailed('busy', registrarBusy(60))
-  const read = vi.fn(async () => before)
-  const calls = { ensure: async () => {}, isFresh: true, read, replace: () => Promise.reject(busy) }
-
-  const outcome = await writeVerified({
-    ...{ calls, before, after, recent: [], verify: true },
-    readCurrent: read,
-    ...{ clock: new FakeClock(), log: createLogger({ name: 'test', level: 'silent' }) },
+  const clock = new FakeClock()
+  const read = vi.fn(async (_domain, _slot, onRead: (zone: Zone, at: number) => void) => {
+    onRead(before, clock.now())
+    return before
   })
+  const quota = { reserve: async () => ({ slots: 3 }), release: () => undefined }
+  const replaceZone = () => Promise.reject(busy)
+  const registrar = new RegistrarZone({
+    // The only methods that are called.
+    registrar: { quota, zone: read, replaceZone, onZone: () => undefined } as never,
+    ...{ clock, domain: { name: 'example.com', sld: 'example', tld: 'com' }, verify: true },
+    log: createLogger({ name: 'test', level: 'silent' }),
+    queue: { checkLease: () => undefined },
+  })
+  const known = { recent: [], late: [] }
+  await registrar.readCurrent(known)
 
-  expect(outcome).toEqual({ kind: 'unsent', error: busy, retry: { zone: before }, unanswered: 0 })
-  expect(read).toHaveBeenCalledOnce()
+  const outcome = await registrar.write(before, after, known)
+
+  expect(outcome).toEqual({ state: 'unsent', error: busy, retry: { zone: before }, unanswered: 0 })
+  expect(read).toHaveBeenCalledTimes(2)
 })
 
 test('an exhausted quota is a 503 with Retry-After', async () => {

@@ -1,0 +1,300 @@
+import { delay, HttpError } from '@domains-and-files/http'
+import type { Zone } from '../../dns/zone.ts'
+import { emailTypeUnknown, ledgerUnavailable, zoneKeepsChanging } from '../../errors.ts'
+import {
+  type DomainSends,
+  type EvaluatedWrite,
+  effectOf,
+  isDatabaseAway,
+  type QueuedChange,
+} from '../../ledger/ledger.ts'
+import {
+  type BatchOptions,
+  BatchRecorder,
+  type EndedSend,
+  endWith,
+  factsOf,
+  failed,
+  refused,
+  superseded,
+  unsent,
+} from './batch-recorder.ts'
+import { findLateWrite, findRepair, type LateRepair, withoutRepaired } from './current-zone.ts'
+import {
+  evaluateWrites,
+  findDone,
+  findOwners,
+  isChange,
+  takeSuperseded,
+  withPresentRights,
+} from './evaluate-write.ts'
+import { resolveOpenSend } from './open-sends.ts'
+import { type Attempt, isAboutContent, separate } from './separate.ts'
+import { RegistrarZone } from './verified-write.ts'
+
+interface Options extends BatchOptions {
+  queue: {
+    /**
+     * Adds the writes that are queued by now, or soon. Returns the id up to which it has added all: later ones wait, so
+     * that they overtake none.
+     */
+    gather(writes: QueuedChange[]): Promise<number>
+    /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
+    checkLease(): void
+  }
+}
+
+/** One setHosts to be: the zone as it was read, as the writes begin with it, and as it is to become. */
+interface Plan {
+  base: Zone
+  intended: Zone
+  zone: Zone
+  evaluated: EvaluatedWrite[]
+  sends: DomainSends
+}
+
+/** How long a batch without waiting clients may delay one with waiting clients. */
+const maxBackgroundWaitMs = 2_000
+const maxAttempts = 3
+
+/**
+ * One batch: all writes that waited for a domain, with one read, one setHosts and one read-back. It settles every write
+ * that it takes; whatever it sends is in the ledger before, and what became of it is there before a client is answered.
+ */
+export class Batch {
+  readonly #options: Options
+  readonly #domain: string
+  readonly #registrar: RegistrarZone
+  readonly #recorder: BatchRecorder
+  #zone: Zone | undefined
+  /** The version of the zone, for the cache. */
+  #version = 0
+  /** The sends of the domain; undefined where a send has ended since they were read. */
+  #sends: DomainSends | undefined
+  #emailType: Promise<string | undefined> | undefined
+  #late: LateRepair | undefined
+  /** Asynchronous writes that are not sent, each with the later writes that undo it. */
+  readonly #superseded = new Map<QueuedChange, QueuedChange[]>()
+  /** Why a send never left this service. */
+  #unsent: HttpError | undefined
+
+  constructor(options: Options) {
+    this.#options = options
+    this.#domain = options.domain.name
+    this.#registrar = new RegistrarZone(options)
+    this.#recorder = new BatchRecorder(options)
+  }
+
+  /**
+   * Carries out these writes, and those that are queued meanwhile, in the order in which they were accepted; without any
+   * it only reads the zone, resolves its open sends and repairs a late write.
+   * @returns undefined where no slots came free: writes with a waiting client were refused, the others stay queued. Else
+   * why the ledger lacks an outcome, if it does.
+   * @throws where the zone could not be read, or the ledger not be written.
+   */
+  async run(writes: QueuedChange[]): Promise<{ failure: unknown } | undefined> {
+    try {
+      using _registrar = this.#registrar
+      if (!(await this.#reserve(writes))) return undefined
+      await this.#read()
+      const pulledTo = await this.#options.queue.gather(writes)
+      const taken = writes.splice(0).filter(({ id }) => id <= pulledTo)
+      await this.#settle(taken.some(({ isAsync }) => isAsync) ? await this.#recheck(taken) : taken)
+      return this.#recorder
+    } catch (error) {
+      // An internal fault must not end the process, nor leave a client without an answer.
+      if (!(error instanceof HttpError || isDatabaseAway(error)))
+        this.#options.log.error({ err: error, domain: this.#domain }, 'batch failed')
+      await this.#recorder.end(writes.splice(0).map((write) => failed(write, error)))
+      throw error
+    }
+  }
+
+  async #reserve(writes: QueuedChange[]): Promise<boolean> {
+    const awaited = writes.filter(({ isAsync }) => !isAsync)
+    const callers = [...new Set(awaited.map(({ request }) => request.callerId ?? request.by))]
+    const priority = writes.length === 0 ? ('background' as const) : ('queued' as const)
+    const background = { priority, maxWaitMs: maxBackgroundWaitMs }
+    try {
+      // Read, write, read-back.
+      await this.#registrar.ensure(3, awaited.length > 0 ? { callers } : background)
+      return true
+    } catch (error) {
+      if (awaited.length === 0) await delay(this.#options.clock, maxBackgroundWaitMs / 4)
+      await this.#recorder.end(awaited.map((write) => failed(write, error)))
+      return false
+    }
+  }
+
+  // Resolves what earlier sends left open; a failing disk leaves them open for the next batch. Where the database of the
+  // replicas is away, nothing could be sent either.
+  async #read(): Promise<void> {
+    const { ledger, log } = this.#options
+    this.#version = await ledger.zoneVersion(this.#domain)
+    this.#sends = await ledger.sendsOf(this.#domain)
+    const { open } = this.#sends
+    const zone = await this.#registrar.readCurrent(this.#sends)
+    this.#zone = zone
+    if (open.length > 0) this.#sends = undefined
+    try {
+      for (const send of open) await resolveOpenSend(send, zone, this.#options)
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error
+      log.error({ err: error, domain: this.#domain }, 'open writes not resolved')
+      this.#recorder.fail(error)
+    }
+  }
+
+  /** @returns the writes whose authors may still write. */
+  async #recheck(writes: QueuedChange[]): Promise<QueuedChange[]> {
+    const { findCaller } = this.#options
+    const checked = writes.map((write) =>
+      withPresentRights(write, findCaller).catch(async (error: unknown) => {
+        await this.#recorder.end([failed(write, error)])
+        return []
+      }),
+    )
+    return (await Promise.all(checked)).flat()
+  }
+
+  /** Settles these writes. Without any, only a late write is repaired. */
+  async #settle(writes: QueuedChange[]): Promise<void> {
+    const first = await this.#attempt(writes)
+    if (typeof first === 'object')
+      await separate(first, {
+        attempt: (group) => this.#attempt(group),
+        refuse: (write, { error, zone }) => this.#recorder.end([refused(write, error, zone)]),
+      })
+    // The repair was refused together with a write: alone it may pass.
+    if (this.#late) await this.#attempt([])
+    // A superseded write whose later writes all failed waits for the next batch.
+    for (const [write, later] of this.#superseded) {
+      const isPointless = later.some((each) => !this.#recorder.undone.has(each))
+      await this.#recorder.end([
+        isPointless ? superseded(write) : failed(write, zoneKeepsChanging()),
+      ])
+    }
+  }
+
+  async #attempt(group: QueuedChange[]): Promise<Attempt> {
+    let writes = group
+    try {
+      // An asynchronous write that could not be sent stays queued, and a later one must not overtake it.
+      if (this.#unsent) throw this.#unsent
+      for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+        const plan = await this.#plan(writes)
+        writes = plan.evaluated.map(({ write }) => write)
+        if (plan.zone === plan.base) {
+          this.#options.cache.put(this.#domain, plan.base, this.#version)
+          await this.#recorder.end(plan.evaluated.map((each) => unsent(each)))
+          return 'done'
+        }
+        const { send, gone } = await this.#send(plan)
+        const { outcome } = send ?? {}
+        if (!send) writes = writes.filter(({ id }) => !gone.has(id))
+        else if (outcome?.state === 'unsent' && outcome.retry && attempt < maxAttempts) {
+          await this.#recorder.end([], send)
+          this.#zone = outcome.retry.zone
+        } else return await this.#endSend(send, plan.evaluated)
+      }
+      throw zoneKeepsChanging()
+    } catch (error) {
+      await this.#recorder.end(writes.map((write) => failed(write, error)))
+      return 'failed'
+    }
+  }
+
+  async #plan(writes: QueuedChange[]): Promise<Plan> {
+    const base = await this.#currentZone(writes.length > 0)
+    const sends = this.#sends ?? (await this.#options.ledger.sendsOf(this.#domain))
+    this.#sends = sends
+    this.#late = findRepair(base, sends.late, this.#late)
+    const { usesRegistrarDns } = base
+    const intended = this.#late ? { ...this.#late.send.confirmed, usesRegistrarDns } : base
+    const left = await takeSuperseded(writes, intended, this.#superseded)
+    return { base, intended, sends, ...(await evaluateWrites(left, intended)) }
+  }
+
+  // The zone read or written last, or a fresh read. Only a write needs getInfo for an email type that getHosts leaves out.
+  async #currentZone(isForWrite: boolean): Promise<Zone> {
+    if (!this.#zone) {
+      await this.#registrar.ensure(3)
+      this.#sends = await this.#options.ledger.sendsOf(this.#domain)
+      this.#zone = await this.#registrar.readCurrent(this.#sends)
+    }
+    if (this.#zone.emailType !== undefined || !isForWrite) return this.#zone
+    // Where getInfo fails too, a write needs `email_type` in its body.
+    this.#emailType ??= this.#registrar.emailType().catch(() => undefined)
+    this.#zone = { ...this.#zone, emailType: await this.#emailType }
+    return this.#zone
+  }
+
+  /**
+   * Records the intent, durable before anything is sent, and sends the zone. `gone`: writes that are not queued any more,
+   * so that nothing was sent.
+   * @throws 503 or 507 where the ledger cannot be written.
+   */
+  async #send({ base, intended, zone, evaluated, sends }: Plan) {
+    if (zone.emailType === undefined) throw emailTypeUnknown()
+    const { ledger, log, counts, cache } = this.#options
+    const late = this.#late
+    const repair = late && { ...effectOf(base, intended), write: late.write }
+    const intents = [...(repair ? [repair] : []), ...evaluated.filter(isChange)]
+    const repairs = late ? [late.send.id] : []
+    const { id, gone, changeIds } = await ledger.startSend({ base, zone, intents, repairs })
+    if (gone.size > 0) {
+      const left = evaluated.filter(({ write }) => gone.has(write.id))
+      const error = ledgerUnavailable(undefined)
+      await this.#recorder.end(left.map(({ write }) => failed(write, error)))
+      return { gone }
+    }
+    if (late?.write.id === 0) {
+      late.write.id = changeIds[0] ?? 0
+      counts.lateWrites++
+      const facts = { domain: this.#domain, send: late.send.id, change: late.write.id }
+      log.error(facts, 'late write overwrote newer changes, restoring')
+    }
+    cache.drop(this.#domain)
+    this.#zone = undefined
+    this.#sends = undefined
+    const known = { recent: sends.recent, late: withoutRepaired(sends.late, late) }
+    const outcome = await this.#registrar.write(base, zone, known)
+    // A zone that a late write left proves nothing about this send.
+    const isLate = outcome.state === 'closed' && findLateWrite(known.late, outcome.found)
+    const done = new Set(isLate ? [] : findDone(evaluated, outcome))
+    if (repair && !outcome.error) done.add(repair)
+    return { send: { id, base, outcome, done, repair }, gone }
+  }
+
+  async #endSend(send: EndedSend, evaluated: EvaluatedWrite[]): Promise<Attempt> {
+    const { outcome, repair, base } = send
+    const { log } = this.#options
+    const { state, error } = outcome
+    // What was evaluated before the first change does not depend on the send.
+    const first = repair ? 0 : evaluated.findIndex(isChange)
+    const [independent, dependent] = [evaluated.slice(0, first), evaluated.slice(first)]
+    const isDivided = state === 'refused' && dependent.length > 0 && isAboutContent(outcome.error)
+    const ends = [
+      ...independent.map((each) => unsent(each)),
+      ...(isDivided ? [] : dependent.map((each) => endWith(send, each))),
+    ]
+    if (state === 'closed' || state === 'unknown') {
+      const changes = evaluated.filter(isChange).map((each) => factsOf(each.write, each))
+      log.error({ domain: this.#domain, detail: error?.message, changes }, 'write not confirmed')
+    }
+    // A batch tries a repair once; a refusal is no attempt.
+    if (state !== 'refused') this.#late = undefined
+    if (state === 'unsent') this.#unsent = error
+    this.#version = (await this.#recorder.end(ends, send)) ?? 0
+    // A read-back serves the next part of a divided batch.
+    if (state === 'settled' && this.#registrar.isFresh) this.#zone = outcome.found
+    if (!isDivided) return error ? 'failed' : 'done'
+    this.#zone = outcome.shown
+    return {
+      writes: dependent.map(({ write }) => write),
+      named: findOwners(dependent, outcome.rows).map(({ write }) => write),
+      error: outcome.error,
+      zone: base,
+    }
+  }
+}
