@@ -516,7 +516,7 @@ export interface paths {
         post?: never;
         /**
          * Remove all records of one name and type
-         * @description Idempotent: 204 also where there is none.
+         * @description Idempotent: 204 also where there is none. `dry_run=true` previews it.
          */
         delete: operations["removeRrset"];
         options?: never;
@@ -7242,8 +7242,11 @@ export interface operations {
             query?: {
                 /** @description only of this name; @ for the domain itself */
                 name?: string;
-                /** @description only of this type, in any case */
-                type?: string;
+                /**
+                 * @description in any case
+                 * @example A
+                 */
+                type?: "A" | "AAAA" | "ALIAS" | "CAA" | "CNAME" | "MX" | "MXE" | "NS" | "TXT" | "URL" | "URL301" | "FRAME" | "SRV";
             };
             header?: {
                 /** @description The ETag of the zone that you have: 304 if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
@@ -8081,6 +8084,72 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description What would change */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domain": "alder-and-finch.com",
+                     *       "uses_registrar_dns": true,
+                     *       "email_type": "NONE",
+                     *       "hosts": [
+                     *         {
+                     *           "id": "cf895225975d",
+                     *           "name": "@",
+                     *           "type": "A",
+                     *           "address": "192.0.2.1",
+                     *           "ttl": 1800
+                     *         },
+                     *         {
+                     *           "id": "b71c42652efd",
+                     *           "name": "hello",
+                     *           "type": "A",
+                     *           "address": "192.0.2.10",
+                     *           "ttl": 1800
+                     *         }
+                     *       ],
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "warnings": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WrittenZone"];
+                };
+            };
             /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval */
             202: {
                 headers: {
@@ -8331,8 +8400,11 @@ export interface operations {
             query?: {
                 /** @description words that full name, type and value together contain, in any case, Unicode or A-labels */
                 search?: string;
-                /** @example TXT */
-                type?: string;
+                /**
+                 * @description in any case
+                 * @example A
+                 */
+                type?: "A" | "AAAA" | "ALIAS" | "CAA" | "CNAME" | "MX" | "MXE" | "NS" | "TXT" | "URL" | "URL301" | "FRAME" | "SRV";
                 /**
                  * @description only of this domain
                  * @example alder-and-finch.com

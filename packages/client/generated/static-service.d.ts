@@ -2166,6 +2166,32 @@ export interface components {
              */
             forgotten?: true;
         };
+        TreeFiles: {
+            /** @example site/ */
+            prefix: string;
+            /**
+             * @example {
+             *       "index.html": {
+             *         "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+             *         "size": 13
+             *       }
+             *     }
+             */
+            files: {
+                [key: string]: {
+                    /**
+                     * @description 64 hex digits
+                     * @example a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc
+                     */
+                    sha256: string;
+                    /**
+                     * @description bytes
+                     * @example 13
+                     */
+                    size: number;
+                };
+            };
+        };
         AccessRules: {
             rules: components["schemas"]["AccessRule"][];
         };
@@ -8475,7 +8501,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The tree; as JSON: `{ "prefix", "files": { "a.txt": { "sha256", "size" } } }` */
+            /** @description The tree */
             200: {
                 headers: {
                     /**
@@ -8491,6 +8517,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "prefix": "site/",
+                     *       "files": {
+                     *         "index.html": {
+                     *           "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *           "size": 13
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TreeFiles"];
                     "*/*": Blob;
                 };
             };

@@ -30,7 +30,7 @@ export function recordNotFound(id: string, errors?: Fault[]) {
 export const rrsetNotFound = (name: string, type: string) =>
   new HttpError(404, 'record_not_found', `There is no ${name} ${type} in this zone`)
 
-export const changeNotFound = (id: number) =>
+export const changeNotFound = (id: number | string) =>
   new HttpError(404, 'change_not_found', `There is no change ${id}`)
 
 export function domainNotEditable(domain: string) {

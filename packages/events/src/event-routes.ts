@@ -8,6 +8,7 @@ import {
   HttpError,
   linkNext,
   pageQuery,
+  validationFailed,
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import {
@@ -34,8 +35,9 @@ export function registerEventRoutes(app: App, { log, source, clock, findReader }
   const config = { access: 'viewer', folders: 'handler' } as const
   app.get('/api/events', { config, schema: schemaOf(source) }, async (request, reply) => {
     const { after: position, ...query } = request.query
-    const lastId = String(request.headers['last-event-id'])
-    const lastSeen = eventIdPattern.test(lastId) ? lastId : position
+    const lastId = String(request.headers['last-event-id'] ?? '')
+    if (lastId && !eventIdPattern.test(lastId)) throw validationFailed([notAnId])
+    const lastSeen = lastId || position
     const after = lastSeen === 'latest' ? await log.end() : lastSeen
     const read = (reader: Caller, after?: string) => log.page({ ...query, after, reader })
     reply.header('vary', 'accept').header('cache-control', 'no-store')
@@ -109,6 +111,8 @@ function eventStreams(app: App, log: EventLog, clock: Clock) {
     return framesOf(read, await read(after), gone)
   }
 }
+
+const notAnId = { path: '/header/last-event-id', message: 'must be the id of an event' }
 
 const tooManyListeners = () =>
   new HttpError(

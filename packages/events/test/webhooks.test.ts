@@ -274,6 +274,21 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     expect(read).toHaveBeenCalledTimes(1)
   })
 
+  it('are found by one look at the end of the log, however many have something to get', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    const receiver = stack.use(await openReceiver(() => 200))
+    const { store, log, dispatcher } = openProcess(db.sql, stack, { isIdle: true })
+    const by = { createdBy: 'admin', position: await log.end() }
+    for (let hook = 0; hook < 5; hook++) await store.create({ url: receiver.url(`/${hook}`) }, by)
+    await append(db, 1)
+    const [looked, claimed] = [vi.spyOn(log, 'end'), vi.spyOn(store, 'claim')]
+    dispatcher.start()
+    await receiver.count(5)
+    const fifth = claimed.mock.invocationCallOrder[4] ?? 0
+    expect(looked.mock.invocationCallOrder.filter((order) => order < fifth)).toHaveLength(1)
+  })
+
   it('that hang delay no other; a large event is sent without its data', async () => {
     await using stack = new AsyncDisposableStack()
     const db = stack.use(await open())

@@ -36,6 +36,7 @@ export {
   readIfNoneMatch,
   type TagList,
 } from './requests/entity-tags.ts'
+export { textOf } from './requests/json-body.ts'
 export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
 export type { RawBody, RawResponse, RawRoute } from './requests/raw-route.ts'
 export {

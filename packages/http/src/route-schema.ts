@@ -16,7 +16,7 @@ export interface HeaderDoc {
   example: string
 }
 
-/** A response beside its schema. `content` is its media type where that is not JSON. */
+/** A response beside its schema. `content` is its media type where that is not JSON, or not JSON alone. */
 export interface ResponseDoc {
   description: string
   headers?: Record<string, HeaderDoc>

@@ -187,6 +187,34 @@ test('a body that is not UTF-8 is refused, not repaired', async () => {
   })
 })
 
+test.each([
+  ['utf-8', 201],
+  ['"UTF-8"', 201],
+  ['us-ascii', 201],
+  ['utf-16', 415],
+  ['iso-8859-1', 415],
+])('a body in the charset %s is a %i', async (charset, status) => {
+  await using service = await start()
+  const request = json({ items: [{ name: 'aa', size: 1 }] })
+  const headers = { ...request.headers, 'content-type': `application/json; charset=${charset}` }
+
+  const answer = await fetch(`${service.url}/things/a`, { ...request, headers })
+
+  expect(answer.status).toBe(status)
+})
+
+test('a byte order mark before JSON is skipped', async () => {
+  await using service = await start()
+  const request = json({ items: [{ name: 'aa', size: 1 }] })
+
+  const answer = await fetch(`${service.url}/things/a`, {
+    ...request,
+    body: `\ufeff${request.body}`,
+  })
+
+  expect(answer.status).toBe(201)
+})
+
 test('a bug is a bare 500, and is logged with its stack', async () => {
   await using service = await start()
 

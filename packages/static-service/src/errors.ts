@@ -90,7 +90,7 @@ export const noVersion = () =>
 export const versionNotFound = (version: string) =>
   new HttpError(404, 'version_not_found', `No version ${version}`)
 
-export const changeNotFound = (id: number) =>
+export const changeNotFound = (id: number | string) =>
   new HttpError(404, 'change_not_found', `No change ${id}`)
 
 export const neverStored = (path: string) =>

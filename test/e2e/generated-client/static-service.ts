@@ -93,6 +93,10 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     parseAs: 'arrayBuffer',
   })
 
+  await api.GET('/api/trees/{path}', {
+    params: { path: { path: 'site/' }, header: { accept: 'application/json' } },
+  })
+
   const atFolder = { params: { path: { path: 'drafts/' } } }
   const rule = await api.PUT('/api/access/{path}', { ...atFolder, body: { public: false } })
   const rules = await api.GET('/api/access')

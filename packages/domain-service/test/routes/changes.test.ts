@@ -122,3 +122,26 @@ test('after a restore an admin releases or cancels what the backup has queued', 
     expect([refused.status, done.status, JSON.parse(done.text)]).toEqual([403, 200, { count: 0 }])
   }
 })
+
+test.each(['zzz', '0', '-1', '1.5', '999999', '99999999999999999999'])(
+  'a change that is not there is a 404 by whatever id: %s',
+  async (id) => {
+    await using service = await start()
+    const history = `/api/domains/example.com/dns/history/${id}`
+
+    const answers = await Promise.all([
+      service.call('GET', `/api/changes/${id}`),
+      service.call('DELETE', `/api/changes/${id}`),
+      service.call('POST', `/api/changes/${id}/approve`),
+      service.call('POST', `/api/changes/${id}/reject`),
+      service.call('GET', history),
+      service.call('POST', `${history}/revert`),
+      service.call('POST', `${history}/restore`),
+    ])
+
+    expect(answers.map(({ status, body }) => [status, body.code])).toEqual(
+      answers.map(() => [404, 'change_not_found']),
+    )
+    expect(answers[0]?.body.detail).toContain(id)
+  },
+)

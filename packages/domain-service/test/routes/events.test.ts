@@ -182,6 +182,21 @@ describe('GET /api/events', () => {
     for (let last: string | undefined = ''; last !== undefined; ) last = await comment()
   })
 
+  it('refuses a Last-Event-ID that is no id, in both forms, and takes an empty one for none', async () => {
+    await using service = await start({ domains })
+    const { events } = await read(service)
+
+    for (const accept of ['application/json', 'text/event-stream'])
+      for (const id of ['junk', 'latest']) {
+        const headers = { accept, 'last-event-id': id }
+        const { status, body } = await service.call('GET', '/api/events', { headers })
+        expect([status, body.errors?.[0]?.path]).toEqual([400, '/header/last-event-id'])
+      }
+    const headers = { 'last-event-id': '' }
+    const { body } = await service.call('GET', '/api/events', { headers })
+    expect(body.events).toEqual(events)
+  })
+
   it('cuts a listener that does not read, which goes on after what it has got', async () => {
     await using service = await start({ domains, env: { STALL_TIMEOUT_MS: '1000' } })
     // More than what the sockets hold.

@@ -23,6 +23,34 @@ test('the RRsets of a domain are listed, and filtered by name and type', async (
   expect(all.headers.get('etag')).toBe(zone.headers.get('etag'))
 })
 
+test('a dry run of a removal answers what would change, and removes nothing', async () => {
+  await using service = await start({ domains })
+
+  const tried = await service.call('DELETE', `${rrsets}/www/A?dry_run=true`)
+  const absent = await service.call('DELETE', `${rrsets}/none/A?dry_run=true`)
+
+  expect(tried).toMatchObject({
+    status: 200,
+    body: {
+      dry_run: true,
+      hosts: [{ type: 'MX' }],
+      changes: { added: [], removed: [{ name: 'www', type: 'A' }], kept: 1 },
+    },
+  })
+  expect(absent).toMatchObject({ status: 200, body: { changes: { removed: [], kept: 2 } } })
+  expect(service.commands()).not.toContain('dns.sethosts')
+})
+
+test('a filter by a type that no record can have is refused', async () => {
+  await using service = await start({ domains })
+
+  for (const path of [rrsets, '/api/records']) {
+    const typo = await service.call('GET', `${path}?type=CNAM`)
+    expect(typo).toMatchObject({ status: 400, body: { errors: [{ path: '/query/type' }] } })
+    expect((await service.call('GET', `${path}?type=srv`)).status).toBe(200)
+  }
+})
+
 test('RRsets that have not changed are a 304', async () => {
   await using service = await start({ domains })
   const { headers } = await service.call('GET', rrsets)

@@ -65,18 +65,19 @@ export class WebhookDispatcher {
     const { store, log, logger, pollMs = 500 } = this.#parts
     const { signal } = this.#closing
     const deliveries = new Set<Promise<void>>()
-    while (!signal.aborted) {
-      // The probe of the database logs its errors.
-      const webhook = await log
-        .end()
-        .then((end) => store.claim(end))
-        .catch(() => undefined)
+    // The probe of the database logs its errors.
+    const readEnd = () => log.end().catch(() => '')
+    for (let end = await readEnd(); !signal.aborted; ) {
+      const webhook = await store.claim(end).catch(() => undefined)
       if (webhook) {
         const delivery = this.#deliver(webhook)
           .catch((err) => logger.warn({ err, webhook: webhook.id }, 'webhook not delivered'))
           .finally(() => deliveries.delete(delivery))
         deliveries.add(delivery)
-      } else await setTimeout(pollMs, undefined, { signal, ref: false }).catch(() => undefined)
+        continue
+      }
+      await setTimeout(pollMs, undefined, { signal, ref: false }).catch(() => undefined)
+      end = await readEnd()
     }
     await Promise.all(deliveries)
   }

@@ -141,12 +141,20 @@ function describeSuccesses(route: DocumentedRoute, output: JsonSchemas): Record<
     statuses.map((status) => {
       const doc = docs[Number(status)]
       const schema = schemas.get(status)
-      const json = schema && { 'application/json': mediaOf(output.of(schema), output) }
-      const content = doc?.content ? { [doc.content]: mediaOfDoc(doc) } : json
+      // The schema of a text is that of its own media type.
+      const isJson = schema && !(doc?.content && schema instanceof z.ZodString)
+      const content = {
+        ...(isJson ? { 'application/json': mediaOf(output.of(schema), output) } : {}),
+        ...(doc?.content ? { [doc.content]: mediaOfDoc(doc) } : {}),
+      }
       const headers = describeHeaders({ ...doc?.headers, 'x-request-id': requestId })
       return [
         status,
-        { description: doc?.description ?? '', headers, ...(content ? { content } : {}) },
+        {
+          description: doc?.description ?? '',
+          headers,
+          ...(isJson || doc?.content ? { content } : {}),
+        },
       ]
     }),
   )

@@ -19,9 +19,7 @@ export function parseJsonBodies(app: FastifyInstance) {
     if (body.length === 0 && schema?.safeParse(undefined).success !== false) return undefined
     if ((request.headers['content-encoding'] ?? 'identity') !== 'identity')
       throw contentCodingNotSupported()
-    // Lenient decoding would silently change the caller's text.
-    if (!isUtf8(body)) throw malformedBody('The body is not valid UTF-8')
-    const text = body.toString()
+    const text = textOf(request, body)
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     void parseJson(request, text, (error, value) => {
       if (error) reject(malformedBody(text ? describeError(text) : 'The body is empty: send JSON'))
@@ -30,6 +28,19 @@ export function parseJsonBodies(app: FastifyInstance) {
     })
     return promise
   })
+}
+
+/**
+ * The text of a body, without its byte order mark.
+ * @throws {HttpError} 415 if its type names another charset, 400 if it is not valid UTF-8.
+ */
+export function textOf({ headers }: FastifyRequest, body: Buffer): string {
+  const [, charset = 'utf-8'] =
+    /;\s*charset="?([^\s";]*)/i.exec(headers['content-type'] ?? '') ?? []
+  if (!/^(?:utf-?8|us-ascii)$/i.test(charset)) throw charsetNotSupported()
+  // Lenient decoding would silently change the caller's text.
+  if (!isUtf8(body)) throw malformedBody('The body is not valid UTF-8')
+  return body.toString().replace(/^\ufeff/, '')
 }
 
 // The framework also rejects keys that could pollute prototypes, although that is valid JSON.
@@ -55,6 +66,9 @@ const contentCodingNotSupported = () =>
     'Send the body without Content-Encoding: JSON is not decompressed',
     { headers: { 'accept-encoding': 'identity' } },
   )
+
+const charsetNotSupported = () =>
+  new HttpError(415, 'unsupported_media_type', 'Send the body as UTF-8, and name no other charset')
 
 const tooManyValues = () =>
   new HttpError(413, 'body_too_large', `The body has more than ${maxValues} values`)

@@ -53,9 +53,8 @@ function archiveTypeOf(head: Buffer): ArchiveType {
   return 'tar'
 }
 
-/** Whether a body begins as a JSON object; the first block of a tar has zeros. */
-export const isJsonObject = ({ head }: Body) =>
-  /^\s*\{/.test(head.toString('latin1')) && !head.includes(0)
+/** Whether a body begins as a JSON object, perhaps after a byte order mark; the first block of a tar has zeros. */
+export const isJsonObject = ({ head }: Body) => /^\s*\{/.test(head.toString()) && !head.includes(0)
 
 interface ReadOptions {
   /** Maximum bytes of all files. */

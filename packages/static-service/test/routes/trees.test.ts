@@ -409,6 +409,13 @@ describe('PUT /api/trees/{prefix}', () => {
     const { headers, bytes } = await service.call('GET', '/static/manifest/b.css')
     expect([headers['content-type'], bytes.toString()]).toEqual(['text/css; charset=utf-8', 'A'])
 
+    const marked = Buffer.from(`\ufeff${JSON.stringify({ files })}`)
+    const same = await put('manifest/', marked)
+    expect({ status: same.status, body: same.body }).toMatchObject({
+      status: 200,
+      body: { unchanged: 2 },
+    })
+
     const unknown = ['0'.repeat(64), '1'.repeat(64)]
     const more = unknown.map((sha256, index) => [`f${index}`, { sha256 }])
     const refused = await put('manifest/', { files: { ...files, ...Object.fromEntries(more) } })
@@ -673,6 +680,13 @@ describe('PUT /api/trees/{prefix}', () => {
         400,
         'invalid_archive',
         '"../a"',
+      ],
+      [
+        'a manifest with a name that is not UTF-8',
+        async () => Buffer.from(`{"files":{"\xff":{"sha256":"${digestOf('old')}"}}}`, 'latin1'),
+        400,
+        'malformed_body',
+        'not valid UTF-8',
       ],
       ['JSON that is cut', async () => Buffer.from('{"files":{'), 400, 'malformed_body'],
       [

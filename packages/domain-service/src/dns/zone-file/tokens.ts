@@ -35,7 +35,7 @@ export function readEntries(text: string): { entries: Entry[]; faults: Fault[] }
     if (entry.tokens.length > 0 || entry.comment !== undefined) entries.push(entry)
     entry = newEntry(line)
   }
-  for (const match of text.replace(/^\ufeff/, '').matchAll(pattern)) {
+  for (const match of text.matchAll(pattern)) {
     const [, space, end, comment, parenthesis, quoted, word] = match
     if (line > maxLines || words > maxWords) {
       fault(line, `is past the limit of ${maxLines} lines and ${maxWords} words`)

@@ -17,12 +17,18 @@ export const EmailType = z
   .pipe(z.enum(emailTypes, `must be one of ${emailTypes.join(', ')}`))
   .meta({ enum: [...emailTypes], description: 'default: unchanged' })
 
+const typeOf = (types: readonly string[]) =>
+  z
+    .string('must be given once')
+    .transform((type) => type.toUpperCase())
+    .pipe(z.enum(types, `must be one of ${types.join(', ')}`))
+    .meta({ description: 'in any case', enum: [...types], examples: ['A'] })
+
 /** The type of a record in a path, in any case. */
-export const RecordType = z
-  .string()
-  .transform((type) => type.toUpperCase())
-  .pipe(z.enum(recordTypes, `must be one of ${recordTypes.join(', ')}`))
-  .meta({ description: 'in any case', enum: [...recordTypes], examples: ['A'] })
+export const RecordType = typeOf(recordTypes)
+
+/** The type in a filter of a list: SRV records can be made in the registrar's panel, and read. */
+export const TypeFilter = typeOf([...recordTypes, 'SRV']).optional()
 
 /** The fields of a record in a request body, but for its type. */
 export const recordFields = {

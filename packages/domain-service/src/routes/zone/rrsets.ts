@@ -13,6 +13,7 @@ import {
   RecordType,
   type RequestOf,
   recordFields,
+  TypeFilter,
   text,
 } from './record-input.ts'
 import {
@@ -25,7 +26,7 @@ import {
   writeZone,
   zoneBodyLimit,
 } from './zone-request.ts'
-import { describePart, outcomeFields } from './zone-schema.ts'
+import { describePart, describeWrite, outcomeFields, WrittenAnswer } from './zone-schema.ts'
 
 const collection = '/api/domains/:domain/dns/rrsets'
 const path = `${collection}/:name/:type`
@@ -57,7 +58,7 @@ const listSchema = {
   params: AtDomain,
   querystring: z.strictObject({
     name: z.string().optional().meta({ description: 'only of this name; @ for the domain itself' }),
-    type: z.string().optional().meta({ description: 'only of this type, in any case' }),
+    type: TypeFilter,
   }),
   ...readAnswers(
     'The RRsets',
@@ -141,9 +142,10 @@ const removeSchema = {
   ...writeSchema,
   operationId: 'removeRrset',
   summary: 'Remove all records of one name and type',
-  description: 'Idempotent: 204 also where there is none.',
+  description: 'Idempotent: 204 also where there is none. `dry_run=true` previews it.',
   params: AtRrset,
   ...eachAnswer({
+    200: { description: 'What would change', headers: examples.zoneTag, body: WrittenAnswer },
     202: accepted,
     204: { description: 'There is no such RRset now', headers: examples.zoneTag },
   }),
@@ -158,7 +160,7 @@ export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
     const isWanted = (rrset: NamedRrset) =>
       mayReadRrset(callerOf(request), rrset.name, rrset.type) &&
       (name === undefined || rrset.name === ownerOf(name)) &&
-      (type === undefined || rrset.type === type.toUpperCase())
+      (type === undefined || rrset.type === type)
     return readZone(request, reply, zones, (zone) => ({
       ...{ domain: zone.domain, rrsets: toRrsets(zone).filter(isWanted) },
     }))
@@ -186,6 +188,8 @@ export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
   app.delete(path, { config, schema: removeSchema }, async (request, reply) => {
     const { name, type } = request.params
     const edit = { kind: 'removeRrset', name, type } as const
-    return writeZone(request, reply, { zones, edit }, () => void reply.code(204))
+    return writeZone(request, reply, { zones, edit }, (result, answering) =>
+      answering.dryRun ? describeWrite(result, answering) : void reply.code(204),
+    )
   })
 }

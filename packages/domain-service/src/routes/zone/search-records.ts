@@ -7,6 +7,7 @@ import { toRecords } from '../../dns/zone.ts'
 import type { DomainList } from '../../domain-list/domain-list.ts'
 import type { KnownZones } from '../../ledger/known-zones.ts'
 import { record, zone } from '../openapi-examples.ts'
+import { TypeFilter } from './record-input.ts'
 import { DomainName } from './zone-request.ts'
 import { HostRecord, visibleRecords } from './zone-schema.ts'
 
@@ -27,11 +28,7 @@ const searchSchema = {
       description:
         'words that full name, type and value together contain, in any case, Unicode or A-labels',
     }),
-    type: z
-      .string('must be given once')
-      .max(20)
-      .optional()
-      .meta({ examples: ['TXT'] }),
+    type: TypeFilter,
     domain: DomainName.optional().meta({ description: 'only of this domain' }),
     ...pageQuery(50, 200),
   }),
@@ -60,7 +57,6 @@ export function registerRecordSearch(app: App, { domains, knownZones }: Dependen
       const { query } = request
       const caller = callerOf(request)
       const words = query.search?.toLowerCase().split(/\s+/) ?? []
-      const type = query.type?.toUpperCase()
       const [first, end] = [(query.page - 1) * query.page_size, query.page * query.page_size]
       const nextSlice = slices()
       const isManaged = new Set(domains.managed)
@@ -77,7 +73,7 @@ export function registerRecordSearch(app: App, { domains, knownZones }: Dependen
         const visible = visibleRecords(toRecords(zone), caller)
         if (visible.length > 0) zones_searched += 1
         for (const each of visible) {
-          if ((type && each.type !== type) || !hasWords(each, domain, words)) continue
+          if ((query.type && each.type !== query.type) || !hasWords(each, domain, words)) continue
           if (found >= first && found < end)
             records.push({ domain, ...each, read_at: new Date(readAt).toISOString() })
           found += 1

@@ -11,7 +11,7 @@ import { z } from 'zod'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
 import { namedRrsets, type ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { etagOf, type Zone } from '../../dns/zone.ts'
-import { domainNotFound } from '../../errors.ts'
+import { changeNotFound, domainNotFound } from '../../errors.ts'
 import { requestOf } from '../../ledger/ledger.ts'
 import type { WriteResult } from '../../zones/batch/evaluate-write.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
@@ -67,8 +67,10 @@ export function limitToDomains(app: App): void {
 
 export const ChangeId = z
   .string()
-  .regex(/^[1-9][0-9]{0,14}$/, 'must be the number of a change')
-  .transform(Number)
+  .transform((text) => {
+    if (!/^[1-9][0-9]{0,14}$/.test(text)) throw changeNotFound(text)
+    return Number(text)
+  })
   .meta({ type: 'integer', minimum: 1, description: 'the number of a change', examples: [1] })
 
 /** The query parameter `after` of lists of changes. */

@@ -1,9 +1,9 @@
-import { isUtf8 } from 'node:buffer'
 import {
   type App,
   bodyTooLarge,
   malformedBody,
   receiveBody,
+  textOf,
   unsupportedMediaType,
 } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
@@ -159,11 +159,9 @@ export async function registerZoneFileRoutes(app: App, zones: ZoneWriter) {
   const write = { config: { access: 'editor' }, bodyLimit: 1024 * 1024 } as const
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('text/dns', async (request: FastifyRequest) => {
-      const body = await receiveBody(request)
-      if (!isUtf8(body)) throw malformedBody('The body is not valid UTF-8')
-      return body.toString()
-    })
+    scope.addContentTypeParser('text/dns', async (request: FastifyRequest) =>
+      textOf(request, await receiveBody(request)),
+    )
     scope.get(filePath, read, (request, reply) => {
       reply.type('text/dns')
       return readZone(request, reply, zones, printZoneFile)

@@ -119,7 +119,16 @@ const listChanges = operation({
   ...answers(200, 'One page of the list', longListSchema('changes', Change)),
 })
 
-const AtChange = z.object({ id: ChangeId })
+const AtChange = z.object({
+  id: z
+    .string()
+    .transform((text) => {
+      const { data } = ChangeId.safeParse(text)
+      if (data === undefined) throw errors.changeNotFound(text)
+      return data
+    })
+    .meta({ ...ChangeId.meta() }),
+})
 
 const getChange = operation({
   access: 'viewer',

@@ -13,7 +13,7 @@ import { type OpenedTree, readTreePages, type TreeFile } from '../../catalog/lis
 import * as errors from '../../errors.ts'
 import { hasEncodedSlash, nameOf, readPath } from '../../files/file-path.ts'
 import { requireDirectory } from '../callers.ts'
-import { ifNoneMatchHeader } from '../openapi-examples.ts'
+import { file, ifNoneMatchHeader, Sha256, Size } from '../openapi-examples.ts'
 
 export const TreePath = z.object({
   '*': z.string().meta({
@@ -71,6 +71,15 @@ const formats = {
 
 type Format = keyof typeof formats
 
+const TreeFiles = z
+  .object({
+    prefix: z.string().meta({ examples: ['site/'] }),
+    files: z
+      .record(z.string(), z.object({ sha256: Sha256, size: Size }))
+      .meta({ examples: [{ 'index.html': { sha256: file.sha256, size: file.size } }] }),
+  })
+  .meta({ id: 'TreeFiles' })
+
 const getTree = operation({
   access: 'viewer',
   folders: 'handler',
@@ -87,14 +96,10 @@ const getTree = operation({
   },
   errors: [...treePathErrors, errors.directoryNotFound('site'), ...atErrors],
   responses: {
-    200: {
-      description: 'The tree; as JSON: `{ "prefix", "files": { "a.txt": { "sha256", "size" } } }`',
-      headers: treeTag,
-      content: '*/*',
-    },
+    200: { description: 'The tree', headers: treeTag, content: '*/*' },
     304: { description: 'Not modified since the tree of If-None-Match', headers: treeTag },
   },
-  response: { 304: z.undefined() },
+  response: { 200: TreeFiles, 304: z.undefined() },
 })
 
 export function registerGetTreeRoute(app: App, { catalog, store }: Dependencies) {

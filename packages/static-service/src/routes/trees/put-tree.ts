@@ -7,6 +7,7 @@ import {
   describeIssue,
   malformedBody,
   operation,
+  textOf,
   toFaults,
   validationFailed,
 } from '@domains-and-files/http'
@@ -211,8 +212,9 @@ async function readJson(request: FastifyRequest, chunks: AsyncIterable<Buffer>):
     small.push(chunk)
     if (small.length === 1000) read.push(Buffer.concat(small.splice(0)))
   }
+  const text = textOf(request, Buffer.concat([...read, ...small]))
   try {
-    return JSON.parse(Buffer.concat([...read, ...small]).toString())
+    return JSON.parse(text)
   } catch {
     throw malformedBody('The body is not valid JSON')
   }
