@@ -15,10 +15,14 @@ const megabyte = 1_048_576
 const onSmallDisk = (
   name: string,
   body: (service: Service, disk: SmallDisk) => Promise<void>,
-  { megabytes = 24, env = {} }: { megabytes?: number; env?: Record<string, string> } = {},
+  {
+    megabytes = 24,
+    inodes,
+    env = {},
+  }: { megabytes?: number; inodes?: number; env?: Record<string, string> } = {},
 ) =>
   test(name, async () => {
-    using disk = mountSmallDisk(megabytes)
+    using disk = mountSmallDisk(megabytes, inodes)
     expect(disk === undefined || disk.folder !== '').toBe(true)
     if (!disk) return
     await using service = await start({ dataDir: join(disk.folder, 'data'), env })
@@ -60,6 +64,23 @@ onSmallDisk(
       .poll(async () => (await service.put(first, randomBytes(megabyte))).status)
       .toBe(201)
   },
+)
+
+onSmallDisk(
+  'a disk that can take no further files refuses large ones, and takes them again once some are deleted',
+  async (service, disk) => {
+    const put = async (name: string) => (await service.put(name, randomBytes(40_000))).status
+    let count = 0
+    while ((await put(`many/${count}`)) === 201) count += 1
+    writeFileSync(join(disk.folder, 'of somebody else'), '') // As many as the refused upload had.
+
+    const health = await service.call('GET', '/health')
+    const removed = await service.call('POST', '/api/files/delete', { json: { prefix: 'many/' } })
+
+    expect([removed.body.files_deleted, health.body.status]).toEqual([count, 'degraded'])
+    await expect.poll(() => put('after')).toBe(201)
+  },
+  { megabytes: 100, inodes: 250 },
 )
 
 onSmallDisk(

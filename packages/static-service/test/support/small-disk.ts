@@ -14,13 +14,12 @@ export interface SmallDisk extends Disposable {
   forbidWrites: () => void
 }
 
-/** A disk of a few megabytes, or undefined where this process may not mount one. */
-export function mountSmallDisk(megabytes: number): SmallDisk | undefined {
+/** A disk of a few megabytes, and for so many files, or undefined where this process may not mount one. */
+export function mountSmallDisk(megabytes: number, inodes?: number): SmallDisk | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'static-small-disk-'))
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder], {
-      stdio: 'pipe',
-    })
+    const limits = `size=${megabytes}m${inodes === undefined ? '' : `,nr_inodes=${inodes}`}`
+    execFileSync('mount', ['-t', 'tmpfs', '-o', limits, 'tmpfs', folder], { stdio: 'pipe' })
   } catch {
     rmSync(folder, { recursive: true })
     reportNotTested('a full disk, since none can be mounted here')

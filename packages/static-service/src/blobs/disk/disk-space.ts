@@ -1,6 +1,7 @@
 import { accessSync, constants, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { insufficientStorage } from '../../errors.ts'
+import { maxSmallBytes } from '../blob-path.ts'
 import type { SmallBlobs } from './small-blobs.ts'
 
 /** Store options that decide how much room there is. */
@@ -30,14 +31,16 @@ interface Dependencies extends RoomOptions {
 export class DiskSpace {
   readonly #options: Dependencies
   readonly #reserve: number
+  readonly #reservedFiles: number
   #timer: NodeJS.Timeout | undefined
   #truncating: Promise<void> | undefined
   #making: Promise<unknown> = Promise.resolve()
 
   constructor(options: Dependencies) {
-    const { blocks, bsize } = statfsSync(options.dataDir)
+    const { blocks, bsize, files } = statfsSync(options.dataDir)
     this.#options = options
     this.#reserve = Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 8))
+    this.#reservedFiles = Math.min(maxReservedFiles, Math.floor(files / 8))
   }
 
   /** `degraded`: free space and history together are less than the reserve of the databases. */
@@ -110,13 +113,15 @@ export class DiskSpace {
     return this.#truncating
   }
 
-  // Bytes that must be freed.
+  // Bytes that must be freed; where the file system limits the number of files, those of as many files as must be removed.
   #shortBy(bytes: number): number {
-    const { bavail, bsize } = statfsSync(this.#options.dataDir)
-    return Math.max(0, this.#reserve + bytes - bavail * bsize)
+    const { bavail, bsize, ffree } = statfsSync(this.#options.dataDir)
+    const missingFiles = Math.max(0, this.#reservedFiles - ffree)
+    return Math.max(missingFiles * maxSmallBytes, this.#reserve + bytes - bavail * bsize, 0)
   }
 }
 
 const maxReserveBytes = 16_777_216
+const maxReservedFiles = 64
 // Long enough for most requests to finish their removals.
 const delayMs = 250
