@@ -49,7 +49,10 @@ async function outcomeOf(
   if (isNotDone(send, zone)) {
     const isYoung = !send.nextBase && clock.now() - send.startedAt.getTime() < lateMs
     // The registrar may still carry it out, or show it later.
-    if (isYoung && send.state !== 'open') return undefined
+    if (isYoung && send.state === 'unknown') return undefined
+    // Reported as done, but not to be seen: what it repaired is repaired again, and its changes are told of later.
+    if (isYoung && send.state === 'unverified')
+      return { state: 'unknown', unanswered: 1, changes: [] }
     const changes = send.changes.map(
       (change): ChangeOutcome =>
         send.state === 'open' && change.is_async
@@ -98,7 +101,7 @@ function notConfirmed(change: StoredChange, send: OpenSend, zone: Zone): ChangeO
 }
 
 function detailOf(send: OpenSend, zone: Zone): string {
-  if (send.state === 'unverified') return describeDifference(zone, send.zone)
+  if (send.state !== 'open') return describeDifference(zone, send.zone)
   return isSame(zone, send.base)
     ? 'The service ended before the registrar answered: the zone is as it was before the change'
     : 'The service ended before the registrar answered, and the zone does not have the change'

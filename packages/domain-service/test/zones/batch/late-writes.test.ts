@@ -6,6 +6,7 @@ import { type Service, start, www } from '../../support/start.ts'
 const hosts = '/api/domains/example.com/dns/hosts'
 const history = '/api/domains/example.com/dns/history'
 const setHosts = 'namecheap.domains.dns.setHosts'
+const getHosts = 'namecheap.domains.dns.getHosts'
 const [first, second] = ['first', 'second'].map((name) => ({ ...www, name }))
 
 const add = (service: Service, name: string, query = '') =>
@@ -155,6 +156,23 @@ test('a late write whose repair got no answer, and is not to be seen, is repaire
   service.sandbox.fault({ kind: 'reset', command: setHosts, times: 2 })
   const third = await driveClock(clock, service, add(service, 'third'))
   expect([third.body.code, namesOf(service)]).toEqual(['write_not_confirmed', ['first', 'www']])
+
+  const fourth = await driveClock(clock, service, add(service, 'fourth'))
+
+  expect(fourth.status).toBe(201)
+  expect(namesOf(service)).toEqual(['first', 'fourth', 'second', 'www'])
+})
+
+test('a late write whose repair could not be read back, and is not to be seen, is repaired by the next write', async () => {
+  const { service, clock } = await startWithLateWrite()
+  await using _service = service
+  await service.sandbox.runLate()
+  service.sandbox.fault(
+    { kind: 'ignored', command: setHosts },
+    { kind: 'html', command: getHosts, after: 4, times: 3 },
+  )
+  const third = await driveClock(clock, service, add(service, 'third'))
+  expect([third.body.verified, namesOf(service)]).toEqual([false, ['first', 'www']])
 
   const fourth = await driveClock(clock, service, add(service, 'fourth'))
 
