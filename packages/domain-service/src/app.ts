@@ -83,7 +83,9 @@ export function buildApp(parts: Dependencies): Promise<App> {
 // Without the database writes are refused and calls are counted in memory only, while reads go on.
 const checkDatabase = (ledger: Ledger, registrar: RegistrarClient) => ({
   status:
-    ledger.isWritable() && registrar.quota.isStored ? ('ok' as const) : ('unavailable' as const),
+    ledger.isWritable() && registrar.quota.budget.isStored
+      ? ('ok' as const)
+      : ('unavailable' as const),
 })
 
 // From the last calls: the registrar is not called.

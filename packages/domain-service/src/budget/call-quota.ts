@@ -1,20 +1,19 @@
 import { type Clock, databaseProblem, systemClock, type Timer } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
-import { registrarUnavailable } from '../errors.ts'
+import { registrarBusy, registrarUnavailable } from '../errors.ts'
 import { type BudgetState, type CallBudget, holdMs } from './call-budget.ts'
-import { type CallLimit, CallWindows, type Priority, SlotCounts } from './call-windows.ts'
-import { type Reservation, WaitingCalls } from './waiting-calls.ts'
-
-/** Where a call gets its slot: the reservation of its batch, or the queue of all calls. */
-export type CallSlot = Priority | Reservation
-
-export interface ReserveOptions {
-  priority?: Priority
-  /** Default: as long as calls of this priority wait. Infinity: waits without a deadline. */
-  maxWaitMs?: number
-  /** Authors of the write, for fair queueing. A caller that gets 503 keeps its place in the queue. */
-  callers?: readonly string[]
-}
+import {
+  type CallLimit,
+  type CallSlot,
+  CallWindows,
+  marginMs,
+  maxWaits,
+  type Priority,
+  type Reservation,
+  type ReserveOptions,
+  rank,
+  SlotCounts,
+} from './call-windows.ts'
 
 interface Options {
   limits: CallLimit[]
@@ -24,32 +23,33 @@ interface Options {
   clock?: Clock
 }
 
-const maxWaits: Partial<Record<Priority, number>> = {
-  // Refusing the next call of a batch under way does harm: it waits until a whole minute's window has become free.
-  'follow-up': 61_000,
-  ...{ queued: Infinity, background: Infinity, sweep: Infinity },
-}
-
+/** How long after its Retry-After the place and the slots of an absent caller are kept. */
+const graceMs = 10_000
+/** Maximum places in the queue that are kept for absent callers; beyond it the first to expire is given up. */
+const maxPlaces = 500
 // Shared budget: waiting calls retry, since other processes free slots; `state` is at most `refreshMs` old.
 const retryMs = 250
 const refreshMs = 1_000
 
 /**
- * The registrar's call quota: sliding windows that survive restarts. Slots go by priority, then by fair queueing among
- * callers. A call gets 503 `registrar_busy` with Retry-After as soon as no slot can come free within its wait. Each turn
- * counts the calls of other processes, then takes free slots: writes go first across processes.
+ * The registrar's call quota: sliding windows that survive restarts. Slots go by priority, then by start-time fair
+ * queueing: a caller's second call comes after the first call of every other waiting caller. A call gets 503
+ * `registrar_busy` with Retry-After as soon as no slot can come free within its wait. Each turn counts the calls of other
+ * processes, then takes free slots: writes go first across processes.
  */
 export class CallQuota {
-  readonly #budget: CallBudget
-  readonly #queue = new WaitingCalls()
-  readonly #limits: CallLimit[]
+  readonly #options: Options
+  readonly budget: CallBudget
   readonly #clock: Clock
-  readonly #maxWaitMs: number
-  /** Reservations that hold slots. */
+  /** In the order in which they get their slots. */
+  #waiting: Reservation[] = []
+  /** Virtual time of the fair queue: the latest turn granted. */
+  #turn = 0
+  /** The next turn of each caller, unless the virtual time has reached it. */
+  readonly #turns = new Map<string, number>()
   readonly #held = new Set<Reservation>()
   /** By the monotonic clock; afterwards other processes may have taken the held slots. */
   #heldUntil = Number.POSITIVE_INFINITY
-  /** What was counted so far. */
   windows: CallWindows
   /** The last call that `windows` counts. */
   #lastId = 0
@@ -63,18 +63,15 @@ export class CallQuota {
   #isDue = false
   #refreshing: NodeJS.Timeout | undefined
   #retry: Timer | undefined
-  /** Calls of the turn under way: they may be made once it is stored. */
-  #calls: Priority[] = []
   /** Whether other processes know that this one holds slots or waits for some. */
   #isPublished = false
 
-  private constructor({ limits, budget, maxWaitMs = 10_000, clock = systemClock }: Options) {
-    this.#limits = limits
-    this.#budget = budget
-    this.#clock = clock
-    this.windows = new CallWindows(limits)
-    this.#maxWaitMs = maxWaitMs
-    if (budget.isShared) this.#refreshing = setInterval(() => this.#serve(), refreshMs).unref()
+  private constructor(options: Options) {
+    this.#options = options
+    this.budget = options.budget
+    this.#clock = options.clock ?? systemClock
+    this.windows = new CallWindows(options.limits)
+    if (this.budget.isShared) this.#refreshing = setInterval(() => this.#serve(), refreshMs).unref()
   }
 
   /** Counts the calls of earlier processes. */
@@ -82,11 +79,6 @@ export class CallQuota {
     const quota = new CallQuota(options)
     await quota.#refresh()
     return quota
-  }
-
-  /** Whether every counted call is stored; false while the storage fails. */
-  get isStored(): boolean {
-    return this.#budget.isStored
   }
 
   /** Stops all calls for this long: the registrar reported too many. */
@@ -98,7 +90,6 @@ export class CallQuota {
   /**
    * Resolves when one call may be made, which is counted then: of this priority, or with a held slot if there is one. A
    * further call of a batch goes before everything else.
-   * @throws 503 `registrar_busy` where it finds no slot.
    */
   take(slot: CallSlot): Promise<void> {
     const isHeld = typeof slot === 'object' && this.#held.has(slot)
@@ -111,13 +102,16 @@ export class CallQuota {
 
   /**
    * Resolves when `calls` slots are free at once, and holds them until they are used or released. Where a window is
-   * smaller than `calls`, the reservation gets the whole window.
+   * smaller than `calls`, the reservation gets the whole window. A caller that got 503 keeps its place in the queue, or its
+   * slots: if it retries after its Retry-After it gets in, however long the queue is.
    */
   async reserve(
     calls: number,
     { priority = 'write', maxWaitMs, callers = [] }: ReserveOptions = {},
   ): Promise<Reservation> {
-    const kept = this.#places.find((place) => callers.some((each) => place.callers.includes(each)))
+    const kept = [...this.#held, ...this.#waiting].find(
+      (each) => each.absentUntil !== undefined && callers.some((by) => each.callers.includes(by)),
+    )
     if (kept && this.#held.has(kept)) return Object.assign(kept, { absentUntil: undefined })
     const slots = Math.min(calls, this.windows.most(priority))
     const reservation = this.#enter(kept ?? { priority, slots, callers, turn: 0 }, maxWaitMs)
@@ -125,20 +119,21 @@ export class CallQuota {
     return reservation
   }
 
-  /** Of callers that got 503: one that retries after its Retry-After gets in, however long the queue is. */
-  get #places(): Reservation[] {
-    return [...this.#held, ...this.#queue.waiting].filter((each) => each.absentUntil !== undefined)
-  }
-
   #enter(
     wanted: Omit<Reservation, 'deadline' | 'client'>,
-    maxWaitMs = maxWaits[wanted.priority] ?? this.#maxWaitMs,
+    maxWaitMs = maxWaits[wanted.priority] ?? this.#options.maxWaitMs ?? 10_000,
   ): Reservation {
     const isNew = wanted.absentUntil === undefined
     const client = Promise.withResolvers<void>()
     const deadline = this.now() + maxWaitMs
     const call = Object.assign(wanted, { client, deadline, absentUntil: undefined })
-    if (isNew) this.#queue.add(call)
+    if (isNew) {
+      const [caller] = call.callers
+      call.turn = Math.max(this.#turn, caller === undefined ? 0 : (this.#turns.get(caller) ?? 0))
+      if (caller !== undefined) this.#turns.set(caller, call.turn + 1)
+      this.#waiting.push(call)
+      this.#waiting.sort((one, other) => rank(one) - rank(other) || one.turn - other.turn)
+    }
     void this.#serve()
     return call
   }
@@ -146,20 +141,21 @@ export class CallQuota {
   /** Upper estimate of the time until the last of `calls` calls is made, each as a slot comes free. */
   waitMs(priority: Priority, calls: number): number {
     const now = this.now()
-    return Math.max(0, this.#blockedUntil - now, this.windows.lastOf(priority, calls, now) - now)
+    const last = this.windows.earliest({ priority, slots: calls }, now, { inTurn: true })
+    return Math.max(0, this.#blockedUntil - now, last - now)
   }
 
   /** Calls and reservations that wait for slots. */
   get waiting(): number {
-    return this.#queue.waiting.length
+    return this.#waiting.length
   }
 
   /** Refuses everything that waits. */
   close() {
     clearInterval(this.#refreshing)
     this.#retry?.cancel()
-    for (const place of this.#places) this.#held.delete(place)
-    this.#queue.clear(registrarUnavailable(5))
+    for (const each of this.#held) if (each.absentUntil !== undefined) this.#held.delete(each)
+    for (const { client } of this.#waiting.splice(0)) client.reject(registrarUnavailable(5))
     void this.#serve()
   }
 
@@ -174,25 +170,6 @@ export class CallQuota {
     return Math.round(this.#clockOffset + this.#clock.now())
   }
 
-  /** Takes the slots of a call, in the turn in which they were found free: holds them, or counts one as a call. */
-  #grant(granted: Reservation) {
-    const { call } = granted
-    if (!call) {
-      this.windows.held.add(granted)
-      this.#held.add(granted)
-      return
-    }
-    const { held } = call
-    const { priority } = held ?? granted
-    if (held) {
-      this.windows.held.add({ priority, slots: -1 })
-      held.slots -= 1
-      if (held.slots === 0) this.#held.delete(held)
-    }
-    this.windows.count(priority, this.now())
-    this.#calls.push(priority)
-  }
-
   async #serve() {
     this.#isDue = true
     if (this.#isRunning) return
@@ -201,7 +178,7 @@ export class CallQuota {
     while (this.#isDue) {
       this.#isDue = false
       this.#retry?.cancel()
-      const size = this.#queue.waiting.length + this.#held.size
+      const size = this.#waiting.length + this.#held.size
       if (size + this.#pauseMs > 0 || this.#isPublished) await this.#takeTurn()
       else await this.#refresh().catch(() => undefined) // The probe reports it.
     }
@@ -211,55 +188,110 @@ export class CallQuota {
   async #takeTurn() {
     const pauseMs = this.#pauseMs
     this.#pauseMs = 0
-    this.#calls = []
     let granted: Reservation[] = []
     let wakeAt = Infinity
     const heldUntil = performance.now() + holdMs
     try {
-      this.#lastId = await this.#budget.turn(this.#lastId, pauseMs, (state) => {
+      const last = await this.budget.turn(this.#lastId, pauseMs, (state) => {
         this.#adopt(state)
-        const served = this.#queue.serve(state, this.windows, (call) => this.#grant(call))
-        ;({ wakeAt, granted } = served)
-        this.#isPublished = this.#held.size + this.#queue.waiting.length > 0
-        return { calls: this.#calls, held: this.#held, waiting: this.#queue.waiting }
+        ;({ granted, wakeAt } = this.#grantSlots(state))
+        this.#isPublished = this.#held.size + this.#waiting.length > 0
+        const calls = granted.flatMap(({ call, priority }) =>
+          call ? (call.held?.priority ?? priority) : [],
+        )
+        return { calls, held: this.#held, waiting: this.#waiting }
       })
-      if (this.#budget.isShared) this.#heldUntil = heldUntil
+      this.#lastId = last ?? this.#lastId
+      if (this.budget.isShared) this.#heldUntil = heldUntil
       for (const { client } of granted) client.resolve()
     } catch (error) {
-      // No call was made, even if the database has stored the turn.
       const cause = new DatabaseUnavailableError(error)
-      const failure = databaseProblem(cause) ?? cause
-      // The windows may count calls that were not stored: the next turn reads all of them again.
-      this.windows = new CallWindows(this.#limits)
+      // No call was made, although the windows count some, and the database may: the next turn reads all of them again.
+      this.windows = new CallWindows(this.#options.limits)
       this.#lastId = 0
       this.#isPublished = true
-      for (const call of granted) {
-        this.#held.delete(call)
-        call.client.reject(failure)
-      }
-      this.#queue.clear(failure)
+      for (const call of granted) this.#held.delete(call)
+      for (const { client } of [...granted, ...this.#waiting.splice(0)])
+        client.reject(databaseProblem(cause) ?? cause)
     }
-    this.#retryAt(wakeAt)
-  }
-
-  #retryAt(wakeAt: number) {
     const absent = Array.from(this.#held, ({ absentUntil = Infinity }) => absentUntil)
-    const retryIn = this.#budget.isShared && this.#queue.waiting.length > 0 ? retryMs : Infinity
+    const retryIn = this.budget.isShared && this.#waiting.length > 0 ? retryMs : Infinity
     const waitMs = Math.min(Math.min(wakeAt, ...absent) - this.now(), retryIn)
     if (waitMs < Infinity)
       this.#retry = this.#clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
   }
 
+  /** Grants in order until a call finds no room; refuses all those that cannot be granted in time. */
+  #grantSlots({ now, blockedUntil, waiters }: BudgetState) {
+    const granted: Reservation[] = []
+    const waiting: Reservation[] = []
+    let wakeAt = Infinity
+    const others = waiters.toSorted((one, other) => rank(one) - rank(other))
+    const ahead = new SlotCounts()
+    for (const call of this.#waiting) {
+      if ((call.absentUntil ?? Infinity) <= now) continue
+      // Those of a higher priority that wait in other processes go first.
+      for (; others[0] && rank(others[0]) < rank(call); others.shift()) ahead.add(others[0])
+      const freeAt = Math.max(blockedUntil, this.windows.earliest(call, now, { ahead }))
+      if (waiting.length === 0 && freeAt <= now) {
+        this.#grant(call)
+        granted.push(call)
+        continue
+      }
+      // Held slots may be given back unused, so a call is refused early only where even that would not help.
+      const best = this.windows.earliest(call, now, { ahead, held: new SlotCounts() })
+      const isLate = call.deadline <= now || Math.max(blockedUntil, best) > call.deadline
+      if (call.absentUntil === undefined && isLate) {
+        // Retry-After leaves out the margin: a caller that returns waits that long in the queue.
+        const retryAfter = Math.max(1, Math.ceil((freeAt - marginMs - now) / 1000))
+        call.client.reject(registrarBusy(retryAfter))
+        if (call.callers.length === 0) continue
+        call.absentUntil = now + retryAfter * 1000 + graceMs
+      }
+      if (waiting.length === 0) wakeAt = freeAt
+      wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline)
+      waiting.push(call)
+      ahead.add(call)
+    }
+    this.#waiting = waiting
+    if (waiting.length > maxPlaces) this.#giveUpPlaces()
+    return { granted, wakeAt }
+  }
+
+  #giveUpPlaces() {
+    const places = this.#waiting.filter(({ absentUntil }) => absentUntil !== undefined)
+    places.sort((one, other) => (one.absentUntil ?? 0) - (other.absentUntil ?? 0))
+    const givenUp = new Set(places.slice(0, -maxPlaces))
+    this.#waiting = this.#waiting.filter((each) => !givenUp.has(each))
+  }
+
+  /** Takes the slots of a call, in the turn in which they were found free: holds them, or counts one as a call. */
+  #grant(granted: Reservation) {
+    this.#turn = Math.max(this.#turn, granted.turn)
+    for (const [caller, next] of this.#turns) if (next <= this.#turn) this.#turns.delete(caller)
+    if (!granted.call) {
+      this.windows.held.add(granted)
+      return this.#held.add(granted)
+    }
+    const { held } = granted.call
+    const { priority } = held ?? granted
+    if (held) {
+      this.windows.held.add({ priority, slots: -1 })
+      held.slots -= 1
+      if (held.slots === 0) this.#held.delete(held)
+    }
+    this.windows.count(priority, this.now())
+  }
+
   async #refresh() {
-    const state = await this.#budget.read(this.#lastId)
-    this.#adopt(state)
-    this.#lastId = state.calls.at(-1)?.id ?? this.#lastId
+    this.#adopt(await this.budget.read(this.#lastId))
   }
 
   #adopt({ now, blockedUntil, calls, holds }: BudgetState) {
     this.#clockOffset = now - this.#clock.now()
     this.#blockedUntil = blockedUntil
     for (const { priority, at } of calls) this.windows.count(priority, at)
+    this.#lastId = calls.at(-1)?.id ?? this.#lastId
     for (const each of this.#held) if ((each.absentUntil ?? Infinity) <= now) this.release(each)
     this.windows.held = SlotCounts.sum([...holds, ...this.#held])
   }

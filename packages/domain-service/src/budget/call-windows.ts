@@ -41,6 +41,13 @@ export interface StoredCall {
 export const priorities = ['follow-up', 'write', 'read', 'queued', 'background', 'sweep'] as const
 export type Priority = (typeof priorities)[number]
 
+/** How long calls wait for slots; by default ten seconds. */
+export const maxWaits: Partial<Record<Priority, number>> = {
+  // Refusing the next call of a batch under way does harm: it waits until a whole minute's window has become free.
+  'follow-up': 61_000,
+  ...{ queued: Infinity, background: Infinity, sweep: Infinity },
+}
+
 export interface WindowState {
   window: CallWindow
   limit: number
@@ -59,18 +66,56 @@ export interface HourOfCalls {
   reads: number
 }
 
-// Writes may use whole windows, readers half of each: so readers never stop writers.
-const readShare = (calls: number) => Math.max(1, Math.floor(calls / 2))
-// Reading ahead leaves calls to readers; asynchronous batches leave calls to batches with a waiting client.
-const backgroundShare = (calls: number) => Math.max(1, Math.floor(readShare(calls) * 0.7))
-const sweepShare = (calls: number) => Math.max(1, Math.floor(readShare(calls) / 6))
-const queuedShare = (calls: number) => Math.max(1, Math.floor((calls * 2) / 3))
+// The parts of each window that some priorities use together. Writes may use whole windows, readers half of each: so readers
+// never stop writers. Reading ahead leaves calls to readers; asynchronous batches leave calls to batches with a waiting
+// client.
+type Part = [members: readonly string[], of: (calls: number) => number]
+const half = (calls: number) => Math.max(1, Math.floor(calls / 2))
+const whole: Part = [priorities, (calls) => calls]
+const ofReaders: Part = [['read', 'background', 'sweep'], half]
+const smaller: Part[] = [
+  [['background', 'sweep'], (calls) => Math.max(1, Math.floor(half(calls) * 0.7))],
+  [['sweep'], (calls) => Math.max(1, Math.floor(half(calls) / 6))],
+  [['queued'], (calls) => Math.max(1, Math.floor((calls * 2) / 3))],
+]
 
 /** Slots that a process holds, or waits for. */
 export interface Slots {
-  priority: Priority
+  readonly priority: Priority
+  /** To take, or held and not used yet; 0 for a call whose slot is held already. */
   slots: number
 }
+
+/**
+ * Slots for calls: first queued, then taken; those of a batch are held until it uses or releases them. After a 503 a
+ * reservation with callers keeps its place in the queue, or its slots, until `absentUntil`: the first of them that
+ * retries takes it over.
+ */
+export interface Reservation extends Slots {
+  /** Authors of the write. The first is the key of fair queueing within a priority. */
+  readonly callers: readonly string[]
+  /** A single call, made as soon as it has its slot, which is one of `held` if it is present. */
+  readonly call?: { held: Reservation | undefined }
+  /** Its place in the fair queue. */
+  turn: number
+  deadline: number
+  absentUntil?: number | undefined
+  client: PromiseWithResolvers<void>
+}
+
+/** Where a call gets its slot: the reservation of its batch, or the queue of all calls. */
+export type CallSlot = Priority | Reservation
+
+export interface ReserveOptions {
+  priority?: Priority
+  /** Default: as long as calls of this priority wait. Infinity: waits without a deadline. */
+  maxWaitMs?: number
+  callers?: readonly string[]
+}
+
+/** The order of priorities; a call whose slot is already held goes first. */
+export const rank = ({ slots, priority }: Slots) =>
+  slots === 0 ? -1 : priorities.indexOf(priority)
 
 /** The sum of slots by priority. */
 export class SlotCounts extends Map<string, number> {
@@ -83,10 +128,6 @@ export class SlotCounts extends Map<string, number> {
   add({ priority, slots }: Slots) {
     this.set(priority, (this.get(priority) ?? 0) + slots)
   }
-
-  of(members: readonly Priority[]): number {
-    return members.reduce((sum, member) => sum + (this.get(member) ?? 0), 0)
-  }
 }
 
 /** The registrar's sliding windows: the calls made and reserved in each, and when there is room for more. */
@@ -94,31 +135,29 @@ export class CallWindows {
   readonly #keepMs: number
   readonly #all: Share
   readonly #reads: Share
-  readonly #shares: Record<string, Share[]>
+  readonly #shares: Share[]
   /** Slots that are reserved and not used yet. */
   held = new SlotCounts()
 
   constructor(limits: CallLimit[]) {
     this.#keepMs = Math.max(...limits.map(({ window }) => windowMs[window])) + marginMs
-    const share = (members: readonly Priority[], of: (calls: number) => number) => {
-      const parts = limits.map(({ calls, window }) => ({ calls: of(calls), window }))
-      return new Share(members, parts, this.#keepMs)
-    }
-    const all = share(priorities, (calls) => calls)
-    const reads = share(['read', 'background', 'sweep'], readShare)
-    const background = [all, reads, share(['background', 'sweep'], backgroundShare)]
-    this.#all = all
-    this.#reads = reads
-    this.#shares = {
-      ...{ 'follow-up': [all], write: [all], read: [all, reads] },
-      queued: [all, share(['queued'], queuedShare)],
-      background,
-      sweep: [...background, share(['sweep'], sweepShare)],
-    }
+    const share = ([members, of]: Part): Share => ({
+      members,
+      limits: limits.map(({ calls, window }) => ({ calls: of(calls), window })),
+      times: [],
+    })
+    this.#all = share(whole)
+    this.#reads = share(ofReaders)
+    this.#shares = [this.#all, this.#reads, ...smaller.map(share)]
   }
 
   count(priority: string, at: number) {
-    for (const share of this.#sharesOf(priority)) share.add(at)
+    for (const share of this.#sharesOf(priority)) {
+      share.times.push(at)
+      // Once half of the span is outdated: one copy instead of one shift per call.
+      if (at - (share.times[0] ?? at) >= 2 * this.#keepMs)
+        share.times = share.times.slice(-countAfter(share, at - this.#keepMs))
+    }
   }
 
   /** The most slots that can be held at once. */
@@ -128,33 +167,40 @@ export class CallWindows {
   }
 
   /**
-   * The earliest time at which every window has room for the slots; `ahead` further calls are made before them. Held
-   * slots count as calls made now, or as free if `heldAreFree`.
+   * The earliest time at which every window has room for the slots, or a whole window of them; those `ahead` are taken
+   * before them. `held` slots count as calls made now. `inTurn`: when the last of the slots is taken, each as it comes
+   * free; an upper estimate.
    */
-  earliest({ priority, slots }: Slots, ahead: SlotCounts, now: number, heldAreFree = false) {
-    const times = this.#sharesOf(priority).map((share) => {
-      const held = heldAreFree ? 0 : this.#heldOf(share)
-      return share.earliest(slots + ahead.of(share.members), held, now)
+  earliest(
+    { priority, slots }: Slots,
+    now: number,
+    { ahead = new SlotCounts(), held = this.held, inTurn = false } = {},
+  ): number {
+    const times = this.#sharesOf(priority).flatMap((share) => {
+      const wanted = slots + this.#sum(ahead, share)
+      return share.limits.map(({ calls, window }) => {
+        const lengthMs = windowMs[window] + marginMs
+        const full = inTurn ? Math.floor((wanted - 1) / calls) : 0
+        const last = this.#sum(held, share) + Math.min(wanted - full * calls, calls)
+        // All but the latest calls must have left the window by then; the call at this index leaves it last.
+        const index = share.times.length + last - calls - 1
+        const freeAt = index < 0 ? now : (share.times[index] ?? now) + lengthMs
+        return Math.max(now, freeAt) + full * lengthMs
+      })
     })
-    return Math.max(now, ...times)
-  }
-
-  /** Upper estimate of when the last of `calls` calls is made, each as a slot comes free. */
-  lastOf(priority: Priority, calls: number, now: number): number {
-    const shares = this.#sharesOf(priority)
-    return Math.max(...shares.map((share) => share.lastOf(calls, this.#heldOf(share), now)))
+    return Math.max(...times)
   }
 
   state(now: number): WindowState[] {
     const all = this.#all
-    const held = this.#heldOf(all)
     return all.limits.map(({ calls, window }) => {
-      const { count, oldest } = all.after(now - windowMs[window])
+      const count = countAfter(all, now - windowMs[window])
+      const oldest = count === 0 ? undefined : all.times.at(-count)
       const nextFreeAt = oldest === undefined ? undefined : oldest + windowMs[window]
       return {
         window,
         limit: calls,
-        left: Math.max(0, calls - count - held),
+        left: Math.max(0, calls - count - this.#sum(this.held, all)),
         nextFreeAt,
         nextFreeMs: nextFreeAt === undefined ? 0 : nextFreeAt - now,
       }
@@ -165,7 +211,7 @@ export class CallWindows {
   hours(now: number): HourOfCalls[] {
     const count = Math.min(24, Math.max(1, Math.floor(this.#keepMs / windowMs.hour)))
     const within = (share: Share, from: number) =>
-      share.after(from).count - share.after(from + windowMs.hour).count
+      countAfter(share, from) - countAfter(share, from + windowMs.hour)
     return Array.from({ length: count }, (_, at) => {
       const from = now - (count - at) * windowMs.hour
       return { from, calls: within(this.#all, from), reads: within(this.#reads, from) }
@@ -174,78 +220,39 @@ export class CallWindows {
 
   /** Whether less than half of the readers' share of the shortest window is left. */
   readsAreScarce(now: number): boolean {
-    const reads = this.#reads
-    const [shortest] = reads.limits.toSorted((a, b) => windowMs[a.window] - windowMs[b.window])
+    const { limits } = this.#reads
+    const [shortest] = limits.toSorted((a, b) => windowMs[a.window] - windowMs[b.window])
     if (!shortest) return false
     const { calls, window } = shortest
-    return calls - reads.after(now - windowMs[window]).count < calls / 2
+    return calls - countAfter(this.#reads, now - windowMs[window]) < calls / 2
   }
 
-  // Another version of this service may have stored a priority that this one does not know.
+  // Another version of this service may have stored a priority that this one does not know: it counts among all.
   #sharesOf(priority: string): Share[] {
-    return this.#shares[priority] ?? [this.#all]
+    return this.#shares.filter((share) => share === this.#all || share.members.includes(priority))
   }
 
-  #heldOf(share: Share): number {
-    if (share !== this.#all) return this.held.of(share.members)
-    return [...this.held.values()].reduce((sum, slots) => sum + slots, 0)
+  #sum(counts: SlotCounts, share: Share): number {
+    let sum = 0
+    for (const [priority, slots] of counts)
+      if (share === this.#all || share.members.includes(priority)) sum += slots
+    return sum
   }
 }
 
-/** The part of each window that some priorities may use together: the times of their calls, ascending. */
-class Share {
-  readonly members: readonly Priority[]
-  readonly limits: CallLimit[]
-  /** Calls older than this, the longest window, may be dropped. */
-  readonly #keepMs: number
-  #times: number[] = []
+/** A part of each window, and the times of the calls of its members, ascending. */
+interface Share {
+  members: readonly string[]
+  limits: CallLimit[]
+  times: number[]
+}
 
-  constructor(members: readonly Priority[], limits: CallLimit[], keepMs: number) {
-    this.members = members
-    this.limits = limits
-    this.#keepMs = keepMs
+function countAfter({ times }: Share, since: number): number {
+  let [low, high] = [0, times.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((times[middle] ?? 0) > since) high = middle
+    else low = middle + 1
   }
-
-  add(at: number) {
-    this.#times.push(at)
-    const [first] = this.#times
-    if (first === undefined || first > at - 2 * this.#keepMs) return
-    // Half of the span is outdated: one copy instead of one shift per call.
-    this.#times = this.#times.slice(-this.after(at - this.#keepMs).count)
-  }
-
-  /** Calls made after `since`, without held slots: their number, and the time of the oldest. */
-  after(since: number): { count: number; oldest: number | undefined } {
-    let [low, high] = [0, this.#times.length]
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if ((this.#times[middle] ?? 0) > since) high = middle
-      else low = middle + 1
-    }
-    return { count: this.#times.length - low, oldest: this.#times[low] }
-  }
-
-  /** The earliest time at which `calls` more calls, or a whole window of them, fit into each window. */
-  earliest(calls: number, held: number, now: number): number {
-    const times = this.limits.map((limit) =>
-      this.#room(limit, held + Math.min(calls, limit.calls), now),
-    )
-    return Math.max(...times)
-  }
-
-  lastOf(calls: number, held: number, now: number): number {
-    const times = this.limits.map((limit) => {
-      const full = Math.floor((calls - 1) / limit.calls)
-      const rest = this.#room(limit, held + calls - full * limit.calls, now)
-      return rest + full * (windowMs[limit.window] + marginMs)
-    })
-    return Math.max(...times)
-  }
-
-  #room({ calls, window }: CallLimit, wanted: number, now: number): number {
-    // All but the latest calls must have left the window by then; the call at this index leaves it last.
-    const index = this.#times.length + wanted - calls - 1
-    if (index < 0) return now
-    return Math.max(now, (this.#times[index] ?? now) + windowMs[window] + marginMs)
-  }
+  return times.length - low
 }

@@ -56,7 +56,7 @@ export class SharedBudget implements CallBudget {
     return this.#read(this.#sql, since)
   }
 
-  turn(since: number, pauseMs: number, take: (state: BudgetState) => BudgetShare): Promise<number> {
+  turn(since: number, pauseMs: number, take: (state: BudgetState) => BudgetShare) {
     return this.#sql.transaction(async (transaction) => {
       // Also locks the budget's row until the transaction ends.
       await transaction.run(sql`update ${budgets} set blocked_until = greatest(blocked_until,
@@ -64,8 +64,7 @@ export class SharedBudget implements CallBudget {
       const state = await this.#read(transaction, since)
       const share = take(state)
       await this.#publish(transaction, share)
-      const last = await this.#count(transaction, share.calls)
-      return last ?? state.calls.at(-1)?.id ?? since
+      return this.#count(transaction, share.calls)
     })
   }
 
@@ -81,7 +80,7 @@ export class SharedBudget implements CallBudget {
             and until > ${leaseNow}), '[]'),
         'waiters', coalesce((select json_agg(json_build_object('priority', priority, 'slots', calls))
           from ${waiters} where call_waiters.account = budgets.account and replica <> ${this.#replica}
-            and until > ${leaseNow}), '[]')
+            and priority in (${list(priorities)}) and until > ${leaseNow}), '[]')
       ) as state from ${budgets} where account = ${this.#account}`)
     if (!row) throw new Error('no budget')
     return row.state
