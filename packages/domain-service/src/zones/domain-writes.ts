@@ -1,14 +1,14 @@
 import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises'
 import { databaseProblem } from '@domains-and-files/http'
+import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
 import { leaseLost, ledgerUnavailable, serviceStopping } from '../errors.ts'
 import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
 import type { Leases } from '../ledger/replicas/leases.ts'
 import { Batch } from './batch/batch.ts'
-import { type BatchDependencies, failed } from './batch/batch-recorder.ts'
+import { type BatchDependencies, failed, readResult } from './batch/batch-recorder.ts'
 import type { WriteResult } from './batch/evaluate-write.ts'
-import { WaitingClients } from './waiting-clients.ts'
 
 export interface DomainWritesOptions {
   batch: BatchDependencies
@@ -48,7 +48,10 @@ const maxOutageMs = 10_000
 export class DomainWrites {
   readonly #domain: Domain
   readonly #options: Options
-  readonly #clients: WaitingClients
+  /** What clients wait for, by the id of their change. Several may wait for one, with the same idempotency key. */
+  readonly #clients = new Map<number, PromiseWithResolvers<WriteResult>>()
+  /** Changes in the running batch of this process, which reports how they end. */
+  readonly #pulled = new Set<number>()
   #tasks: Task[] = []
   /** Changes that are being queued in the database. */
   #accepting = 0
@@ -64,18 +67,22 @@ export class DomainWrites {
   constructor(domain: Domain, options: Options) {
     this.#domain = domain
     this.#options = options
-    this.#clients = new WaitingClients(options.batch.ledger, options.replicas?.awaited)
   }
 
+  /** Writes whose clients wait. */
   get waiting(): number {
-    return this.#clients.ends.size + this.#accepting
+    return this.#clients.size + this.#accepting
   }
 
   async write(request: ChangeRequest): Promise<WriteResult> {
+    const { batch, replicas } = this.#options
     this.#accepting++
     try {
-      const end = this.#clients.wait(await this.#options.batch.ledger.acceptAwaited(request))
-      return end
+      const id = await batch.ledger.acceptAwaited(request)
+      const end = this.#clients.get(id) ?? Promise.withResolvers<WriteResult>()
+      this.#clients.set(id, end)
+      replicas?.awaited.add(id, (cause) => this.#rejectUnpulled(id, cause))
+      return end.promise
     } finally {
       this.#accepting--
       this.wake()
@@ -90,7 +97,6 @@ export class DomainWrites {
     return end.promise
   }
 
-  /** Looks for something to do. */
   wake() {
     this.#wakeUp.resolve()
     if (!this.#isRunning) void this.#run()
@@ -105,19 +111,24 @@ export class DomainWrites {
   }
 
   async #run() {
-    const { leases } = this.#options.replicas ?? {}
+    const { leases, isListening = true } = this.#options.replicas ?? {}
+    const isNeeded = () => this.#clients.size + this.#tasks.length > 0
     this.#isRunning = true
-    while (this.#isNeeded) {
+    while (isNeeded()) {
       let hasWorked = false
       try {
         const lease = await leases?.tryAcquire(this.#domain.name)
         if (lease) hasWorked = await this.#hold().finally(() => leases?.release(lease))
         else if (!leases) hasWorked = await this.#hold()
-        await this.#clients.answerEnded()
+        await this.#answerEnded()
       } catch (error) {
         this.#endOutage(error)
       }
-      if (!hasWorked && this.#isNeeded) await this.#pause()
+      if (hasWorked || !isNeeded()) continue
+      const timer = setTimeout(() => this.wake(), isListening ? listeningPollMs : pollMs)
+      await this.#wakeUp.promise
+      clearTimeout(timer)
+      this.#wakeUp = Promise.withResolvers()
     }
     this.#isRunning = false
     if (this.#accepting > 0) return
@@ -125,22 +136,14 @@ export class DomainWrites {
     this.#ended.resolve()
   }
 
-  get #isNeeded(): boolean {
-    return this.#clients.ends.size + this.#tasks.length > 0
-  }
-
-  get #isStopped(): boolean {
-    return this.#isClosing && this.#clients.ends.size === 0
-  }
-
   /** Carries out the queued writes and the tasks. @returns whether there was anything to do, and it was done. */
   async #hold(): Promise<boolean> {
     const { ledger } = this.#options.batch
     for (let hasWorked = false; ; hasWorked = true) {
-      const waiting = [...this.#clients.ends.keys()]
+      const waiting = [...this.#clients.keys()]
       const tasks = [...this.#tasks]
       const writes: QueuedChange[] = []
-      await this.pull(writes)
+      await this.#pull(writes)
       // A batch resolves open sends.
       const mustRead =
         tasks.some((task) => task.mustRead) ||
@@ -150,27 +153,28 @@ export class DomainWrites {
         this.#endTasks(tasks)
         return hasWorked
       }
-      if (!(await this.#runBatch(writes, { tasks, waiting }))) return false
+      if (!(await this.#runBatch(writes, tasks, waiting))) return false
     }
   }
 
+  get #isStopped(): boolean {
+    return this.#isClosing && this.#clients.size === 0
+  }
+
   /** @returns false where it failed. */
-  async #runBatch(
-    writes: QueuedChange[],
-    { tasks, waiting }: { tasks: Task[]; waiting: number[] },
-  ): Promise<boolean> {
-    let failure: unknown
-    try {
-      const options = { ...this.#options.batch, domain: this.#domain, clients: this.#clients }
-      const ended = await new Batch({ ...options, queue: this }).run(writes)
-      failure = ended?.failure
-      if (ended && !failure) this.#endTasks(tasks)
-    } catch (error) {
-      failure = error
-    }
+  async #runBatch(writes: QueuedChange[], tasks: Task[], waiting: number[]): Promise<boolean> {
+    const batch = new Batch({ ...this.#options.batch, domain: this.#domain, queue: this })
+    const ended = await batch.run(writes).catch((failure: unknown) => ({ failure }))
+    const failure = ended?.failure
+    if (ended && !failure) this.#endTasks(tasks)
     if (failure) this.#rejectTasks(failure)
     else this.#answeredAt = performance.now()
-    await this.#clients.endBatch(failure, waiting)
+    // What has not ended by now could not be recorded; after a failed batch that was empty this may be true of every
+    // change that was `waiting` before it. The next batch carries out those that came later.
+    const ids = failure && this.#pulled.size === 0 ? waiting : [...this.#pulled]
+    this.#pulled.clear()
+    await this.#answerEnded()
+    if (failure || this.#options.replicas) this.#giveUp(failure, ids)
     return !failure
   }
 
@@ -180,7 +184,7 @@ export class DomainWrites {
   }
 
   /** Adds the writes that all processes have queued. @returns the id up to which none is missing. */
-  async pull(writes: QueuedChange[]): Promise<number> {
+  async #pull(writes: QueuedChange[]): Promise<number> {
     if (this.#isStopped) return Infinity
     const isAccepting = this.#accepting > 0
     const { ledger } = this.#options.batch
@@ -188,12 +192,12 @@ export class DomainWrites {
     const { ready, upTo } = await ledger.ready(this.#domain.name, known)
     this.#answeredAt = performance.now()
     for (const change of ready) {
-      if (!this.#options.replicas && !change.isAsync && !this.#clients.ends.has(change.id)) {
+      if (!this.#options.replicas && !change.isAsync && !this.#clients.has(change.id)) {
         // No client waits: it got an error while the ledger could not be written.
         const end = failed(change, ledgerUnavailable(undefined))
         if (!isAccepting) await ledger.endChanges(this.#domain.name, [end]).catch(() => undefined)
       } else {
-        this.#clients.pulled.add(change.id)
+        this.#pulled.add(change.id)
         writes.push(change)
       }
     }
@@ -205,16 +209,40 @@ export class DomainWrites {
   // than latency.
   async gather(writes: QueuedChange[]): Promise<number> {
     const { isShared } = this.#options.batch.ledger // Other processes queue writes, too.
-    let pulledTo = await this.pull(writes)
+    let pulledTo = await this.#pull(writes)
     const latest = performance.now() + (isShared ? maxSharedDebounceMs : maxDebounceMs)
     const mayJoin = isShared || writes.length > 1
     for (let seen = 0; mayJoin && writes.length > seen && performance.now() < latest; ) {
       seen = writes.length
       await sleep(isShared ? 50 : 20)
       await nextIteration() // Lets Node first read requests that are ready at the sockets.
-      pulledTo = await this.pull(writes)
+      pulledTo = await this.#pull(writes)
     }
     return pulledTo
+  }
+
+  resolve({ id }: QueuedChange, result: WriteResult) {
+    this.#take(id)?.resolve(result)
+  }
+
+  // Another replica may have taken over a change that failed here, so the ledger decides how it ends.
+  reject({ id }: QueuedChange, error: unknown) {
+    if (!this.#options.replicas) this.#take(id)?.reject(error)
+  }
+
+  /** Answers the clients whose changes have ended, in whichever process. @throws where the ledger cannot be read. */
+  async #answerEnded() {
+    const { ledger } = this.#options.batch
+    const ids = [...this.#clients.keys()].filter((id) => !this.#pulled.has(id))
+    for (const id of ids.length > 0 ? await ledger.ended(ids) : []) {
+      try {
+        const result = await readResult(ledger, id)
+        this.#take(id)?.resolve(result)
+      } catch (error) {
+        if (databaseProblem(error)) throw error
+        this.#take(id)?.reject(error)
+      }
+    }
   }
 
   // Waits out a short outage: another replica may carry out the changes.
@@ -223,8 +251,35 @@ export class DomainWrites {
     const problem = databaseProblem(error)
     if (replicas && problem && performance.now() - this.#answeredAt < maxOutageMs) return
     batch.log.error({ err: error, domain: this.#domain.name }, 'queued writes not followed')
-    this.#clients.giveUp(error)
+    this.#giveUp(error)
     this.#rejectTasks(problem ?? error)
+  }
+
+  /**
+   * Answers these clients that the ledger is unavailable, except those whose change is in a batch of this process. One
+   * that reads the zone after this answer sees the outcome: no replica begins the change later.
+   */
+  #giveUp(error: unknown, ids: Iterable<number> = this.#clients.keys()) {
+    const { awaited } = this.#options.replicas ?? {}
+    for (const id of ids) {
+      const answer = () => this.#rejectUnpulled(id, error)
+      if (awaited) awaited.expire(id).then(answer, answer)
+      else answer()
+    }
+  }
+
+  // A batch of this process reports the ends of its changes itself.
+  #rejectUnpulled(id: number, cause: unknown) {
+    if (this.#pulled.has(id)) return
+    const unknown = this.#options.replicas && databaseProblem(new OutcomeUnknownError(cause))
+    this.#take(id)?.reject(unknown ?? cause)
+  }
+
+  #take(id: number) {
+    const end = this.#clients.get(id)
+    this.#clients.delete(id)
+    this.#options.replicas?.awaited.delete(id)
+    return end
   }
 
   #rejectTasks(error: unknown) {
@@ -236,21 +291,9 @@ export class DomainWrites {
    * @throws {HttpError} where this process may not send the zone any more.
    */
   checkLease() {
-    const { replicas } = this.#options
-    if (!replicas) return
+    const { leases, timeoutMs = 0 } = this.#options.replicas ?? {}
     const { name } = this.#domain
-    const left = (replicas.leases.current(name)?.expiresAt ?? 0) - performance.now()
-    if (left <= replicas.timeoutMs) throw leaseLost(name)
-  }
-
-  async #pause() {
-    const { replicas } = this.#options
-    const timer = setTimeout(
-      () => this.wake(),
-      !replicas || replicas.isListening ? listeningPollMs : pollMs,
-    )
-    await this.#wakeUp.promise
-    clearTimeout(timer)
-    this.#wakeUp = Promise.withResolvers()
+    const expiresAt = leases ? (leases.current(name)?.expiresAt ?? 0) : Infinity
+    if (expiresAt - performance.now() <= timeoutMs) throw leaseLost(name)
   }
 }

@@ -2,10 +2,11 @@ import type { Caller } from '@domains-and-files/auth'
 import { type Clock, type HttpError, type Logger, slices } from '@domains-and-files/http'
 import type { Domain } from '../../dns/domain-name.ts'
 import type { Zone } from '../../dns/zone.ts'
-import { changeSuperseded } from '../../errors.ts'
+import { changeCancelled, changeSuperseded, writeNotConfirmed } from '../../errors.ts'
 import {
   type ChangeOutcome,
   type EvaluatedWrite,
+  fromStoredProblem,
   isDatabaseAway,
   type Ledger,
   type QueuedChange,
@@ -14,8 +15,7 @@ import {
 } from '../../ledger/ledger.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 import type { ResponseCache } from '../../registrar/response-cache.ts'
-import type { WaitingClients } from '../waiting-clients.ts'
-import { isChange, resultOf } from './evaluate-write.ts'
+import { isChange, resultOf, type WriteResult } from './evaluate-write.ts'
 import type { WriteOutcome } from './verified-write.ts'
 
 /** How a write ends: what the ledger records, and what its client gets. */
@@ -55,13 +55,22 @@ export interface BatchDependencies {
   }
 }
 
-/** What all parts of one batch know. */
 export interface BatchOptions extends BatchDependencies {
   domain: Domain
-  clients: Pick<WaitingClients, 'resolve' | 'reject'>
+  /** Where the writes wait, and their clients. */
+  queue: {
+    /** Adds the writes that are queued. Returns the id up to which it has added all: later ones would overtake others. */
+    gather(writes: QueuedChange[]): Promise<number>
+    /** Called right before a zone is sent. @throws {HttpError} where this process may not send it any more. */
+    checkLease(): void
+    resolve(write: QueuedChange, result: WriteResult): void
+    reject(write: QueuedChange, error: unknown): void
+  }
 }
 
-type RecorderOptions = Pick<BatchOptions, 'ledger' | 'log' | 'cache' | 'domain' | 'clients'>
+type RecorderOptions = Pick<BatchOptions, 'ledger' | 'log' | 'cache' | 'domain'> & {
+  queue: Pick<BatchOptions['queue'], 'resolve' | 'reject'>
+}
 
 /** Pause before an unavailable database is tried again: one attempt may take its whole time limit. */
 const awayMs = 1_000
@@ -110,20 +119,20 @@ export class BatchRecorder {
   }
 
   async #answer(ends: WriteEnd[], isRecorded: boolean): Promise<void> {
-    const { clients, log } = this.#options
+    const { queue, log } = this.#options
     const nextSlice = slices()
     for (const { write, status, isUnsent, error, done, verified, warnings } of ends) {
       await nextSlice() // Each answer may have 400 KB.
       if (status === 'queued' || status === 'refused') this.undone.add(write)
       if (!done) {
-        clients.reject(write, error)
+        queue.reject(write, error)
         continue
       }
       const told = [...(warnings ?? done.each.warnings)]
       if (!isRecorded && !isUnsent) told.push(notRecorded)
       const answer = resultOf({ ...done.each, warnings: told }, done.zone, verified)
       if (!isUnsent) log.info(factsOf(write, answer), 'zone written')
-      clients.resolve(write, answer)
+      queue.resolve(write, answer)
     }
   }
 
@@ -208,4 +217,16 @@ export function endWith({ base, outcome, done }: EndedSend, each: EvaluatedWrite
   if (state === 'unsent' || !isChange(each)) return failed(write, error)
   if (state === 'refused') return refused(write, error, base)
   return { ...end, status: 'unconfirmed', error }
+}
+
+/** The result of a change that has ended, as the ledger has it. @throws {HttpError} where it is not confirmed. */
+export async function readResult(ledger: Ledger, id: number): Promise<WriteResult> {
+  const change = await ledger.find(id)
+  if (change?.problem && change.status !== 'confirmed') throw fromStoredProblem(change.problem)
+  if (change?.status === 'cancelled') throw changeCancelled(id)
+  if (change?.status !== 'confirmed')
+    throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
+  const zones = await ledger.zonesOf(id)
+  if (!zones) throw new Error(`change ${id} has no zones`)
+  return resultOf({ ...zones, warnings: change.warnings }, zones.found, change.verified === 1)
 }

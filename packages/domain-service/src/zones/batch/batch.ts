@@ -32,18 +32,6 @@ import { resolveOpenSend } from './open-sends.ts'
 import { type Attempt, isAboutContent, separate } from './separate.ts'
 import { RegistrarZone } from './verified-write.ts'
 
-interface Options extends BatchOptions {
-  queue: {
-    /**
-     * Adds the writes that are queued by now, or soon. Returns the id up to which it has added all: later ones wait, so
-     * that they overtake none.
-     */
-    gather(writes: QueuedChange[]): Promise<number>
-    /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
-    checkLease(): void
-  }
-}
-
 /** One setHosts to be: the zone as it was read, as the writes begin with it, and as it is to become. */
 interface Plan {
   base: Zone
@@ -62,7 +50,7 @@ const maxAttempts = 3
  * that it takes; whatever it sends is in the ledger before, and what became of it is there before a client is answered.
  */
 export class Batch {
-  readonly #options: Options
+  readonly #options: BatchOptions
   readonly #domain: string
   readonly #registrar: RegistrarZone
   readonly #recorder: BatchRecorder
@@ -78,7 +66,7 @@ export class Batch {
   /** Why a send never left this service. */
   #unsent: HttpError | undefined
 
-  constructor(options: Options) {
+  constructor(options: BatchOptions) {
     this.#options = options
     this.#domain = options.domain.name
     this.#registrar = new RegistrarZone(options)
@@ -130,7 +118,7 @@ export class Batch {
   // replicas is away, nothing could be sent either.
   async #read(): Promise<void> {
     const { ledger, log } = this.#options
-    this.#version = await ledger.zoneVersion(this.#domain)
+    if (ledger.isShared) this.#version = await ledger.zoneVersion(this.#domain)
     this.#sends = await ledger.sendsOf(this.#domain)
     const { open } = this.#sends
     const zone = await this.#registrar.readCurrent(this.#sends)
@@ -208,10 +196,12 @@ export class Batch {
     const base = await this.#currentZone(writes.length > 0)
     const sends = this.#sends ?? (await this.#options.ledger.sendsOf(this.#domain))
     this.#sends = sends
-    this.#late = findRepair(base, sends.late, this.#late)
+    if (this.#late || sends.late.length > 0) this.#late = findRepair(base, sends.late, this.#late)
     const { usesRegistrarDns } = base
     const intended = this.#late ? { ...this.#late.send.confirmed, usesRegistrarDns } : base
-    const left = await takeSuperseded(writes, intended, this.#superseded)
+    const left = writes.some(({ isAsync }) => isAsync)
+      ? await takeSuperseded(writes, intended, this.#superseded)
+      : writes
     return { base, intended, sends, ...(await evaluateWrites(left, intended)) }
   }
 
@@ -257,7 +247,10 @@ export class Batch {
     cache.drop(this.#domain)
     this.#zone = undefined
     this.#sends = undefined
-    const known = { recent: sends.recent, late: withoutRepaired(sends.late, late) }
+    const known = {
+      recent: sends.recent,
+      late: late ? withoutRepaired(sends.late, late) : sends.late,
+    }
     const outcome = await this.#registrar.write(base, zone, known)
     // A zone that a late write left proves nothing about this send.
     const isLate = outcome.state === 'closed' && findLateWrite(known.late, outcome.found)

@@ -142,5 +142,5 @@ const repairRequest = (domain: string, { confirmed }: LateSend): ChangeRequest =
 })
 
 /** Late writes without the one that is being repaired, unless another transmission of it is unanswered. */
-export const withoutRepaired = (late: LateSend[], repaired: LateRepair | undefined) =>
-  late.filter(({ id, unanswered }) => id !== repaired?.send.id || unanswered > 1)
+export const withoutRepaired = (late: LateSend[], repaired: LateRepair) =>
+  late.filter(({ id, unanswered }) => id !== repaired.send.id || unanswered > 1)

@@ -141,11 +141,21 @@ function findUndoing(each: EvaluatedWrite, evaluated: EvaluatedWrite[]): QueuedC
 
 /** The effect of a write on this zone. @throws {HttpError} where it is refused, or differs from the approved effect. */
 export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffect {
-  const { approved } = request
-  if (!approved) return evaluateEdit(request, before)
-  const { effect, reason } = evaluateProposal(request, before)
-  if (reason === undefined && isSameDelta(effect, approved, before.domain)) return effect
-  throw changeOutdated(reason)
+  const { approved, recordLimits } = request
+  if (approved) {
+    const { effect, reason } = evaluateProposal(request, before)
+    if (reason === undefined && isSameDelta(effect, approved, before.domain)) return effect
+    throw changeOutdated(reason)
+  }
+  if (recordLimits) demandNamedWithinLimits(recordLimits, before, request.edit)
+  if (request.ifMatch !== undefined || request.ifNoneMatch !== undefined)
+    demandPreconditions(request, before)
+  if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
+  const wanted = applyEdit(before, request.edit)
+  if (isEqual(before, wanted)) return effectOf(before)
+  if (recordLimits) demandWithinLimits(recordLimits, before, wanted)
+  const after = withoutUnsupported(before, wanted, request)
+  return effectOf(before, after, warningsOf(before, after))
 }
 
 /** The effect of a proposal on this zone; `reason`: why it would be refused, so that it has no effect. */
@@ -154,22 +164,11 @@ export function evaluateProposal(
   before: Zone,
 ): { effect: ChangeEffect; reason?: string } {
   try {
-    return { effect: evaluateEdit(request, before) }
+    return { effect: evaluateWrite({ ...request, approved: undefined }, before) }
   } catch (error) {
     if (!(error instanceof HttpError) || error.status >= 500) throw error
     return { effect: effectOf(before), reason: error.message }
   }
-}
-
-function evaluateEdit(request: ChangeRequest, before: Zone): ChangeEffect {
-  if (request.recordLimits) demandNamedWithinLimits(request.recordLimits, before, request.edit)
-  demandPreconditions(request, before)
-  if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
-  const wanted = applyEdit(before, request.edit)
-  if (isEqual(before, wanted)) return effectOf(before)
-  if (request.recordLimits) demandWithinLimits(request.recordLimits, before, wanted)
-  const after = withoutUnsupported(before, wanted, request)
-  return effectOf(before, after, warningsOf(before, after))
 }
 
 // RFC 9110, 13.1. A zone always exists, so that `If-None-Match: *` holds for a new RRset only.
@@ -177,7 +176,6 @@ function demandPreconditions(
   { ifMatch, ifNoneMatch, edit }: Pick<ChangeRequest, 'ifMatch' | 'ifNoneMatch' | 'edit'>,
   zone: Zone,
 ) {
-  if (ifMatch === undefined && ifNoneMatch === undefined) return
   const etag = etagOf(zone)
   const isStale = ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), etag)
   if (isStale) throw preconditionFailed(etag)

@@ -82,7 +82,7 @@ test('while the database is away one write of a batch tries to record its failur
   const reject = vi.fn()
   const recorder = new BatchRecorder({
     ...{ ledger, log, domain, cache },
-    clients: { reject, resolve: vi.fn() },
+    queue: { reject, resolve: vi.fn() },
   })
 
   for (const id of [1, 2, 3]) await recorder.end([failed(awaited(id), new Error('failed'))])
@@ -96,7 +96,7 @@ test('a write that failed because the database is away does not wait for it agai
   const reject = vi.fn()
   const recorder = new BatchRecorder({
     ...{ ledger, log, domain, cache },
-    clients: { reject, resolve: vi.fn() },
+    queue: { reject, resolve: vi.fn() },
   })
 
   await recorder.end([failed(awaited(1), new DatabaseUnavailableError('silent'))])
