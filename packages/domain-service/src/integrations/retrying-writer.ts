@@ -7,8 +7,9 @@ import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import type { HostRecord } from '../dns/record.ts'
 import { etagOf, type Zone } from '../dns/zone.ts'
 import { registrarBusy } from '../errors.ts'
-import { type ChangeRequest, fromStoredProblem, type Ledger, requestOf } from '../ledger/ledger.ts'
+import { type ChangeRequest, fromStoredProblem, type Ledger } from '../ledger/ledger.ts'
 import { visibleError } from '../routes/zone/zone-schema.ts'
+import { requestOf } from '../zones/write-queue.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 
 /** The author of a write, for the ledger, and its time limit. */

@@ -11,7 +11,7 @@ import {
   type RecentSend,
 } from './change.ts'
 import { leaseNow } from './replicas/leases.ts'
-import { isGivenUp, isOpen, readSends, type SendRow } from './sends.ts'
+import { isGivenUp, isOpen, readSends } from './sends.ts'
 import {
   type ChangeRow,
   conditionOf,
@@ -145,8 +145,8 @@ export class ChangeHistory {
       row.latest,
     ])
     const zoneOf = await getZones(this.sql, domain, digests)
-    const of = (role: SendRow['role']) => rows.filter((row) => row.role === role)
-    const open = of('open').reverse()
+    const { recent = [], open = [], late = [] } = Object.groupBy(rows, ({ role }) => role)
+    open.reverse()
     const ids = open.map(({ id }) => id)
     const carried =
       open.length === 0
@@ -155,7 +155,7 @@ export class ChangeHistory {
             select ${listedColumns}, send_id from ${changes} where send_id in (${list(ids)}) order by id`)
     return {
       // Decoded lazily: callers mostly need the newest zone only.
-      recent: of('recent').map(({ base, zone, found, state }) => ({
+      recent: recent.map(({ base, zone, found, state }) => ({
         get base() {
           return zoneOf(base)
         },
@@ -175,7 +175,7 @@ export class ChangeHistory {
         nextBase: row.next_base === null ? undefined : zoneOf(row.next_base),
         changes: carried.filter(({ send_id }) => send_id === row.id).map(toStoredChange),
       })),
-      late: of('late').flatMap(({ id, state, unanswered, base, zone, latest }) => {
+      late: late.flatMap(({ id, state, unanswered, base, zone, latest }) => {
         const confirmed = latest ?? (state === 'refused' ? base : undefined)
         return confirmed === undefined
           ? []

@@ -1,10 +1,9 @@
-import { hash } from 'node:crypto'
-import { type Caller, onlyProposes, type RecordLimit } from '@domains-and-files/auth'
+import type { RecordLimit } from '@domains-and-files/auth'
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { NamedRrset, ZoneEdit } from '../dns/edits/zone-edit.ts'
 import type { HostRecord } from '../dns/record.ts'
-import { type Delta, differenceOf, type Zone } from '../dns/zone.ts'
+import type { Delta, Zone } from '../dns/zone.ts'
 
 /**
  * `proposed`: awaits another person's approval. `rejected`: not approved. `queued`: accepted, waits. `sending`: its send
@@ -65,7 +64,7 @@ export interface ChangeRequest {
   by: string
   /** Name of the API token, if one was used. */
   token?: string | undefined
-  /** Id of the user or of the token: names may be used again. Absent: `by` identifies the author. */
+  /** Id of the user or of the token: names may be used again. Absent: `by` identifies the author, also for its keys. */
   callerId?: string | undefined
   /** The only RRsets that the token may write. */
   recordLimits?: RecordLimit[] | undefined
@@ -81,32 +80,6 @@ export interface ChangeRequest {
   approved?: Delta | undefined
 }
 
-type RequestedChange = Pick<
-  ChangeRequest,
-  'domain' | 'edit' | 'ifMatch' | 'ifNoneMatch' | 'force' | 'requestId'
-> & {
-  /** The same caller, key and change within 24 hours get the same result and no second change. */
-  idempotencyKey?: string | undefined
-}
-
-/**
- * A change as this caller requests it. `mode` is part of what an idempotency key stands for.
- * @throws 403 for a caller who may only propose, in a mode that writes.
- */
-export function requestOf(
-  { id, username, token, records, writes }: Caller,
-  requested: RequestedChange,
-  mode: 'sync' | 'async' | 'propose' | 'dry run',
-): ChangeRequest {
-  if (writes === 'propose' && (mode === 'sync' || mode === 'async')) throw onlyProposes()
-  const { domain, edit, ifMatch, ifNoneMatch, force, requestId, idempotencyKey: key } = requested
-  const content = { domain, edit, ifMatch, ifNoneMatch, force }
-  const fingerprint = () => hash('sha256', JSON.stringify([content, mode]), 'base64url')
-  const author = { by: username, token: token?.name, callerId: id, recordLimits: records }
-  const idempotency = key === undefined ? undefined : { key, fingerprint: fingerprint() }
-  return { ...content, ...author, requestId, idempotency }
-}
-
 /** A warning about a change; with `rrset`, only for callers that may read that RRset. */
 export type Warning = string | { rrset: NamedRrset; text: string }
 
@@ -120,14 +93,6 @@ export interface ChangeZones extends Delta {
 export interface ChangeEffect extends ChangeZones {
   warnings: Warning[]
 }
-
-/** The effect of a change between these zones. */
-export const effectOf = (before: Zone, after = before, warnings: Warning[] = []): ChangeEffect => ({
-  before,
-  after,
-  ...differenceOf(before, after),
-  warnings,
-})
 
 /** A queued change with its effect, before anything is sent. */
 export interface EvaluatedWrite extends ChangeEffect {

@@ -16,19 +16,13 @@ import {
   type ChangeOutcome,
   type ChangeRequest,
   type ChangeSummary,
-  effectOf,
   outsideReason,
   toStoredProblem,
+  type Warning,
 } from './change.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
 import { leaseNow } from './replicas/leases.ts'
-import {
-  appendChangeEvents,
-  type ChangeRow,
-  callerIdOf,
-  listedColumns,
-  notify,
-} from './stored-change.ts'
+import { appendChangeEvents, type ChangeRow, listedColumns, notify } from './stored-change.ts'
 import { compress, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
 // The rows of changes, within the transactions of the ledger.
@@ -55,7 +49,7 @@ export async function insertChange(
 ): Promise<{ id: number; isNew: boolean }> {
   const { isAsync, effect } = options
   const isAwaited = request.reason === undefined
-  const caller = callerIdOf(request)
+  const caller = request.callerId ?? request.by
   if (request.idempotency)
     await transaction.run(sql`update ${changes} set idempotency_key = null
       where ${isOfKey(request)} and created_at <= ${now} - ${keyMs}`)
@@ -82,6 +76,14 @@ export async function insertChange(
   return { id, isNew: false }
 }
 
+/** The effect of a change between these zones. */
+export const effectOf = (before: Zone, after = before, warnings: Warning[] = []): ChangeEffect => ({
+  before,
+  after,
+  ...differenceOf(before, after),
+  warnings,
+})
+
 /** Records what reads have shown as changed outside; `first`, `since`: when they showed it first, and last did not. */
 export async function insertOutsideChange(
   transaction: SqlTransaction,
@@ -99,7 +101,7 @@ export async function insertOutsideChange(
 }
 
 const isOfKey = (request: ChangeRequest) =>
-  sql`caller = ${callerIdOf(request)} and idempotency_key = ${request.idempotency?.key}`
+  sql`caller = ${request.callerId ?? request.by} and idempotency_key = ${request.idempotency?.key}`
 
 /**
  * The change that used the idempotency key of this request.
@@ -179,7 +181,7 @@ export async function endChanges(
     from ${changes} where id in (${list(outcomes.map(({ id }) => id))})`)
   const knownOf = new Map(known.map((each) => [each.id, each]))
   for (const { id, zones } of isHeld ? outcomes : [])
-    await replaceZones(transaction, knownOf.get(id), zones)
+    if (zones) await replaceZones(transaction, knownOf.get(id), zones)
   const rows = outcomes.map(({ id, status, error, ...rest }) => {
     const { verified = true, releaseKey = false, isUnsent = false } = rest
     const isUndone = isUnsent || status === 'refused'
@@ -235,16 +237,15 @@ export const cancelAll = (transaction: SqlTransaction, which: Statement, reason?
 async function replaceZones(
   transaction: SqlTransaction,
   intended: KnownChange | undefined,
-  zones: ChangeOutcome['zones'],
+  { before, after }: Pick<ChangeEffect, 'before' | 'after'>,
 ) {
-  if (!zones || !intended?.before || !intended.after) return
-  const { before, after } = zones
+  if (!intended?.before || !intended.after) return
   const zoneOf = await getZones(transaction, before.domain, [intended.before, intended.after])
   const delta = differenceOf(zoneOf(intended.before), zoneOf(intended.after))
   await putZones(transaction, [before, after])
   await transaction.run(sql`update ${changes} set before = ${zoneDigest(before)}, after = ${zoneDigest(after)},
     email_type_before = ${before.emailType}, email_type_after = ${after.emailType},
-    delta = ${compress(JSON.stringify(delta))} where id = ${intended.id}`)
+    delta = ${await compress(JSON.stringify(delta))} where id = ${intended.id}`)
 }
 
 /** Maximum characters of JSON for each of `added` and `removed` in a summary. */

@@ -161,7 +161,7 @@ export async function recordOwnSend(
   const { domain } = latest
   if (!row) return insertKnown(transaction, latest, 0)
   const setZone = async (zone: Zone, set = sql``) => {
-    await putZones(transaction, [zone])
+    if (zone !== found) await putZones(transaction, [zone]) // The end of the send has stored that.
     await update(transaction, domain, sql`zone = ${zoneDigest(zone)}${set}`)
   }
   // Changes that a late write undid, and no repair restored, leave the known zone, too: nothing was changed outside.

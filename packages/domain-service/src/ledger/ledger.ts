@@ -35,14 +35,13 @@ import {
 export type * from './change.ts'
 export {
   changeStatuses,
-  effectOf,
   fromStoredProblem,
   isDatabaseAway,
   lateMs,
-  requestOf,
   toStoredProblem,
 } from './change.ts'
 export type { DomainSends, OpenSend } from './change-history.ts'
+export { effectOf } from './changes.ts'
 export type { StoredChange } from './stored-change.ts'
 
 const changes = name('changes')
@@ -203,7 +202,7 @@ export class Ledger extends ChangeHistory {
       return await this.sql.transaction(async (transaction) => {
         await this.#leases?.lock(transaction, domain)
         const started = await sends.startSend(transaction, send, this.isAwaited)
-        if (started.gone.size === 0) await this.#increaseVersion(transaction, domain)
+        if (this.#leases && started.gone.size === 0) await increaseVersion(transaction, domain)
         return { ...started, domain }
       })
     } catch (error) {
@@ -216,7 +215,7 @@ export class Ledger extends ChangeHistory {
   endSend({ id, domain }: Pick<OpenSend, 'id' | 'domain'>, outcome: SendOutcome): Promise<number> {
     return this.sql.transaction(async (transaction) => {
       await this.#leases?.lock(transaction, domain)
-      const version = await this.#increaseVersion(transaction, domain)
+      const version = this.#leases ? await increaseVersion(transaction, domain) : 0
       // Locks the known zone first, as comparisons do: otherwise the two could deadlock.
       const known = await findKnown(transaction, domain)
       const send = await sends.endSend(transaction, id, outcome)
@@ -253,14 +252,6 @@ export class Ledger extends ChangeHistory {
     return row?.version ?? 0
   }
 
-  async #increaseVersion(transaction: SqlTransaction, domain: string): Promise<number> {
-    if (!this.#leases) return 0
-    const row = await transaction.get<{ version: number }>(sql`
-      insert into ${versions} as known (domain, version) values (${domain}, 1)
-      on conflict (domain) do update set version = known.version + 1 returning version`)
-    return row?.version ?? 0
-  }
-
   /** Cancels queued changes whose client does not wait any more. */
   async recover(): Promise<void> {
     await this.sql.transaction(async (transaction) => {
@@ -283,4 +274,11 @@ export class Ledger extends ChangeHistory {
       return pruned
     })
   }
+}
+
+async function increaseVersion(transaction: SqlTransaction, domain: string): Promise<number> {
+  const row = await transaction.get<{ version: number }>(sql`
+    insert into ${versions} as known (domain, version) values (${domain}, 1)
+    on conflict (domain) do update set version = known.version + 1 returning version`)
+  return row?.version ?? 0
 }

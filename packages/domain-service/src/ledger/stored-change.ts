@@ -12,7 +12,6 @@ import {
 import { changeNotFound } from '../errors.ts'
 import {
   type ChangeFilter,
-  type ChangeRequest,
   type ChangeStatus,
   type ChangeSummary,
   outsideReason,
@@ -87,10 +86,6 @@ export async function notify(transaction: SqlTransaction, domain: string): Promi
   if (transaction.dialect === 'postgres')
     await transaction.get(sql`select pg_notify(${changesChannel}, ${domain})`)
 }
-
-/** Identifies the author of a change, for its idempotency key and for the limit of queued changes. */
-export const callerIdOf = ({ callerId, by }: Pick<ChangeRequest, 'callerId' | 'by'>) =>
-  callerId ?? by
 
 /** The condition of a list. */
 export function conditionOf(filter: ChangeFilter): Statement {

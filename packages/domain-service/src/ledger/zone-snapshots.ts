@@ -35,10 +35,9 @@ export async function putZones(transaction: SqlTransaction, added: Iterable<Zone
   // Sorted, so that transactions that put the same zones cannot deadlock.
   const missing = [...wanted].sort(([a], [b]) => (a < b ? -1 : 1))
   if (missing.length > 0) {
-    // On another thread: a batch may have hundreds of zones of 400 KB.
     const rows: Statement[] = []
     for (const [digest, zone] of missing)
-      rows.push(sql`(${digest}, ${await compressAside(encodeZone(zone))}, ${now})`)
+      rows.push(sql`(${digest}, ${await compress(encodeZone(zone))}, ${now})`)
     await transaction.run(
       sql`insert into ${zones} (digest, snapshot, used_at) values ${join(rows)}
         on conflict (digest) do update set used_at = excluded.used_at`,
@@ -82,10 +81,9 @@ export async function getZones(
   }
 }
 
-/** Level 1: intents are written while a client waits, and TXT values hardly compress. */
-export const compress = (text: string): Buffer => deflateRawSync(text, { level: 1 })
-const compressAside = async (text: string): Promise<Buffer> =>
-  text.length < 16_384 ? compress(text) : deflateRawAside(text, { level: 1 })
+/** Level 1: intents are written while a client waits, and TXT values hardly compress. Long texts: on another thread. */
+export const compress = async (text: string): Promise<Buffer> =>
+  text.length < 16_384 ? deflateRawSync(text, { level: 1 }) : deflateRawAside(text, { level: 1 })
 const deflateRawAside = promisify<string, { level: number }, Buffer>(deflateRaw)
 export const decompress = (packed: Buffer): string => String(inflateRawSync(packed))
 

@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto'
+import { type Caller, onlyProposes } from '@domains-and-files/auth'
 import { HttpError, type Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import { applyEdit } from '../dns/edits/apply-edit.ts'
@@ -192,4 +194,30 @@ function findFaults(zone: Zone, edit: ZoneEdit): HttpError | undefined {
     if (error instanceof HttpError && error.code === 'validation_failed') return error
   }
   return undefined
+}
+
+type RequestedChange = Pick<
+  ChangeRequest,
+  'domain' | 'edit' | 'ifMatch' | 'ifNoneMatch' | 'force' | 'requestId'
+> & {
+  /** The same caller, key and change within 24 hours get the same result and no second change. */
+  idempotencyKey?: string | undefined
+}
+
+/**
+ * A change as this caller requests it. `mode` is part of what an idempotency key stands for.
+ * @throws 403 for a caller who may only propose, in a mode that writes.
+ */
+export function requestOf(
+  { id, username, token, records, writes }: Caller,
+  requested: RequestedChange,
+  mode: 'sync' | 'async' | 'propose' | 'dry run',
+): ChangeRequest {
+  if (writes === 'propose' && (mode === 'sync' || mode === 'async')) throw onlyProposes()
+  const { domain, edit, ifMatch, ifNoneMatch, force, requestId, idempotencyKey: key } = requested
+  const content = { domain, edit, ifMatch, ifNoneMatch, force }
+  const fingerprint = () => hash('sha256', JSON.stringify([content, mode]), 'base64url')
+  const author = { by: username, token: token?.name, callerId: id, recordLimits: records }
+  const idempotency = key === undefined ? undefined : { key, fingerprint: fingerprint() }
+  return { ...content, ...author, requestId, idempotency }
 }

@@ -188,10 +188,9 @@ export function findConflicts(candidates: Candidate[], domain: string): Conflict
   const byKey = Map.groupBy(candidates, ({ row }) => keyOf(row, domain))
   const byName = Map.groupBy(candidates, ({ row }) => nameOf(row, domain))
   const conflicts = [
-    ...[...byKey.values()].flatMap((same) => pairUp(same, identical)),
-    ...[...byName.values()].flatMap(conflictsAtName),
-    ...pairUp(ofType(candidates, 'MXE'), secondMxe),
-    ...pairUp(ofType(candidates, 'MX', 'MXE'), mixedMail),
+    ...[...byKey.values()].flatMap((same) => pairUp(same, [identical])),
+    ...[...byName.values()].flatMap((named) => pairUp(named, rulesOfName)),
+    ...pairUp(candidates, rulesOfZone),
   ]
   const live = conflicts.find(({ other }) => other.pointer === undefined)
   return {
@@ -214,6 +213,8 @@ interface Rule {
   reason: string
   /** The message of the fault; default: the reason and the pointer of the other record. */
   message?: (other: string) => string
+  /** Default: records of all types. */
+  types?: string[]
   applies?: (a: Row, b: Row) => boolean
 }
 
@@ -233,12 +234,14 @@ const identical: Rule = {
 
 const secondMxe: Rule = {
   field: 'type',
+  types: ['MXE'],
   message: (other) => `is a second MXE beside ${other}: a zone has one`,
   reason: 'a zone has only one MXE record',
 }
 
 const mixedMail: Rule = {
   field: 'type',
+  types: ['MX', 'MXE'],
   reason: 'MX and MXE cannot be in one zone',
   applies: (a, b) => a.type !== b.type,
 }
@@ -251,38 +254,34 @@ const loneCname: Rule = {
 
 const aliasBesideAddress: Rule = {
   field: 'name',
+  types: ['ALIAS', 'A', 'AAAA'],
   reason: 'an ALIAS must not be beside A or AAAA',
   applies: (a, b) => (a.type === 'ALIAS') !== (b.type === 'ALIAS'),
 }
 
 const secondRedirect: Rule = {
   field: 'name',
+  types: ['URL', 'URL301', 'FRAME'],
   message: (other) => `is a second redirect beside ${other}: a name has one`,
   reason: 'a name has only one redirect (URL, URL301 or FRAME)',
   applies: differ,
 }
 
-const conflictsAtName = (candidates: Candidate[]): Conflict[] => [
-  ...pairUp(candidates, loneCname),
-  ...pairUp(ofType(candidates, 'ALIAS', 'A', 'AAAA'), aliasBesideAddress),
-  ...pairUp(ofType(candidates, 'URL', 'URL301', 'FRAME'), secondRedirect),
-]
+const rulesOfName = [loneCname, aliasBesideAddress, secondRedirect]
+const rulesOfZone = [secondMxe, mixedMail]
 
 // Pairs each new candidate with the first one that it conflicts with, preferring rows that the request names.
-function pairUp(candidates: Candidate[], rule: Rule): Conflict[] {
-  const { applies = () => true } = rule
-  return candidates.flatMap((candidate) => {
-    if (!candidate.isNew) return []
-    const others = candidates.filter(
-      (each) => each !== candidate && applies(candidate.row, each.row),
-    )
-    const other = others.find(({ pointer }) => pointer !== undefined) ?? others[0]
-    return other ? [{ candidate, other, rule }] : []
+const pairUp = (candidates: Candidate[], rules: Rule[]): Conflict[] =>
+  rules.flatMap((rule) => {
+    const { types, applies = () => true } = rule
+    const ruled = candidates.filter(({ row }) => types?.includes(row.type) ?? true)
+    return ruled.flatMap((candidate) => {
+      if (!candidate.isNew) return []
+      const others = ruled.filter((each) => each !== candidate && applies(candidate.row, each.row))
+      const other = others.find(({ pointer }) => pointer !== undefined) ?? others[0]
+      return other ? [{ candidate, other, rule }] : []
+    })
   })
-}
-
-const ofType = (candidates: Candidate[], ...types: string[]) =>
-  candidates.filter(({ row }) => types.includes(row.type))
 
 function toError({ candidate, other, rule }: Conflict, domain: string): HttpError {
   const live = toRecord(other.row, domain)

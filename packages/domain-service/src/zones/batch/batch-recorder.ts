@@ -99,7 +99,6 @@ export class BatchRecorder {
   async end(ends: WriteEnd[], send?: EndedSend): Promise<number | undefined> {
     const { ledger, log, cache, domain } = this.#options
     const { name } = domain
-    const isAway = ({ error }: WriteEnd) => isDatabaseAway(error)
     const away = send ? undefined : ends.find(isAway)
     if (away) this.fail(away.error)
     let version: number | undefined
@@ -159,11 +158,13 @@ export const factsOf = (
 const isForgettable = ({ write, effect }: WriteEnd) =>
   effect !== undefined && !write.isAsync && !write.request.idempotency
 
+const isAway = ({ error }: WriteEnd) => error !== undefined && isDatabaseAway(error)
+
 /** A send as the ledger records it. Writes that failed because the database was away stay: the next batch takes them. */
 function recorded(send: EndedSend, ends: WriteEnd[]): SendOutcome {
   const { outcome, done, repair } = send
   const state = outcome.state === 'closed' && done.size > 0 ? 'settled' : outcome.state
-  const changes = ends.filter(({ error }) => !isDatabaseAway(error))
+  const changes = ends.filter((each) => !isAway(each))
   if (repair) changes.unshift(endWith(send, repair))
   return { ...outcome, state, changes }
 }
