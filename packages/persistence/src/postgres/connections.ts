@@ -81,15 +81,34 @@ export const limited = (limitMs: number, text: string, values?: unknown[]): Limi
  * counts: a database that accepts connections but never responds, as behind a pooler, is detected within one limit.
  */
 export async function acquire(
-  pool: Pick<Pool, 'connect'>,
+  pool: ConnectingPool,
   limitMs: number,
 ): Promise<{ client: PoolClient; leftMs: number }> {
   const startedAt = performance.now()
-  const client = await pool.connect().catch((error) => {
+  const lastAt = startedAt + limitMs - connectLimit(limitMs)
+  const client = await connect(pool, lastAt).catch((error) => {
     throw translateError(error)
   })
   const leftMs = Math.max(1, Math.floor(limitMs - (performance.now() - startedAt)))
   return { client, leftMs }
+}
+
+type ConnectingPool = Pick<Pool, 'connect' | 'options' | 'totalCount'>
+
+// While the server has no connection left (too_many_connections), waits for those that the pool has. Each attempt costs
+// the server a process: the place in the pool stays empty for a second.
+async function connect(pool: ConnectingPool, lastAt: number): Promise<PoolClient> {
+  try {
+    return await pool.connect()
+  } catch (error) {
+    const isUsedUp = error instanceof Error && 'code' in error && error.code === '53300'
+    if (!isUsedUp || pool.totalCount === 0 || performance.now() > lastAt) throw error
+    pool.options.max -= 1
+    setTimeout(() => {
+      pool.options.max += 1
+    }, 1000).unref()
+    return connect(pool, lastAt)
+  }
 }
 
 /** Runs a task on a pooled connection with the rest of the time limit. If the task throws, the connection is closed. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
@@ -16,7 +17,8 @@ async function openPool() {
 }
 
 test('a statement has what waiting for its connection has left of the time limit', async () => {
-  const client = await (await openPool()).connect()
+  const pool = await openPool()
+  const client = await pool.connect()
   onTestFinished(() => client.release())
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
@@ -25,9 +27,39 @@ test('a statement has what waiting for its connection has left of the time limit
     return client
   }
 
-  const { leftMs } = await acquire({ connect }, 2000)
+  const { leftMs } = await acquire({ connect, options: pool.options, totalCount: 1 }, 2000)
 
   expect(leftMs).toBe(1100)
+})
+
+test('while the server has no further connection, those that the pool has are waited for', async () => {
+  const database = await testDatabase()
+  const role = `limited_${randomUUID().replaceAll('-', '')}`
+  const admin = new pg.Client({ connectionString: database.directUrl })
+  await admin.connect()
+  await admin.query(`create role ${role} login connection limit 2`)
+  const url = new URL(database.directUrl)
+  url.username = role
+  const pool = new pg.Pool({ connectionString: url.href, max: 5 })
+  pool.on('error', () => undefined)
+  onTestFinished(async () => {
+    await pool.end()
+    await admin.query(`drop role ${role}`)
+    await admin.end()
+    await database[Symbol.asyncDispose]()
+  })
+  const ask = async () => {
+    const { client } = await acquire(pool, 300_000)
+    await client.query('select pg_sleep(0.01)')
+    client.release()
+    return 'answered'
+  }
+
+  const held = [await acquire(pool, 300_000), await acquire(pool, 300_000)]
+  const answers = Array.from({ length: 20 }, ask)
+  for (const { client } of held) client.release()
+
+  expect(new Set(await Promise.all(answers))).toEqual(new Set(['answered']))
 })
 
 test('a statement without a response fails at its own time limit', async () => {
