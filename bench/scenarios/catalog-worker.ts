@@ -18,7 +18,7 @@ import {
 } from '../../packages/static-service/src/catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from '../../packages/static-service/src/catalog/sqlite/sqlite-catalog.ts'
 import type { NewFile } from '../../packages/static-service/src/catalog/tables.ts'
-import { sharedMigrations } from '../../packages/static-service/src/shared-migrations.ts'
+import { sharedMigrations } from '../../packages/static-service/src/shared-storage.ts'
 import { median } from '../harness/rounds.ts'
 
 const history = { keepDays: 30, keepVersions: 0, entryDays: 0 }

@@ -1,14 +1,28 @@
+import { authMigrations } from '@domains-and-files/auth'
+import { eventMigrations, webhookMigrations } from '@domains-and-files/events'
 import { type Logger, type Metrics, registerDatabaseMetrics } from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
 import { Bucket } from './blobs/s3/bucket.ts'
+import { contentMigrations } from './blobs/s3/content-commit.ts'
 import { S3BlobStore } from './blobs/s3/s3-blob-store.ts'
-import { schemaName } from './catalog/migrations.ts'
+import { catalogMigrations, schemaName } from './catalog/migrations.ts'
 import { openPostgresCatalog } from './catalog/postgres/postgres-catalog.ts'
 import type { Config } from './config.ts'
 import { registerS3Metrics } from './metrics.ts'
 import type { S3Config } from './s3-settings.ts'
-import { sharedMigrations } from './shared-migrations.ts'
-import { Uploads } from './uploads/uploads.ts'
+import { sharingTables } from './sharing/tables.ts'
+import { Uploads, uploadMigrations } from './uploads/uploads.ts'
+
+/** All tables of this service in PostgreSQL, for the service and its commands. */
+export const sharedMigrations = {
+  ...authMigrations,
+  catalog: catalogMigrations,
+  ...eventMigrations,
+  ...webhookMigrations,
+  contents: contentMigrations,
+  sharing: sharingTables,
+  ...uploadMigrations,
+}
 
 interface SharedConfig
   extends Pick<Config, 'dataDir' | 'catalog' | 'uploadLifetimeMs' | 'maxUploadBytes'> {

@@ -1,13 +1,7 @@
-import {
-  type CompressedCoding,
-  type ContentCoding,
-  compressedCodings as encodedForms,
-} from '../rfc9110/content-codings.ts'
-
-export { type CompressedCoding, type ContentCoding, encodedForms }
+import { type ContentCoding, compressedCodings } from '../rfc9110/content-codings.ts'
 
 /** Content codings; databases store the index. */
-export const contentCodings: readonly ContentCoding[] = ['identity', ...encodedForms]
+export const contentCodings: readonly ContentCoding[] = ['identity', ...compressedCodings]
 
 /** Blobs and compressed forms up to this size are database rows; larger ones are files or objects. */
 export const maxSmallBytes = 32_768

@@ -1,4 +1,4 @@
-import type { CompressedCoding, ContentCoding } from './blob-path.ts'
+import type { CompressedCoding, ContentCoding } from '../rfc9110/content-codings.ts'
 import type { OpenBlob } from './blob-reader.ts'
 import type { ContentHash, VerifiedContents } from './integrity.ts'
 import type { StagedBlob } from './staging-file.ts'
@@ -30,7 +30,7 @@ export interface BlobStore {
   /** Reads a blob of up to 32 KiB synchronously; absent where the store cannot. */
   readNow?(digest: string): Buffer | undefined
 
-  /** The compressed forms of a blob, in the order of `encodedForms`. */
+  /** The compressed forms of a blob, in the order of `compressedCodings`. */
   forms(digest: string): Promise<CompressedCoding[]>
 
   formSize(digest: string, coding: ContentCoding): Promise<number | undefined>

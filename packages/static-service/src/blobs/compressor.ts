@@ -6,7 +6,7 @@ import type { Logger } from '@domains-and-files/http'
 import { LRUCache } from 'lru-cache'
 import type { FileRow } from '../catalog/tables.ts'
 import { isCompressible } from '../files/media-type.ts'
-import { type ContentCoding, encodedForms } from './blob-path.ts'
+import { type ContentCoding, compressedCodings } from '../rfc9110/content-codings.ts'
 import type { BlobStore } from './blob-store.ts'
 
 export interface Compressible extends Pick<FileRow, 'digest' | 'size' | 'contentType'> {
@@ -55,7 +55,7 @@ export class Compressor {
   }
 
   /** Removes a damaged form; the next request for it queues the file again. Never throws. */
-  async discard(digest: string, form: (typeof encodedForms)[number]) {
+  async discard(digest: string, form: (typeof compressedCodings)[number]) {
     this.#log.error({ digest, form }, 'compressed form damaged')
     try {
       await this.#store.dropForm(digest, form)
@@ -104,7 +104,7 @@ export class Compressor {
     await using blob = await this.#store.open(digest)
     if (!blob) return // Deleted meanwhile.
     let bytes: Buffer | undefined
-    for (const form of encodedForms) {
+    for (const form of compressedCodings) {
       if (this.#closing.signal.aborted) return
       const key = `${digest}.${form}`
       if (this.#useless.has(key) || known.includes(form)) continue
@@ -134,7 +134,7 @@ const compressZstd = promisify(zstdCompress)
 const compressGzip = promisify(gzip)
 const chunkSize = 64 * 1024
 
-const compress: Record<(typeof encodedForms)[number], (bytes: Buffer) => Promise<Buffer>> = {
+const compress: Record<(typeof compressedCodings)[number], (bytes: Buffer) => Promise<Buffer>> = {
   br: (bytes) =>
     compressBrotli(bytes, {
       chunkSize,

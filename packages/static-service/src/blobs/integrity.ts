@@ -2,7 +2,7 @@ import { createHash, hash as hashOnce } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
 import { headLength } from '../files/media-type.ts'
-import type { ContentCoding } from './blob-path.ts'
+import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import type { OpenBlob } from './blob-reader.ts'
 
 /** A stored blob: its SHA-256 digest in hex, and its size in bytes. */

@@ -34,6 +34,7 @@ interface StagingFileOptions {
   onFlushed?: (size: number) => Promise<void>
   /** Saved bytes of an earlier request's file, which is truncated to them. Absent: there is no file yet. */
   resumeAt?: number | undefined
+  hash?: ContentHash
 }
 
 /**
@@ -54,6 +55,8 @@ export class StagingFile {
   #flushedBytes: number
   #heldBytes = 0
   readonly file: string
+  /** Of the bytes so far, where they are hashed as they arrive. */
+  hash: ContentHash | undefined
   /** Bytes written or queued for writing. */
   size: number
   /** Whether a file has the bytes, or some of them. */
@@ -62,6 +65,7 @@ export class StagingFile {
   constructor(options: StagingFileOptions) {
     this.#options = options
     this.file = options.file
+    this.hash = options.hash
     this.size = options.resumeAt ?? 0
     this.isCreated = options.resumeAt !== undefined
     this.#flushedBytes = this.size
@@ -69,6 +73,7 @@ export class StagingFile {
 
   /** Takes over the chunk: its memory is freed once it is written, so the caller must not use it again. */
   async write(chunk: Buffer): Promise<void> {
+    this.hash?.update(chunk)
     this.#queue(chunk)
     this.size += chunk.length
     this.#batchBytes += chunk.length
@@ -236,22 +241,16 @@ export class StagedBlob extends StagingFile implements AsyncDisposable {
   readonly #options: StagedBlobOptions
   #isPublished = false
   #storing: ReturnType<StagedBlobOptions['store']> | undefined
-  /** Of the bytes so far; undefined after `keep`. */
-  hash: ContentHash | undefined
   /** Set once a file refers to the blob, even if the file is removed later. */
   isReferenced = false
 
   constructor(options: StagedBlobOptions) {
     const { file, memory, isFlushed, arrived } = options
-    super({ file, memory, resumeAt: arrived?.size, flushBytes: isFlushed ? flushBytes : undefined })
+    const hash = arrived ?? new ContentHash()
+    const flushAt = isFlushed ? flushBytes : undefined
+    super({ file, memory, hash, resumeAt: arrived?.size, flushBytes: flushAt })
     this.#options = options
-    this.hash = arrived ?? new ContentHash()
     memory.arriving.add(this)
-  }
-
-  override write(chunk: Buffer): Promise<void> {
-    this.hash?.update(chunk)
-    return super.write(chunk)
   }
 
   /** Ends the blob and flushes its file. @throws {HttpError} `insufficient_storage` when the disk is full. */

@@ -11,11 +11,11 @@ import {
   Progress,
   unreadable,
 } from '@domains-and-files/persistence'
-import type { CompressedCoding } from '../blobs/blob-path.ts'
 import type { StoredEntry } from '../blobs/blob-store.ts'
 import { hashBlob, hashBytes } from '../blobs/integrity.ts'
 import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
+import type { CompressedCoding } from '../rfc9110/content-codings.ts'
 import { openFolder, openShared, type Stores, throwExplained } from './stores.ts'
 
 const usage = `Usage: npm run files -- check [--repair]

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
-import { encodedForms, maxSmallBytes } from '../blobs/blob-path.ts'
+import { maxSmallBytes } from '../blobs/blob-path.ts'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import type { Compressor } from '../blobs/compressor.ts'
 import { hashBytes, Verifier } from '../blobs/integrity.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../catalog/tables.ts'
-import type { ContentCoding } from '../rfc9110/content-codings.ts'
+import { type ContentCoding, compressedCodings } from '../rfc9110/content-codings.ts'
 import { ChunkMemory, type Content, type LargeContent, LruLoader } from './content-stream.ts'
 import type { ServedFile } from './served-file.ts'
 
@@ -94,7 +94,8 @@ export class ContentCache {
     if (!file.isCompressible) return identityOnly
     return this.#codings.get(row.digest, async () => {
       const stored: ContentCoding[] = ['identity', ...(await this.#store.forms(row.digest))]
-      if (stored.length <= encodedForms.length) this.#compressor.enqueue({ ...row, known: stored })
+      if (stored.length <= compressedCodings.length)
+        this.#compressor.enqueue({ ...row, known: stored })
       return stored
     })
   }

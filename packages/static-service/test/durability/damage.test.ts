@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { encodedForms } from '../../src/blobs/blob-path.ts'
 import { check } from '../../src/maintenance/files-command.ts'
+import { compressedCodings } from '../../src/rfc9110/content-codings.ts'
 import { start } from '../support/start.ts'
 import { alter, digestOf, flip } from '../support/stored-contents.ts'
 
@@ -96,7 +96,7 @@ describe('a compressed form', () => {
       await expect.poll(coding).toBe('br')
       await expect
         .poll(async () => (await service.storedContents()).length)
-        .toBe(1 + encodedForms.length)
+        .toBe(1 + compressedCodings.length)
       alter(service.dataDir, { digest: digestOf(content), coding: 'br' }, change)
 
       const harmed = await get()

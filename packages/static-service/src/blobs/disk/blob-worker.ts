@@ -1,7 +1,8 @@
 import { workerData } from 'node:worker_threads'
 import Sqlite, { type Database } from 'better-sqlite3'
+import type { ContentCoding } from '../../rfc9110/content-codings.ts'
 import { commitEach, serveCalls, toPlain } from '../../sqlite/worker-commits.ts'
-import { type ContentCoding, contentCodings } from '../blob-path.ts'
+import { contentCodings } from '../blob-path.ts'
 import type { VerifiedContent } from '../integrity.ts'
 import { openBlobDatabase } from './blob-database.ts'
 

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import {
   type CompressedCoding,
   type ContentCoding,
-  encodedForms,
-  maxSmallBytes,
-} from '../blob-path.ts'
+  compressedCodings,
+} from '../../rfc9110/content-codings.ts'
+import { maxSmallBytes } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import {
   type BlobStore,
@@ -153,7 +153,7 @@ export class FolderBlobStore implements BlobStore {
 
   async forms(digest: string): Promise<CompressedCoding[]> {
     const stored: CompressedCoding[] = []
-    for (const coding of encodedForms) {
+    for (const coding of compressedCodings) {
       if ((await this.formSize(digest, coding)) !== undefined) stored.push(coding)
     }
     return stored

@@ -96,10 +96,7 @@ export class BlobLeases {
 
   run<T>(digest: string, task: () => Promise<T>): Promise<T> {
     const result = this.#tasks.get(digest)?.then(task) ?? task()
-    const ended = result.then(
-      () => undefined,
-      () => undefined,
-    )
+    const ended = result.catch(() => undefined)
     this.#tasks.set(digest, ended)
     void ended.then(() => this.#tasks.get(digest) === ended && this.#tasks.delete(digest))
     return result

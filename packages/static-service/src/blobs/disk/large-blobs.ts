@@ -1,14 +1,8 @@
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createDirectory, DataDirError, fsyncDirectory } from '@domains-and-files/persistence'
-import {
-  blobMode,
-  blobPathOf,
-  type ContentCoding,
-  contentCodings,
-  encodedForms,
-  folderMode,
-} from '../blob-path.ts'
+import { type ContentCoding, compressedCodings } from '../../rfc9110/content-codings.ts'
+import { blobMode, blobPathOf, contentCodings, folderMode } from '../blob-path.ts'
 import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
 import type { StoredEntry } from '../blob-store.ts'
 import { hashBlob, type StoredBlob, type VerifiedContents } from '../integrity.ts'
@@ -70,7 +64,7 @@ export class LargeBlobs {
   }
 
   async remove(digest: string): Promise<void> {
-    for (const coding of encodedForms) await this.removeForm(digest, coding)
+    for (const coding of compressedCodings) await this.removeForm(digest, coding)
     await this.removeForm(digest, 'identity')
   }
 

@@ -1,5 +1,6 @@
 import { type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import { type ContentCoding, contentCodings } from '../blob-path.ts'
+import type { ContentCoding } from '../../rfc9110/content-codings.ts'
+import { contentCodings } from '../blob-path.ts'
 import type { StoredObject } from './object-reader.ts'
 
 /** An uploaded blob without a committed file: its bytes, or the object that holds them. */

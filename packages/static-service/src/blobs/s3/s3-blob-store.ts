@@ -12,11 +12,9 @@ import {
 import {
   type CompressedCoding,
   type ContentCoding,
-  contentCodings,
-  encodedForms,
-  folderMode,
-  maxSmallBytes,
-} from '../blob-path.ts'
+  compressedCodings,
+} from '../../rfc9110/content-codings.ts'
+import { contentCodings, folderMode, maxSmallBytes } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import type { BlobStore, OnSaved, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
 import type { ContentHash, StoredBlob, VerifiedContents } from '../integrity.ts'
@@ -146,7 +144,7 @@ export class S3BlobStore implements BlobStore {
 
   async forms(digest: string): Promise<CompressedCoding[]> {
     const sizes = await this.#sizes(digest)
-    return encodedForms.filter((coding) => sizes.has(coding))
+    return compressedCodings.filter((coding) => sizes.has(coding))
   }
 
   async formSize(digest: string, coding: ContentCoding): Promise<number | undefined> {

@@ -145,7 +145,10 @@ function directoriesAbove(parents: string[]): string[] {
 }
 
 /** Records an event per used-up link, once: skips known ones, as a process may crash before it marks them as recorded. */
-export async function appendLinkEvents(transaction: SqlTransaction, links: Link[]): Promise<void> {
+export async function recordUsedUp(
+  { transaction }: { transaction: SqlTransaction },
+  links: Link[],
+): Promise<void> {
   const type = 'link.used_up'
   const texts = list(links.map((link) => JSON.stringify(link)))
   const known = await transaction.all<{ data: string }>(

@@ -1,12 +1,10 @@
 import { HttpError } from '@domains-and-files/http'
 import { DatabaseFullError, dialect, now, type Sql, sql } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
-import type { Link } from '../../sharing/links.ts'
 import { commitEach, type Outcome } from '../../sqlite/worker-commits.ts'
 import { importRows } from '../archive.ts'
-import { forget } from '../history/forget-files.ts'
 import { recordVersion } from '../versions.ts'
-import { appendLinkEvents } from './change-entry.ts'
+import { recordUsedUp } from './change-entry.ts'
 import { abandon, begin, changeBelow, continueChange, rehearse } from './directory-changes.ts'
 import { moveFiles, put, remove } from './file-changes.ts'
 import type {
@@ -16,7 +14,7 @@ import type {
   LoadedFiles,
   SliceLimits,
 } from './loaded-files.ts'
-import { dropOldest, keepContents, prune } from './past-rows.ts'
+import { dropOldest, forget, keepContents, prune } from './past-rows.ts'
 import { revert } from './revert-change.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 import { replaceTree } from './tree-changes.ts'
@@ -206,9 +204,4 @@ async function applyReferences({ transaction, references }: Group, contents: Con
   const digests = (some: typeof added) => some.map(([digest]) => digest)
   if (added.length + freed.length > 0)
     await contents.apply(transaction, { added: digests(added), freed: digests(freed) })
-}
-
-/** Records an event for each of these links, once. */
-function recordUsedUp({ transaction }: Group, links: Link[]) {
-  return appendLinkEvents(transaction, links)
 }

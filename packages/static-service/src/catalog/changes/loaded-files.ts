@@ -233,28 +233,27 @@ export class LoadedFiles {
     this.files.set(path, file && { ...file, id: before?.id ?? this.counts.lastId, changeId })
     const files = Number(file !== undefined) - Number(before !== undefined)
     const bytes = (file?.size ?? 0) - (before?.size ?? 0)
-    this.#count(parentOf(path), { children: files, files, bytes })
+    this.#count(path, files, bytes)
     if (file) this.refer(file, { refs: 1 })
     if (!before) return
     this.refer(before, { refs: -1, past: Number(this.#isKept(before, this.#changeId)) })
   }
 
-  /** Updates the counts of the directory and its ancestors; creates missing ones, removes empty ones, except the root. */
-  #count(path: string, change: { children: number; files: number; bytes: number }) {
-    const before = this.directories.get(path)
-    if (!before && change.files < 1)
-      throw new Error(`the directory ${path} of a file is not in the catalog`)
-    const { children, files, bytes } = before ?? { children: 0, files: 0, bytes: 0 }
-    const after = {
-      path,
-      children: children + change.children,
-      files: files + change.files,
-      bytes: bytes + change.bytes,
+  /** Updates the counts of the directories above a file; creates missing ones, removes empty ones, except the root. */
+  #count(path: string, files: number, bytes: number) {
+    for (let [at, children] = [path, files]; at !== ''; ) {
+      at = parentOf(at)
+      const before = this.directories.get(at)
+      if (!before && files < 1)
+        throw new Error(`the directory ${at} of a file is not in the catalog`)
+      const after = before ? { ...before } : { path: at, children: 0, files: 0, bytes: 0 }
+      after.children += children
+      after.files += files
+      after.bytes += bytes
+      const isEmpty = after.files === 0 && at !== ''
+      this.directories.set(at, isEmpty ? undefined : after)
+      children = isEmpty ? -1 : before ? 0 : 1
     }
-    const isEmpty = after.files === 0 && path !== ''
-    this.directories.set(path, isEmpty ? undefined : after)
-    if (path === '') return
-    this.#count(parentOf(path), { ...change, children: isEmpty ? -1 : before ? 0 : 1 })
   }
 
   /** Adds references to a blob, or removes negative numbers of them. A blob without any is removed. */

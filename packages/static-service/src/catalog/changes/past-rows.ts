@@ -1,18 +1,21 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { StoredBlob } from '../../blobs/integrity.ts'
-import { contentMissing, quotaExceeded } from '../../errors.ts'
+import { contentMissing, fileNotFound, quotaExceeded } from '../../errors.ts'
+import { readRecordedFiles } from '../history/change-log.ts'
 import { among, columnNames, columns, type RowOf, recordsOf, selected } from '../records.ts'
 import { pastColumns } from '../tables.ts'
 import { loseFiles } from '../versions.ts'
-import type { Group, LoadedFiles } from './loaded-files.ts'
-import { loadFiles, writeReferences } from './stored-rows.ts'
+import type { Actor } from './change-entry.ts'
+import { exchange } from './file-changes.ts'
+import type { Group, LoadedFiles, Removed } from './loaded-files.ts'
+import { loadFiles, writeChanges, writeReferences } from './stored-rows.ts'
 
 const endedColumns = columns({
   ...{ path: 'text', changeId: 'bigint', endedBy: 'bigint', digest: 'text', size: 'bigint' },
 })
 
 /** The columns of a past file that pruning needs. */
-export type PastRow = RowOf<typeof endedColumns>
+type PastRow = RowOf<typeof endedColumns>
 
 const keyRecords = recordsOf({ path: 'text', changeId: 'bigint' })
 
@@ -81,7 +84,7 @@ const readOldest = (transaction: SqlTransaction, condition: Statement): Promise<
   )
 
 /** All columns of a `PastRow`, without a condition. */
-export const pastRows = sql`select ${selected(endedColumns)} from ${name('past_files')}`
+const pastRows = sql`select ${selected(endedColumns)} from ${name('past_files')}`
 
 // Versions show the rows that their change left.
 const isShownByNone = (versions: number) =>
@@ -100,7 +103,7 @@ function upTo(rows: PastRow[], bytes: number): PastRow[] {
 }
 
 /** Returns the bytes of the blobs that became unreferenced. */
-export async function removePast(group: Group, rows: PastRow[]): Promise<number> {
+async function removePast(group: Group, rows: PastRow[]): Promise<number> {
   if (rows.length === 0) return 0
   const table = await loadFiles(group, [], { digests: rows.map(({ digest }) => digest) })
   await group.transaction.run(sql`delete from ${name('past_files')} where (path, change_id) in (
@@ -175,4 +178,62 @@ export async function addPast(
   for (const blob of added) table.refer(blob, { past: 1 })
   await writeReferences(group, table)
   return table
+}
+
+/**
+ * Removes files with all their past, also of paths that were deleted before: entries of changes keep the names alone.
+ * `freed`: all contents that only they had, also those that were pruned before, for `BlobStore.erase`.
+ * @throws {HttpError} `file_not_found` where a path never had a file.
+ */
+export async function forget(
+  group: Group,
+  { paths, actor }: { paths: string[]; actor: Actor },
+): Promise<Removed & { freed: string[] }> {
+  const { transaction } = group
+  const forgetting: Group = { ...group, keeps: 'nothing' }
+  const table = await loadFiles(forgetting, paths)
+  const current = paths.flatMap((path) => table.files.get(path) ?? [])
+  const recorded = await readRecorded(transaction, paths)
+  const past = await readPast(transaction, sql`path ${among(paths)}`)
+  const known = new Set([...current, ...past, ...recorded].map(({ path }) => path))
+  const unknown = paths.find((path) => !known.has(path))
+  if (unknown !== undefined) throw fileNotFound(unknown)
+  const all = [...current, ...past, ...recorded].flatMap(({ digest }) => digest ?? [])
+  const digests = [...new Set(all)]
+  const before = await readSizes(transaction, digests)
+  exchange(table, current)
+  table.accept({ ...actor, action: 'delete' }, paths)
+  await writeChanges(forgetting, table)
+  // Includes blobs that are kept for a manifest.
+  const isKept = sql`change_id = 0 and digest ${among(digests)}`
+  await removePast(group, await readPast(transaction, sql`path ${among(paths)} or (${isKept})`))
+  await eraseStates(transaction, paths)
+  const after = await readSizes(transaction, digests)
+  const freed = digests.filter((digest) => !after.has(digest))
+  const bytesFreed = freed.reduce((sum, digest) => sum + (before.get(digest) ?? 0), 0)
+  return { files: current.length, bytesFreed, freed }
+}
+
+const readPast = (transaction: SqlTransaction, condition: Statement) =>
+  transaction.all<PastRow>(sql`${pastRows} where ${condition}`)
+
+async function readRecorded(transaction: SqlTransaction, paths: string[]) {
+  const files = await readRecordedFiles(transaction, sql`path ${among(paths)}`)
+  return files.flatMap(({ path, before, after }) =>
+    [before, after].map((state) => ({ path, digest: state?.digest })),
+  )
+}
+
+async function readSizes(transaction: SqlTransaction, digests: string[]) {
+  const rows = await transaction.all<{ digest: string; size: number }>(
+    sql`select digest, size from ${name('blobs')} where digest ${among(digests)}`,
+  )
+  return new Map(rows.map(({ digest, size }) => [digest, size]))
+}
+
+async function eraseStates(transaction: SqlTransaction, paths: string[]) {
+  await transaction.run(sql`update ${name('changed_files')}
+    set before_change = null, before = null, after = null where path ${among(paths)}`)
+  await transaction.run(sql`update ${name('changes')} set forgotten = 1
+    where id in (select change_id from ${name('changed_files')} where path ${among(paths)})`)
 }

@@ -18,7 +18,7 @@ import { categoryOf } from '../../files/media-type.ts'
 import { actorOf, requireWrittenDirectory, requireWrittenPath } from '../callers.ts'
 import { file } from '../openapi-examples.ts'
 import { detectType } from '../trees/receive-tree.ts'
-import { checkDistinct } from './uploads.ts'
+import { checkDistinct } from './store-files.ts'
 
 interface Dependencies {
   catalog: Catalog

@@ -192,3 +192,12 @@ export function sendStored(reply: FastifyReply, { stored, wasNew }: StoredFiles)
     .header('etag', file.etag())
     .send(file.record)
 }
+
+/** @throws {HttpError} `duplicate_path`. */
+export function checkDistinct(paths: string[]): void {
+  const seen = new Set<string>()
+  for (const path of paths) {
+    if (seen.has(path)) throw errors.duplicatePath(path)
+    seen.add(path)
+  }
+}

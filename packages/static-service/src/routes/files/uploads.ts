@@ -1,13 +1,30 @@
 import { callerOf } from '@domains-and-files/auth'
-import { type App, databaseProblem, HttpError, validationFailed } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  databaseProblem,
+  HttpError,
+  operation,
+  validationFailed,
+} from '@domains-and-files/http'
 import multipart, { type Multipart } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
 import type { StagedBlob } from '../../blobs/staging-file.ts'
 import * as errors from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
 import { requirePath } from '../callers.ts'
 import {
+  file,
+  fileTooLarge,
+  storedAnswers,
+  uploadConditions,
+  uploadErrors,
+} from '../openapi-examples.ts'
+import { FileRecord } from './file-schema.ts'
+import {
   type Arrival,
+  checkDistinct,
   conditionsOf,
   refuseContentCoding,
   sendStored,
@@ -15,7 +32,74 @@ import {
   storeFiles,
   type UploadDependencies,
 } from './store-files.ts'
-import { uploadFile, uploadFiles } from './upload-schemas.ts'
+
+const binary = { type: 'string', format: 'binary' } as const
+
+const formErrors = [
+  ...uploadErrors,
+  errors.reservedPath('tree'),
+  errors.fileNotFound(file.path),
+  errors.malformedUpload(undefined),
+  errors.notMultipart(),
+  errors.contentCodingNotSupported(),
+]
+
+const uploadFile = operation({
+  access: 'editor',
+  folders: 'handler',
+  operationId: 'uploadFile',
+  summary: 'Store one file',
+  description:
+    'Replaces an existing file; `If-None-Match: *` forbids that, `If-Match` allows it for one state of the file only. After the response the bytes are durable; a failed upload leaves nothing behind.',
+  tags: ['files'],
+  requestHeaders: uploadConditions,
+  errors: [...formErrors, fileTooLarge, errors.fileMissing('file'), errors.tooManyFiles(1)],
+  responses: storedAnswers,
+  consumes: ['multipart/form-data'],
+  body: z.any().meta({
+    type: 'object',
+    examples: [{ file: 'Hello, files\n', path: 'notes/' }],
+    required: ['file'],
+    properties: {
+      file: binary,
+      path: {
+        type: 'string',
+        examples: ['notes/'],
+        description: 'whole path, or a directory with a trailing slash; default: the file name',
+      },
+    },
+  }),
+  response: { 200: FileRecord, 201: FileRecord },
+})
+
+const uploadFiles = operation({
+  access: 'editor',
+  folders: 'handler',
+  operationId: 'uploadFiles',
+  summary: 'Store several files, all or none',
+  description:
+    'A file name may contain a relative directory, as browsers send it for a folder. Replaces existing files; `If-None-Match: *` forbids that, and the refusal names all that exist in `paths`.',
+  tags: ['files'],
+  requestHeaders: uploadConditions,
+  errors: [
+    ...formErrors,
+    fileTooLarge,
+    errors.fileMissing('files'),
+    errors.tooManyFiles(100),
+    errors.duplicatePath(file.path),
+  ],
+  consumes: ['multipart/form-data'],
+  body: z.any().meta({
+    type: 'object',
+    examples: [{ files: ['Hello, files\n'], path: 'notes' }],
+    required: ['files'],
+    properties: {
+      files: { type: 'array', items: binary },
+      path: { type: 'string', description: 'directory of all files', examples: ['notes'] },
+    },
+  }),
+  ...answers(201, 'The records in the order sent', z.object({ files: z.array(FileRecord) })),
+})
 
 export async function registerUploadRoutes(app: App, dependencies: UploadDependencies) {
   await app.register(async (scope) => {
@@ -107,9 +191,10 @@ class UploadForm implements AsyncDisposable {
       for await (const part of this.#request.parts(options)) {
         const { type, fieldname } = part
         if (type === 'file' && fieldname === field) await this.#readFile(part)
-        else if (type === 'field' && fieldname === 'path' && this.#path === undefined)
-          this.#readPath(part)
-        else {
+        else if (type === 'field' && fieldname === 'path' && this.#path === undefined) {
+          if (part.valueTruncated) throw errors.invalidPath('it is too long')
+          this.#path = readText(String(part.value))
+        } else {
           this.#strays.push(fieldname)
           if (type === 'file') for await (const { length } of part.file) this.#limitRefused(length)
         }
@@ -162,11 +247,6 @@ class UploadForm implements AsyncDisposable {
     await this.#dependencies.limits.checkTarget(path, conditions)
   }
 
-  #readPath(part: Extract<Multipart, { type: 'field' }>) {
-    if (part.valueTruncated) throw errors.invalidPath('it is too long')
-    this.#path = readText(String(part.value))
-  }
-
   // A form with an unknown part is rejected: reads on for further faults, up to a limit.
   #limitRefused(bytes: number) {
     this.#refusedBytes += bytes
@@ -211,13 +291,4 @@ function nameFailure(error: unknown, maxFiles: number): unknown {
   const isOurs = error instanceof HttpError || error instanceof TypeError
   const isDisk = error instanceof Error && 'syscall' in error
   return isOurs || isDisk || databaseProblem(error) ? error : errors.malformedUpload(error)
-}
-
-/** @throws {HttpError} `duplicate_path`. */
-export function checkDistinct(paths: string[]): void {
-  const seen = new Set<string>()
-  for (const path of paths) {
-    if (seen.has(path)) throw errors.duplicatePath(path)
-    seen.add(path)
-  }
 }

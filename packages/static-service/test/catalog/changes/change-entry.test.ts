@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { eventMigrations } from '@domains-and-files/events'
 import { name, SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect, onTestFinished, test } from 'vitest'
-import { appendLinkEvents } from '../../../src/catalog/changes/change-entry.ts'
+import { recordUsedUp } from '../../../src/catalog/changes/change-entry.ts'
 import { makeFolder } from '../../support/catalogs.ts'
 
 test('a link that is used up is an event once, although a process ended before it remembered that', async () => {
@@ -15,7 +15,7 @@ test('a link that is used up is an event once, although a process ended before i
   }))
 
   for (const used of [links.slice(0, 1), links, links])
-    await database.transaction((transaction) => appendLinkEvents(transaction, used))
+    await database.transaction((transaction) => recordUsedUp({ transaction }, used))
 
   const events = await database.all<{ data: string }>(
     sql`select data from ${name('events')} order by id`,
