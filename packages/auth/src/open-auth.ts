@@ -21,10 +21,8 @@ import { FileUsers } from './users/file-users.ts'
 import { findLogins, SqlUsers } from './users/sql-users.ts'
 import type { Users } from './users/user.ts'
 
-interface ServiceConfig {
-  auth: AuthConfig
+interface ServiceConfig extends AuthConfig {
   production: boolean
-  dataDir: string
 }
 
 interface AuthDependencies {
@@ -49,8 +47,8 @@ export type Auth = Awaited<ReturnType<typeof openAuth>>
  */
 export async function openAuth(config: ServiceConfig, dependencies: AuthDependencies) {
   const { audience, database: shared, log, now = Date.now } = dependencies
-  const { isPasswordLoginOn, oidc, tokenTtl, previousSecret } = config.auth
-  const secret = await resolveJwtSecret({ ...config, secret: config.auth.secret })
+  const { passwordLogin: isPasswordLoginOn, oidc, tokenTtl, jwtSecretPrevious } = config
+  const secret = await resolveJwtSecret({ ...config, secret: config.jwtSecret })
   const users = await openUsers(config, dependencies)
   const database = shared ?? openAuthFile(config.dataDir, dependencies.migrations)
   const attempts = shared ?? openLoginMemory(dependencies.now)
@@ -59,7 +57,7 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
   const accounts = openAccounts({ users, database, prefix, now, report })
   const { apiTokens } = accounts
   const oneTime = await OneTime.open(database, now)
-  const secrets = previousSecret ? [secret, previousSecret] : [secret]
+  const secrets = jwtSecretPrevious ? [secret, jwtSecretPrevious] : [secret]
   const issuing = { audience, secrets, ttl: tokenTtl, now }
   const sessions = new SessionTokens({ ...accounts, ...issuing, oneTime })
   const limit = new LoginLimit(attempts, dependencies.loginLimits ?? defaultLoginLimits, log)
@@ -83,14 +81,14 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
 }
 
 async function openUsers(config: ServiceConfig, { database, log }: AuthDependencies) {
-  const { usersFile, isPasswordLoginOn, adminUsername, adminPassword } = config.auth
+  const { usersFile, passwordLogin, adminUsername, adminPassword } = config
   const users: Users = database
     ? new SqlUsers(database)
     : new FileUsers(usersFile, (error) =>
         log.error({ err: error }, 'users file with faults: its faulty entries are disabled'),
       )
   const admin = { username: adminUsername, password: adminPassword }
-  if (isPasswordLoginOn) await ensureFirstAdmin(users, { ...config, ...admin })
+  if (passwordLogin) await ensureFirstAdmin(users, { ...config, ...admin })
   // Fill the cache: while a failing disk makes the file unreadable, the users read here stay in force.
   await users.find('')
   return users

@@ -2,7 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { integerSetting, StartRefusedError, urlSetting } from '@domains-and-files/http'
+import {
+  booleanSetting,
+  integerSetting,
+  type Named,
+  named,
+  StartRefusedError,
+  urlSetting,
+} from '@domains-and-files/http'
 import { updateFile } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { Password } from './login/password.ts'
@@ -47,7 +54,7 @@ export const authSettings = {
   USERS_FILE: z.string().optional(),
   ADMIN_USERNAME: Username.optional(),
   ADMIN_PASSWORD: Password.min(1).optional(),
-  PASSWORD_LOGIN: z.stringbool({ error: 'must be true or false' }).default(true),
+  PASSWORD_LOGIN: booleanSetting.default(true),
   PUBLIC_BASE_URL: urlSetting.transform((url) => url.replace(/\/+$/, '')).optional(),
   OIDC_ISSUER: IssuerUrl.optional(),
   OIDC_CLIENT_ID: z.string().optional(),
@@ -67,16 +74,14 @@ type AuthSettings = z.output<z.ZodObject<typeof authSettings>> & {
   CORS_ORIGIN: string[]
 }
 
-export type AuthConfig = ReturnType<typeof authConfig>
+/** What `openAuth` reads of a service's config. */
+export type AuthConfig = ReturnType<typeof authConfig> &
+  Pick<Named<AuthSettings>, 'jwtSecret' | 'jwtSecretPrevious' | 'tokenTtl' | 'passwordLogin'> &
+  Pick<Named<AuthSettings>, 'adminUsername' | 'adminPassword' | 'dataDir'>
 
+/** What a service's config has of `authSettings` beside their values. */
 export const authConfig = (settings: AuthSettings) => ({
-  secret: settings.JWT_SECRET,
-  previousSecret: settings.JWT_SECRET_PREVIOUS,
-  tokenTtl: settings.TOKEN_TTL,
   usersFile: settings.USERS_FILE ?? `${settings.DATA_DIR}/users.json`,
-  adminUsername: settings.ADMIN_USERNAME,
-  adminPassword: settings.ADMIN_PASSWORD,
-  isPasswordLoginOn: settings.PASSWORD_LOGIN,
   oidc: oidcConfig(settings),
 })
 
@@ -84,20 +89,10 @@ export type OidcConfig = NonNullable<ReturnType<typeof oidcConfig>>
 
 // `authRules` have rejected an issuer without its required settings.
 function oidcConfig(settings: AuthSettings) {
-  const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_ROLES: roles } = settings
-  const { PUBLIC_BASE_URL: baseUrl } = settings
+  const { issuer, clientId, roles, ...options } = named(settings, 'OIDC_')
+  const { PUBLIC_BASE_URL: baseUrl, CORS_ORIGIN: returnOrigins } = settings
   if (!issuer || !clientId || !roles || !baseUrl) return undefined
-  return {
-    ...{ issuer, clientId, roles, baseUrl },
-    clientSecret: settings.OIDC_CLIENT_SECRET,
-    scopes: settings.OIDC_SCOPES,
-    usernameClaim: settings.OIDC_USERNAME_CLAIM,
-    groupsClaim: settings.OIDC_GROUPS_CLAIM,
-    /** Display name of the provider, for a button. */
-    name: settings.OIDC_NAME,
-    /** Origins that a login may return to, beside loopback addresses. */
-    returnOrigins: settings.CORS_ORIGIN,
-  }
+  return { issuer, clientId, roles, baseUrl, returnOrigins, ...options }
 }
 
 /**

@@ -17,9 +17,7 @@ export async function buildApp(config: Config, log: Logger): Promise<App> {
     {
       about: { title: 'Console', version, description: 'The web page of both services.' },
       log,
-      trustProxy: config.trustProxy,
-      corsOrigins: config.corsOrigins,
-      connections: config.connections,
+      ...config,
       metrics: await createMetrics(config.metricsToken),
       health: () => ({ checks: {} }),
       servesRoot: false,

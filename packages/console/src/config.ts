@@ -1,5 +1,6 @@
 import {
   integerSetting,
+  named,
   readEnv,
   serverConfig,
   serverSettings,
@@ -29,11 +30,5 @@ export type Config = ReturnType<typeof readConfig>
  */
 export function readConfig(env: Record<string, string | undefined>) {
   const settings = readEnv(Settings, env)
-  return {
-    ...serverConfig(settings, env),
-    domainServiceUrl: settings.DOMAIN_SERVICE_URL,
-    staticServiceUrl: settings.STATIC_SERVICE_URL,
-    maxUploadBytes: settings.MAX_UPLOAD_BYTES,
-    uploadPartBytes: settings.UPLOAD_PART_BYTES,
-  }
+  return { ...named(settings), ...serverConfig(settings, env) }
 }

@@ -77,8 +77,8 @@ function findModules(module: string, found = new Set<string>()): Set<string> {
 }
 
 interface ServiceUrls {
-  domainServiceUrl: string | undefined
-  staticServiceUrl: string | undefined
+  domainServiceUrl?: string | undefined
+  staticServiceUrl?: string | undefined
 }
 
 /**

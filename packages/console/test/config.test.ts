@@ -4,7 +4,7 @@ import { readConfig } from '../src/config.ts'
 test('the console listens on 3000 and offers no service by default', () => {
   const config = readConfig({})
 
-  expect(config.address).toEqual({ host: '127.0.0.1', port: 3000 })
+  expect(config).toMatchObject({ host: '127.0.0.1', port: 3000 })
   expect(config.domainServiceUrl).toBeUndefined()
   expect(config.staticServiceUrl).toBeUndefined()
 })

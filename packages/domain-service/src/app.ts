@@ -43,9 +43,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
         tags,
       },
       log: parts.log,
-      trustProxy: config.trustProxy,
-      corsOrigins: config.corsOrigins,
-      connections: config.connections,
+      ...config,
       metrics: parts.metrics,
       alarmingCodes: ['write_not_confirmed', 'registrar_auth'],
       health: () => ({

@@ -1,12 +1,14 @@
 import { isIPv4 } from 'node:net'
 import { authConfig, authRules, authSettings } from '@domains-and-files/auth'
-import { webhookConfig, webhookSettings } from '@domains-and-files/events'
+import { webhookSettings } from '@domains-and-files/events'
 import {
+  booleanSetting,
   databaseConfig,
   databaseSettings,
   followSecret,
   integerSetting,
   listSetting,
+  named,
   readEnv,
   serverConfig,
   serverSettings,
@@ -37,9 +39,11 @@ export const Settings = z.object({
   REGISTRAR_TIMEOUT_MS: integerSetting(1, 120_000).default(15_000),
   CACHE_TTL_MS: integerSetting(0, 3_600_000).default(30_000),
   DOMAINS_TTL_MS: integerSetting(1_000, 86_400_000).default(300_000),
-  VERIFY_WRITES: z.stringbool({ error: 'must be true or false' }).default(true),
+  VERIFY_WRITES: booleanSetting.default(true),
   ACME_MAX_AGE: integerSetting(300, 31_536_000).default(86_400),
-  EXTERNAL_DNS_DOMAINS: listSetting(() => true, ''),
+  EXTERNAL_DNS_DOMAINS: listSetting(() => true, '').transform((names) =>
+    names.length > 0 ? names.map((name) => name.toLowerCase()) : undefined,
+  ),
   DRIFT_INTERVAL_S: integerSetting(0, 31_536_000).default(21_600),
   DRIFT_IGNORE: setting(
     parseRecordPatterns,
@@ -71,38 +75,26 @@ export type Config = ReturnType<typeof readConfig>
 export function readConfig(env: Record<string, string | undefined>) {
   const settings = readEnv(Settings, env, requireAccount, authRules)
   return {
+    ...named(settings),
     ...serverConfig(settings, env),
-    auth: authConfig(settings),
+    ...authConfig(settings),
     /** PostgreSQL; undefined: SQLite and files in DATA_DIR. */
     database: databaseConfig(settings),
+    webhooks: named(settings, 'WEBHOOK_'),
     account: accountOf(settings, env),
-    limits: settings.REGISTRAR_RATE,
-    timeoutMs: settings.REGISTRAR_TIMEOUT_MS,
-    cacheTtlMs: settings.CACHE_TTL_MS,
-    domainsTtlMs: settings.DOMAINS_TTL_MS,
-    verify: settings.VERIFY_WRITES,
-    webhooks: webhookConfig(settings),
-    historyDays: settings.HISTORY_DAYS,
-    driftIgnore: settings.DRIFT_IGNORE,
-    driftIntervalMs: settings.DRIFT_INTERVAL_S * 1_000,
-    acmeMaxAgeSeconds: settings.ACME_MAX_AGE,
-    externalDnsDomains: settings.EXTERNAL_DNS_DOMAINS.length
-      ? settings.EXTERNAL_DNS_DOMAINS.map((name) => name.toLowerCase())
-      : undefined,
   }
 }
 
 /** The account, and which registrar it is: `sandbox`, or the host of its API. */
 function accountOf(settings: z.output<typeof Settings>, env: Record<string, string | undefined>) {
   const {
-    SANDBOX_URL: sandboxUrl,
-    REGISTRAR_URL: url = sandboxUrl,
-    REGISTRAR_API_USER: apiUser = sandbox.apiUser,
-    REGISTRAR_API_KEY: apiKey = sandbox.apiKey,
-    REGISTRAR_USERNAME: userName = apiUser,
-    REGISTRAR_CLIENT_IP: clientIp = sandbox.clientIp,
-  } = settings
-  const registrar = url === sandboxUrl ? 'sandbox' : new URL(url).host
+    url = settings.SANDBOX_URL,
+    apiUser = sandbox.apiUser,
+    apiKey = sandbox.apiKey,
+    username: userName = apiUser,
+    clientIp = sandbox.clientIp,
+  } = named(settings, 'REGISTRAR_')
+  const registrar = url === settings.SANDBOX_URL ? 'sandbox' : new URL(url).host
   const readApiKey = followSecret('REGISTRAR_API_KEY', env, apiKey)
   return { registrar, url, apiUser, readApiKey, userName, clientIp }
 }

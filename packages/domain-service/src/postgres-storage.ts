@@ -45,7 +45,7 @@ export async function openPostgresStorage(
   { config, log, clock, metrics }: Surroundings,
 ): Promise<Storage> {
   const postgres = await openPostgres(database, log)
-  const { account, limits, timeoutMs } = config
+  const { account, registrarRate: limits, registrarTimeoutMs: timeoutMs } = config
   const accountName = `${account.url} ${account.userName}`
   const replica = randomUUID()
   const budget = await SharedBudget.open(postgres, { account: accountName, replica })

@@ -73,7 +73,8 @@ async function openRegistry(
   { findCaller }: Auth,
   { config, log, clock, metrics }: Surroundings,
 ) {
-  const { account, timeoutMs, domainsTtlMs: ttlMs, driftIntervalMs: intervalMs } = config
+  const { account, registrarTimeoutMs: timeoutMs, domainsTtlMs: ttlMs } = config
+  const intervalMs = config.driftIntervalS * 1_000
   const { ledger, quota } = storage
   const onFailing = (isFailing: boolean) => {
     recordRegistrarEvent(storage.database, { registrar: account.registrar, isFailing }).catch(
@@ -85,7 +86,10 @@ async function openRegistry(
     ...{ account, timeoutMs, quota, clock, log, calls, onFailing },
   })
   const domains = await DomainList.open({ registrar, ...storage.domainList, ttlMs, clock, log })
-  const zones = new ZoneWriter({ ...config, ...storage, findCaller, registrar, clock, log })
+  const zones = new ZoneWriter({
+    ...{ ...config, ...storage, timeoutMs, verify: config.verifyWrites },
+    ...{ findCaller, registrar, clock, log },
+  })
   const isActive = () => storage.isActive()
   const sweep = new ZoneSweep({ ledger, registrar, domains, intervalMs, isActive, clock, log })
   return { registrar, domains, zones, sweep }

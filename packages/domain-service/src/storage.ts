@@ -49,7 +49,7 @@ export interface Surroundings {
  * @throws {DataDirError} when another process uses DATA_DIR.
  */
 export async function openEmbeddedStorage({ config, log, clock }: Surroundings): Promise<Storage> {
-  const { dataDir, limits, account } = config
+  const { dataDir, registrarRate: limits, account } = config
   const unlock = await openDataDir(dataDir)
   const file = join(dataDir, databaseName)
   let database: SqliteSql | undefined

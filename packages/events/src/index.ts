@@ -18,7 +18,7 @@ export {
   webhookMigrations,
   webhookTables,
 } from './tables.ts'
-export { webhookConfig, webhookSettings } from './webhooks/webhook-urls.ts'
+export { webhookSettings } from './webhooks/webhook-urls.ts'
 
 interface Dependencies {
   /** Where the service appends events. */

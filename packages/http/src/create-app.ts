@@ -51,7 +51,7 @@ export interface AppOptions {
   about: About
   log: Logger
   trustProxy: TrustProxy
-  corsOrigins: string[]
+  corsOrigin: string[]
   /** Response headers that pages of these origins may read, beside those that every service has. */
   exposedHeaders?: string[]
   /** Undefined: nothing is measured, and there is no GET /metrics. */
@@ -84,7 +84,7 @@ export async function createApp(
   const accessLog = new AccessLog(options.log, options.redaction)
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
   const cors = corsOptions(options)
-  const crossOrigin = crossOriginHeaders(options.corsOrigins, cors.exposedHeaders)
+  const crossOrigin = crossOriginHeaders(options.corsOrigin, cors.exposedHeaders)
   const app = createServer(options, { limits, accessLog, crossOrigin })
   serveOptionalSlashes(app)
   logAbandonedRequests(app, accessLog)
@@ -105,7 +105,7 @@ export async function createApp(
   parseJsonBodies(app)
   validateRequests(app)
   // Before the hook that rejects unknown paths and methods, so that those responses have CORS headers, too.
-  if (options.corsOrigins.length > 0) await app.register(corsPlugin, cors)
+  if (options.corsOrigin.length > 0) await app.register(corsPlugin, cors)
   refuseOtherMethods(app)
   serveOpenapi(app, options.about)
   if (options.servesRoot ?? true) serveRoot(app)
@@ -153,8 +153,8 @@ function createServer(options: AppOptions, parts: ServerParts): App {
   return app
 }
 
-const corsOptions = ({ corsOrigins, exposedHeaders = [] }: AppOptions) => ({
-  origin: corsOrigins,
+const corsOptions = ({ corsOrigin, exposedHeaders = [] }: AppOptions) => ({
+  origin: corsOrigin,
   methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
   exposedHeaders: [
     'age',

@@ -36,6 +36,8 @@ export const listSetting = (isValid: (part: string) => boolean, message: string)
 
 const splitList = (text: string) => text.split(',').flatMap((part) => part.trim() || [])
 
+export const booleanSetting = z.stringbool({ error: 'must be true or false' })
+
 export const urlSetting = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
 
 /** `true`, `false`, a number of hops, or addresses and networks. */
@@ -84,17 +86,35 @@ function isOrigin(text: string) {
 
 type ServerSettings = z.output<z.ZodObject<ReturnType<typeof serverSettings>>>
 
-/** The part of a service's config that `serverSettings` gives. */
+type CamelCase<Name extends string> = Name extends `${infer Word}_${infer Rest}`
+  ? `${Lowercase<Word>}${Capitalize<CamelCase<Rest>>}`
+  : Lowercase<Name>
+
+export type Named<Settings, Prefix extends string = ''> = {
+  [Name in keyof Settings as Name extends `${Prefix}${infer Rest}`
+    ? CamelCase<Rest>
+    : never]: Settings[Name]
+}
+
+const inCamelCase = (name: string) =>
+  name.toLowerCase().replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+
+/** The settings with this prefix by the rest of their names in camel case: `timeoutMs` for S3_TIMEOUT_MS. */
+export const named = <Settings extends object, Prefix extends string = ''>(
+  settings: Settings,
+  prefix = '' as Prefix,
+) =>
+  Object.fromEntries(
+    Object.entries(settings).flatMap(([name, value]) =>
+      name.startsWith(prefix) ? [[inCamelCase(name.slice(prefix.length)), value]] : [],
+    ),
+  ) as Named<Settings, Prefix>
+
+/** What a service's config has of `serverSettings` beside their values. */
 export const serverConfig = (settings: ServerSettings, env: Environment = {}) => ({
   production: settings.NODE_ENV === 'production',
-  address: { host: settings.HOST, port: settings.PORT },
-  logLevel: settings.LOG_LEVEL,
-  trustProxy: settings.TRUST_PROXY,
-  corsOrigins: settings.CORS_ORIGIN,
   metricsToken:
     settings.METRICS_TOKEN && followSecret('METRICS_TOKEN', env, settings.METRICS_TOKEN),
-  dataDir: settings.DATA_DIR,
-  backupDir: settings.BACKUP_DIR,
   connections: {
     maxConnections: settings.MAX_CONNECTIONS,
     headersTimeout: settings.HEADERS_TIMEOUT_MS,
@@ -123,15 +143,10 @@ export const databaseSettings = {
 type DatabaseSettings = z.output<z.ZodObject<typeof databaseSettings>>
 
 /** The part of a service's config that `databaseSettings` gives; undefined without DATABASE_URL. */
-export const databaseConfig = (settings: DatabaseSettings) =>
-  settings.DATABASE_URL === undefined
-    ? undefined
-    : {
-        url: settings.DATABASE_URL,
-        directUrl: settings.DATABASE_DIRECT_URL,
-        maxConnections: settings.DATABASE_MAX_CONNECTIONS,
-        timeoutMs: settings.DATABASE_TIMEOUT_MS,
-      }
+export function databaseConfig(settings: DatabaseSettings) {
+  const { url, ...options } = named(settings, 'DATABASE_')
+  return url === undefined ? undefined : { url, ...options }
+}
 
 /** For a command whose DATABASE_URL is set. @throws {InvalidEnvironment} */
 export function readDatabaseConfig(env: Environment) {

@@ -6,7 +6,8 @@ import { createLogger, type Logger } from './logging/logger.ts'
 export class StartRefusedError extends DataDirError {}
 
 interface ServiceConfig {
-  address: { host: string; port: number }
+  host: string
+  port: number
   logLevel: string
 }
 
@@ -25,7 +26,7 @@ export async function startService<Config extends ServiceConfig>(program: Servic
   try {
     const config = program.readConfig(process.env)
     const log = createLogger({ name: program.name, level: config.logLevel })
-    await serveUntilSignal(await program.createService(config, log), config.address)
+    await serveUntilSignal(await program.createService(config, log), config)
   } catch (error) {
     exitOnStartFailure(error)
   }
@@ -38,7 +39,7 @@ const exitStarting = () => process.exit(0)
  * Listens until SIGTERM or SIGINT. Then stops accepting, finishes running requests (10 s at most), closes the stores by
  * the app's onClose hooks, and exits 0. A second signal exits at once.
  */
-async function serveUntilSignal(app: FastifyInstance, address: { host: string; port: number }) {
+async function serveUntilSignal(app: FastifyInstance, { host, port }: ServiceConfig) {
   let stopping = false
   const stop = (signal: NodeJS.Signals) => {
     if (stopping) process.exit(1)
@@ -64,7 +65,7 @@ async function serveUntilSignal(app: FastifyInstance, address: { host: string; p
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.off(signal, exitStarting).on(signal, stop)
   // libuv accepts one connection per event-loop iteration, so a burst needs a long backlog.
-  await app.listen({ ...address, backlog: 4096 })
+  await app.listen({ host, port, backlog: 4096 })
 }
 
 /**

@@ -534,7 +534,7 @@ test('the description is OpenAPI 3.1 from the schemas that validate', async () =
 })
 
 test('origins that are not named get no CORS headers', async () => {
-  await using service = await start({ corsOrigins: ['https://app.example'] })
+  await using service = await start({ corsOrigin: ['https://app.example'] })
   const preflight = (origin: string) =>
     fetch(`${service.url}/things/a`, {
       method: 'OPTIONS',
@@ -557,7 +557,7 @@ test('origins that are not named get no CORS headers', async () => {
 })
 
 test('with CORS too, OPTIONS that is no preflight is a method like others', async () => {
-  await using service = await start({ corsOrigins: ['https://app.example'] })
+  await using service = await start({ corsOrigin: ['https://app.example'] })
   const ask = (path: string, headers = {}) =>
     fetch(service.url + path, { method: 'OPTIONS', headers })
 

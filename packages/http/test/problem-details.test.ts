@@ -49,7 +49,7 @@ it.each([
         about: { title: 'Things', version: '1.2.3', description: 'a test' },
         log: createLogger({ name: 'things', level: 'warn' }, { write: (line) => lines.push(line) }),
         trustProxy: false,
-        corsOrigins: [],
+        corsOrigin: [],
         metrics: undefined,
         health: () => ({ checks: {} }),
       },

@@ -11,12 +11,12 @@ const index = new URL('../src/index.ts', import.meta.url).href
 /** Runs a small service in a process of its own. `body` becomes its `createService`. */
 async function run(body: string, env: Record<string, string> = {}, command = [process.execPath]) {
   const script = `
-    import { readEnv, serverConfig, serverSettings, startService, StartRefusedError, createApp } from '${index}'
+    import { named, readEnv, serverConfig, serverSettings, startService, StartRefusedError, createApp } from '${index}'
     import { z } from 'zod'
     const settings = z.object(serverSettings({ port: 0, dataDir: 'data' }))
     await startService({
       name: 'things',
-      readConfig: (env) => serverConfig(readEnv(settings, env)),
+      readConfig: (env) => ({ ...named(readEnv(settings, env)), ...serverConfig(readEnv(settings, env)) }),
       createService: async (config, log) => { ${body} },
     })`
   const [program = '', ...args] = [...command, '--input-type=module', '-e', script]

@@ -1,10 +1,11 @@
 import { authConfig, authRules, authSettings } from '@domains-and-files/auth'
-import { webhookConfig, webhookSettings } from '@domains-and-files/events'
+import { webhookSettings } from '@domains-and-files/events'
 import {
   databaseConfig,
   databaseSettings,
   integerSetting,
   listSetting,
+  named,
   readEnv,
   serverConfig,
   serverSettings,
@@ -75,24 +76,19 @@ export function readConfig(env: Record<string, string | undefined>) {
   const settings = readEnv(Settings, variables, requireProxy, requireBothStores, authRules)
   const { STATIC_OFFLOAD: to, STATIC_OFFLOAD_BYTES: minBytes } = settings
   return {
+    ...named(settings),
     ...serverConfig(settings, env),
-    auth: authConfig(settings),
+    ...authConfig(settings),
     /** PostgreSQL; undefined: SQLite and files in DATA_DIR. */
     database: databaseConfig(settings),
     /** Contents in S3; set if and only if `database` is. */
     s3: s3Config(settings),
-    webhooks: webhookConfig(settings),
-    maxUploadBytes: settings.MAX_UPLOAD_BYTES,
+    webhooks: named(settings, 'WEBHOOK_'),
     /** Milliseconds after which an unfinished resumable upload is removed. */
     uploadLifetimeMs: settings.UPLOAD_EXPIRES_S * 1000,
-    maxBatchFiles: settings.MAX_BATCH_FILES,
     /** Of a directory that is replaced as one thing. */
     trees: { maxFiles: settings.MAX_TREE_FILES, maxBytes: settings.MAX_TREE_BYTES },
     catalog: catalogConfig(settings),
-    /** Without a trailing slash. */
-    publicBaseUrl: settings.PUBLIC_BASE_URL,
-    /** Whether files are public that no access rule names. */
-    isPublicByDefault: settings.STATIC_DEFAULT_ACCESS === 'public',
     static: {
       cacheControl: settings.STATIC_CACHE_CONTROL,
       index: settings.STATIC_INDEX,

@@ -1,4 +1,4 @@
-import { integerSetting, urlSetting } from '@domains-and-files/http'
+import { booleanSetting, integerSetting, named, urlSetting } from '@domains-and-files/http'
 import { z } from 'zod'
 
 /** The settings of contents in S3, as zod shapes to spread into the schema of the service. */
@@ -13,10 +13,7 @@ export const s3Settings = {
     .string()
     .regex(/^[\w.-]+(?:\/[\w.-]+)*$/, 'must be a path such as files or team/files')
     .default(''),
-  S3_FORCE_PATH_STYLE: z
-    .enum(['true', 'false'], { error: 'must be true or false' })
-    .transform((text) => text === 'true')
-    .optional(),
+  S3_FORCE_PATH_STYLE: booleanSetting.optional(),
   S3_TIMEOUT_MS: integerSetting(100, 600_000).default(10_000),
   GARBAGE_GRACE_S: integerSetting(0, 31_536_000).default(86_400),
   AWS_ACCESS_KEY_ID: z.string().optional(),
@@ -27,20 +24,17 @@ export const s3Settings = {
 type S3Settings = z.output<z.ZodObject<typeof s3Settings>>
 
 /** The part of the service's config that `s3Settings` gives; undefined without S3_BUCKET. */
-export const s3Config = (settings: S3Settings) =>
-  settings.S3_BUCKET === undefined
-    ? undefined
-    : {
-        bucket: settings.S3_BUCKET,
-        endpoint: settings.S3_ENDPOINT,
-        region: settings.S3_REGION,
-        prefix: settings.S3_PREFIX,
-        // Of stores other than AWS, few have a host name for each bucket.
-        forcePathStyle: settings.S3_FORCE_PATH_STYLE ?? settings.S3_ENDPOINT !== undefined,
-        timeoutMs: settings.S3_TIMEOUT_MS,
-        graceSeconds: settings.GARBAGE_GRACE_S,
-        credentials: credentialsOf(settings),
-      }
+export function s3Config(settings: S3Settings) {
+  const { bucket, ...options } = named(settings, 'S3_')
+  if (bucket === undefined) return undefined
+  return {
+    ...{ bucket, ...options },
+    // Of stores other than AWS, few have a host name for each bucket.
+    forcePathStyle: options.forcePathStyle ?? options.endpoint !== undefined,
+    graceSeconds: settings.GARBAGE_GRACE_S,
+    credentials: credentialsOf(settings),
+  }
+}
 
 export type S3Config = NonNullable<ReturnType<typeof s3Config>>
 

@@ -26,7 +26,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
     migrations: { sharing: sharingTables, ...webhookMigrations },
   })
   const rules = await AccessRules.open(auth.database, {
-    isPublicByDefault: config.isPublicByDefault,
+    isPublicByDefault: config.staticDefaultAccess === 'public',
     isExclusive: catalog.isExclusive,
   })
   catalog.checkRules?.((version) => rules.catchUp(version))

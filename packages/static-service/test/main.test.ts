@@ -89,12 +89,11 @@ test('every fault of the environment is named at once', () => {
 
 test('without any variable the defaults of the contract are in force', () => {
   expect(readConfig({})).toMatchObject({
-    address: { host: '127.0.0.1', port: 3002 },
+    ...{ host: '127.0.0.1', port: 3002 },
     dataDir: 'data/static-service',
     maxUploadBytes: 1_073_741_824,
     maxBatchFiles: 100,
     catalog: { quotaBytes: undefined },
-    publicBaseUrl: undefined,
     static: {
       cacheControl: 'public, max-age=0, must-revalidate',
       index: undefined,

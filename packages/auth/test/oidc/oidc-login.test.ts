@@ -186,7 +186,7 @@ test('a provider that is away stops no start and no password login', async () =>
 
 test('passwords can be switched off, and the ways to log in are told', async () => {
   await using provider = await startProvider(accounts)
-  await using service = await start({ oidc: oidcConfig(provider.url), isPasswordLoginOn: false })
+  await using service = await start({ oidc: oidcConfig(provider.url), passwordLogin: false })
 
   expect(await service.login('vera')).toMatchObject({ status: 403, code: 'password_login_off' })
   const invited = { username: 'vera', invite: 'x', new: 'words of an invited person' }

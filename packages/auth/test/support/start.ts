@@ -104,8 +104,7 @@ export async function start(options: StartOptions = {}) {
   const log = createLogger({ name: 'domain-service', level: 'info' }, collect(lines))
   const opened = await openAuth(
     {
-      ...{ production: false, dataDir: folder.path },
-      auth: { ...authConfigOf(file), ...config },
+      ...{ production: false, ...authConfigOf(file), dataDir: folder.path, ...config },
     },
     { audience: audience ?? 'domain-service', log, database, loginLimits, now: () => clock.ms },
   )
@@ -183,15 +182,14 @@ export async function start(options: StartOptions = {}) {
   }
 }
 
-const authConfigOf = (usersFile: string): AuthConfig => ({
-  ...{ secret, previousSecret: undefined, tokenTtl: 3600, usersFile },
-  ...{ adminUsername: undefined, adminPassword: undefined },
-  ...{ isPasswordLoginOn: true, oidc: undefined },
+const authConfigOf = (usersFile: string): Omit<AuthConfig, 'dataDir'> => ({
+  ...{ jwtSecret: secret, tokenTtl: 3600, usersFile },
+  ...{ passwordLogin: true, oidc: undefined },
 })
 
 const appOptions = {
   about: { title: 'Test service', version: '1.2.3', description: 'a test' },
-  corsOrigins: [],
+  corsOrigin: [],
   // A busy machine must not shed the requests of a test.
   connections: { maxQueueMs: 60_000, maxLoopDelayMs: 60_000 },
   health: () => ({ checks: {} }),

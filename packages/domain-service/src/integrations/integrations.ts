@@ -31,7 +31,7 @@ export async function registerIntegrations(app: App, dependencies: Dependencies)
   const challenges = new AcmeChallenges({
     ...{ zones, writer, ledger, clock, log },
     store: dependencies.challenges,
-    maxAgeSeconds: config.acmeMaxAgeSeconds,
+    maxAgeSeconds: config.acmeMaxAge,
   })
   challenges.start()
   app.addHook('onClose', async () => challenges.close())

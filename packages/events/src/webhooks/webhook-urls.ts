@@ -1,27 +1,20 @@
 import { promises as dns, type LookupAddress } from 'node:dns'
 import { networkInterfaces } from 'node:os'
 import { isInNetworks, Network } from '@domains-and-files/auth'
-import { HttpError, listSetting } from '@domains-and-files/http'
-import { z } from 'zod'
+import { booleanSetting, HttpError, listSetting, type Named } from '@domains-and-files/http'
+import type { z } from 'zod'
 
 /** The settings of webhooks, as a zod shape to spread into a service's schema. */
 export const webhookSettings = {
-  WEBHOOK_HTTP: z.enum(['true', 'false'], 'must be true or false').default('false'),
+  WEBHOOK_HTTP: booleanSetting.default(false),
   WEBHOOK_NETWORKS: listSetting(
     (each) => Network.safeParse(each).success,
     'must be networks such as 192.0.2.0/24,::1/128',
   ),
 }
 
-export type WebhookConfig = ReturnType<typeof webhookConfig>
-
 /** The part `webhooks` of a service's config. */
-export const webhookConfig = (settings: z.output<z.ZodObject<typeof webhookSettings>>) => ({
-  /** Whether a webhook may have an `http:` URL. */
-  allowsHttp: settings.WEBHOOK_HTTP === 'true',
-  /** Private networks that webhooks may reach. */
-  networks: settings.WEBHOOK_NETWORKS,
-})
+export type WebhookConfig = Named<z.output<z.ZodObject<typeof webhookSettings>>, 'WEBHOOK_'>
 
 /** Special-purpose addresses (RFC 6890 and its registries), and metadata services of clouds, which serve secrets. */
 const refused = [
@@ -69,7 +62,7 @@ export async function resolveHost(
 }
 
 /** @throws 400 `webhook_url_refused` */
-export async function checkUrl(text: string, { allowsHttp, networks }: WebhookConfig) {
+export async function checkUrl(text: string, { http: allowsHttp, networks }: WebhookConfig) {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !(url.protocol === 'https:' || (allowsHttp && url.protocol === 'http:')))
     throw urlRefused(allowsHttp ? 'It is no http or https URL' : 'It is no https URL')

@@ -75,7 +75,7 @@ export const createHistogram = <Label extends string>(
 /** Size and free space of the disk that holds the data, and the times of the last backups. */
 export function registerStorageGauges(
   metrics: Metrics | undefined,
-  { dataDir: folder, backupDir }: { dataDir: string; backupDir: string | undefined },
+  { dataDir: folder, backupDir }: { dataDir: string; backupDir?: string | undefined },
 ) {
   if (backupDir) registerBackupGauges(metrics, backupDir)
   const disk = async (figure: 'blocks' | 'bavail') => {

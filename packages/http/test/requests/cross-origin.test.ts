@@ -12,7 +12,7 @@ const readable = new RegExp(
 )
 
 test('pages can read the headers that the API answers with', async () => {
-  await using service = await start({ corsOrigins: [origin], exposedHeaders: ['upload-offset'] })
+  await using service = await start({ corsOrigin: [origin], exposedHeaders: ['upload-offset'] })
 
   const { headers } = await fetch(`${service.url}/things`, { headers: { origin } })
 
@@ -24,7 +24,7 @@ test('pages can read the headers that the API answers with', async () => {
 
 test('pages of a named origin can read that a service is overloaded, and ask before they call', async () => {
   const connections = { sliceMs: 0, maxQueueMs: -1 }
-  await using service = await start({ corsOrigins: [origin], connections })
+  await using service = await start({ corsOrigin: [origin], connections })
   const first = ask('GET /things').repeat(16) // The first few requests are served without a time check.
   const preflight = ask('OPTIONS /things', 'access-control-request-method: GET\r\n')
 
@@ -45,7 +45,7 @@ test.each([
   ['a body that stalls', ask('POST /things/a', `${json}content-length: 9\r\n`), 408],
 ])('pages of a named origin can read the refusal of %s', async (_what, request, status) => {
   const connections = { bodyIdleTimeout: 100 }
-  await using service = await start({ corsOrigins: [origin], connections })
+  await using service = await start({ corsOrigin: [origin], connections })
 
   const text = await service.raw(request)
 

@@ -121,7 +121,7 @@ export async function start(
       about: { title: 'Things', version: '1.2.3', description: 'a test' },
       log: createLogger({ name: 'things', level: 'info' }, sink),
       trustProxy: false,
-      corsOrigins: [],
+      corsOrigin: [],
       metrics: undefined,
       health: (): HealthReport => ({ checks: { disk: { status: 'ok' } } }),
       ...options,

@@ -155,7 +155,7 @@ export async function start(options: Options = {}): Promise<Service> {
   })
   const log = createLogger({ name: 'static-service', level: 'info' }, sink)
   mkdirSync(dataDir, { recursive: true })
-  writeFileSync(config.auth.usersFile, users)
+  writeFileSync(config.usersFile, users)
   // A busy machine must not shed the requests of tests.
   const connections = { ...config.connections, maxLoopDelayMs: 60_000, maxQueueMs: 60_000 }
   const catalog = { ...config.catalog, limits: options.sliceLimits }

@@ -109,7 +109,7 @@ export async function startStatic(
       about: { title: 'test', version: '0', description: '' },
       log,
       trustProxy: config.trustProxy,
-      corsOrigins: config.corsOrigins,
+      corsOrigin: config.corsOrigin,
       metrics: await createMetrics(metricsToken),
       health: () => ({ checks: {} }),
       // A busy machine must not shed the requests of tests.

@@ -14,7 +14,7 @@ export interface BucketOptions {
   bucket: string
   region: string
   /** Undefined: the endpoint of AWS for the region. */
-  endpoint: string | undefined
+  endpoint?: string | undefined
   forcePathStyle: boolean
   /** Undefined: the standard chain of the AWS SDK. */
   credentials: S3ClientConfig['credentials'] | undefined
