@@ -1,7 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { ErrorResponse, parameterInvalid } from '../protocol/answer.ts'
 import { type Params, readSubmitted, type Submitted } from '../protocol/parameters.ts'
-import { compare } from '../protocol/results.ts'
 import { type Domain, type EmailType, emailTypes, type Host } from './domain.ts'
 
 const maxRecords = 150
@@ -35,12 +34,6 @@ export function replaceZone(domain: Domain, params: Params, options: Options): Z
   }
   return { emailType, hosts: [...taken.values()] }
 }
-
-/** Rows in the order of getHosts. */
-export const sortHosts = (hosts: Host[]): Host[] =>
-  [...hosts].sort(
-    (a, b) => compare(a.type, b.type) || compare(a.name, b.name) || a.hostId - b.hostId,
-  )
 
 function toHost(
   submitted: Submitted,

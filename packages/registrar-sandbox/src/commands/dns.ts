@@ -1,5 +1,5 @@
 import type { Account } from '../account/account.ts'
-import { type Domain, type Host, serversOf, usesOurDns } from '../account/domain.ts'
+import { type Domain, serversOf, usesOurDns } from '../account/domain.ts'
 import { replaceZone } from '../account/zone.ts'
 import * as errors from '../protocol/answer.ts'
 import { type Element, element } from '../protocol/answer.ts'
@@ -8,7 +8,6 @@ import {
   hostsResult,
   nameserversResult,
   setHostsResult,
-  titlesOf,
   unknownZone,
 } from '../protocol/results.ts'
 import { type Commands, findNamed } from './domains.ts'
@@ -21,7 +20,7 @@ export const dnsCommands: Commands = {
     if (domain.whenElsewhere === 'error') checkManaged(domain)
     const { name: Domain, emailType: EmailType, hosts } = domain
     const attributes = { Domain, EmailType, IsUsingOurDNS: usesOurDns(domain) }
-    return hostsResult(attributes, hosts.map(describeHost))
+    return hostsResult(attributes, hosts)
   },
 
   'domains.dns.setHosts'(params, { account, keepsMxPref }) {
@@ -114,15 +113,3 @@ function checkManaged(domain: Domain): void {
   const words = 'This domain does not use our DNS servers, so the command is not possible'
   throw new errors.ErrorResponse('2030288', words)
 }
-
-const describeHost = (host: Host) => ({
-  HostId: host.hostId,
-  Name: host.name,
-  Type: host.type,
-  Address: host.address,
-  MXPref: host.mxPref,
-  TTL: host.ttl,
-  ...titlesOf(host),
-  IsActive: true,
-  IsDDNSEnabled: host.isDdns,
-})

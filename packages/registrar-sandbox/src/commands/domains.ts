@@ -41,11 +41,10 @@ export const domainCommands: Commands = {
     const term = searchTerm.toLowerCase()
     const found = account.domains
       .filter(({ dns, name }) => dns !== 'free' && name.includes(term))
-      .map(describeListed)
+      .map((domain) => describeListed(domain, now()))
       .filter((each) => isOfType(each, listType, now()))
     const shown = sortDomains(found, sortBy).slice((page - 1) * size, page * size)
-    const domains = shown.map(({ domain }) => describeDomain(domain, now()))
-    return listResult(domains, { total: found.length, page, size })
+    return listResult(shown, { total: found.length, page, size })
   },
 
   // A name is available unless it is in this account or `example.…`.
@@ -193,18 +192,21 @@ function describeRights({ dns, isOwner, rights }: Domain): Element {
   return element('Modificationrights', { All: isAll }, content)
 }
 
-const describeListed = (domain: Domain) => {
-  const { name, created: created_on, expires: expires_on } = domain
-  return { domain, name, created_on, expires_on, is_expired: null }
-}
-
 const prices = ['Registration', 'Renewal', 'Restore', 'Transfer'].map(
   (each) => `Premium${each}Price`,
 )
 const noPrices = Object.fromEntries([...prices, 'IcannFee', 'EapFee'].map((name) => [name, 0]))
 
-/** Whether the last day of the domain has passed. */
-const isExpired = (domain: Domain, now: number) => isOfType(describeListed(domain), 'EXPIRED', now)
+const isExpired = ({ expires }: Domain, now: number) =>
+  expires < new Date(now).toISOString().slice(0, 10)
+
+const describeListed = (domain: Domain, now: number) => ({
+  ...{ id: domain.id, name: domain.name, user: domain.owner, is_locked: domain.isLocked },
+  ...{ created_on: domain.created, expires_on: domain.expires },
+  ...{ is_expired: isExpired(domain, now), auto_renew: domain.autoRenew },
+  ...{ whois_guard: domain.whoisGuard, is_premium: domain.isPremium },
+  uses_registrar_dns: usesOurDns(domain),
+})
 
 const years = ['Register', 'Renew', 'Transfer'].flatMap((each) => [
   [`Min${each}Years`, 1],
@@ -217,20 +219,6 @@ const terms: Attributes = {
   ...{ IsIncludeInExtendedSearchOnly: false, SequenceNumber: 5, Type: 'GTLD' },
   ...{ IsSupportsIDN: true, Category: 'P' },
 }
-
-const describeDomain = (domain: Domain, now: number): Attributes => ({
-  ID: domain.id,
-  Name: domain.name,
-  User: domain.owner,
-  Created: writeDay(domain.created),
-  Expires: writeDay(domain.expires),
-  IsExpired: isExpired(domain, now),
-  IsLocked: domain.isLocked,
-  AutoRenew: domain.autoRenew,
-  WhoisGuard: domain.whoisGuard,
-  IsPremium: domain.isPremium,
-  IsOurDNS: domain.dns === 'basic' || domain.dns === 'premium',
-})
 
 function describeContact(role: string, owner: string, isReadOnly: boolean): Element {
   const fields = {

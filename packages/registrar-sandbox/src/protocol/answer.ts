@@ -1,7 +1,7 @@
 type Value = string | number | boolean
 
 /** An attribute without a value is left out. */
-export type Attributes = Record<string, Value | undefined>
+export type Attributes = Record<string, Value | null | undefined>
 
 /** One XML element: attributes in their order, then text or elements. */
 export interface Element {
@@ -105,7 +105,7 @@ function renderDocument(root: Element): string {
 
 function render({ name, attributes, content }: Element, indent: string): string[] {
   const pairs = Object.entries(attributes).map(([key, value]) =>
-    value === undefined ? '' : ` ${key}="${quote(value)}"`,
+    value === undefined || value === null ? '' : ` ${key}="${quote(value)}"`,
   )
   const start = `${indent}<${name}${pairs.join('')}`
   if (content.length === 0) return [`${start} />`]

@@ -1,6 +1,6 @@
 import { ErrorResponse } from './answer.ts'
 import type { Params } from './parameters.ts'
-import { compare, listResult } from './results.ts'
+import { compare, type Listed, listResult } from './results.ts'
 
 export const listTypes = ['ALL', 'EXPIRING', 'EXPIRED'] as const
 const sortColumns = ['NAME', 'EXPIREDATE', 'CREATEDATE'] as const
@@ -40,14 +40,6 @@ function readNumber(text: string, min: number, max: number): number | undefined 
   if (!/^\d{1,15}$/.test(text)) return undefined
   const number = Number(text)
   return number >= min && number <= max ? number : undefined
-}
-
-/** The fields by which lists are filtered and sorted: days as `YYYY-MM-DD`, null if unknown. */
-export interface Listed {
-  name: string
-  created_on: string | null
-  expires_on: string | null
-  is_expired: boolean | null
 }
 
 /** Sorts by a key, then by name; domains of unknown date come last. */

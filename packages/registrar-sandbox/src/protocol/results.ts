@@ -15,21 +15,51 @@ export function writeDay(day: string): string {
   return `${month}/${date}/${year}`
 }
 
+/** The fields by which lists are filtered and sorted: days as `YYYY-MM-DD`, null if unknown. */
+export interface Listed {
+  name: string
+  created_on: string | null
+  expires_on: string | null
+  is_expired: boolean | null
+}
+
+/** A domain in a list; null for what is unknown. */
+type ListedDomain = Listed &
+  Record<'is_locked' | 'auto_renew' | 'is_premium' | 'uses_registrar_dns', boolean | null> & {
+    id: number | string
+    user: string
+    whois_guard: string | null
+  }
+
+const describeListed = (domain: ListedDomain) => ({
+  ID: domain.id,
+  Name: domain.name,
+  User: domain.user,
+  Created: domain.created_on && writeDay(domain.created_on),
+  Expires: domain.expires_on && writeDay(domain.expires_on),
+  IsExpired: domain.is_expired,
+  IsLocked: domain.is_locked,
+  AutoRenew: domain.auto_renew,
+  WhoisGuard: domain.whois_guard,
+  IsPremium: domain.is_premium,
+  IsOurDNS: domain.uses_registrar_dns,
+})
+
 /** namecheap.domains.getList: the domains of one page, and how many there are. */
 export const listResult = (
-  domains: Attributes[],
+  domains: ListedDomain[],
   { total, page, size }: { total: number; page: number; size: number },
 ): Element[] => [
   element(
     'DomainGetListResult',
     {},
-    domains.map((each) => element('Domain', each)),
+    domains.map((each) => element('Domain', describeListed(each))),
   ),
   element('Paging', {}, leaves({ TotalItems: total, CurrentPage: page, PageSize: size })),
 ]
 
-/** The panel's titles for a row: of the parking page, or made by setHosts. */
-export function titlesOf({ type, address }: { type: string; address: string }) {
+// The panel's titles for a row: of the parking page, or made by setHosts.
+function titlesOf({ type, address }: HostRow) {
   if (type === 'MXE') return { AssociatedAppTitle: 'MXE', FriendlyName: 'MXE1' }
   if (type === 'URL' && address.endsWith('/?from=@'))
     return { AssociatedAppTitle: 'URL Forwarding', FriendlyName: 'URL Record' }
@@ -37,24 +67,44 @@ export function titlesOf({ type, address }: { type: string; address: string }) {
   return { AssociatedAppTitle: '', FriendlyName: isParking ? 'CNAME Record' : '' }
 }
 
-interface HostAttributes extends Attributes {
-  HostId: number
-  Name: string
-  Type: string
+/** A row of a zone. */
+interface HostRow {
+  hostId: number
+  name: string
+  type: string
+  address: string
+  mxPref: number | string
+  ttl: number | string
+  isDdns: boolean
 }
 
-const byTypeAndName = (a: HostAttributes, b: HostAttributes) =>
-  compare(a.Type, b.Type) || compare(a.Name, b.Name) || a.HostId - b.HostId
+const describeHost = (host: HostRow) => ({
+  HostId: host.hostId,
+  Name: host.name,
+  Type: host.type,
+  Address: host.address,
+  MXPref: host.mxPref,
+  TTL: host.ttl,
+  ...titlesOf(host),
+  IsActive: true,
+  IsDDNSEnabled: host.isDdns,
+})
 
 /** Orders texts by code unit, in every locale. */
 export const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/** namecheap.domains.dns.getHosts: Domain, EmailType and IsUsingOurDNS, and the rows, by type and name. */
-export const hostsResult = (zone: Attributes, hosts: HostAttributes[]): Element[] => [
+/** Rows in the order of getHosts. */
+export const sortHosts = <Row extends HostRow>(hosts: Row[]): Row[] =>
+  hosts.toSorted(
+    (a, b) => compare(a.type, b.type) || compare(a.name, b.name) || a.hostId - b.hostId,
+  )
+
+/** namecheap.domains.dns.getHosts: Domain, EmailType and IsUsingOurDNS, and the rows. */
+export const hostsResult = (zone: Attributes, hosts: HostRow[]): Element[] => [
   element(
     'DomainDNSGetHostsResult',
     zone,
-    hosts.sort(byTypeAndName).map((host) => element('host', host)),
+    sortHosts(hosts).map((host) => element('host', describeHost(host))),
   ),
 ]
 

@@ -1,10 +1,6 @@
 import { expect, test } from 'vitest'
-import {
-  isOfType,
-  type Listed,
-  type ListQuery,
-  sortDomains,
-} from '../../src/protocol/list-query.ts'
+import { isOfType, type ListQuery, sortDomains } from '../../src/protocol/list-query.ts'
+import type { Listed } from '../../src/protocol/results.ts'
 
 const entry = (name: string, fields: Partial<Listed> = {}): Listed => ({
   ...{ name, created_on: null, expires_on: null, is_expired: null, ...fields },

@@ -1,4 +1,4 @@
-import { allowsDomain, type Caller } from '@domains-and-files/auth'
+import { allowsDomain } from '@domains-and-files/auth'
 import {
   type Element,
   element,
@@ -13,7 +13,6 @@ import { domainNotFound } from '../../errors.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 import { ResponseCache } from '../../registrar/response-cache.ts'
 import type {
-  DomainEntry,
   DomainInfo,
   Nameservers,
   Element as RegistrarElement,
@@ -56,25 +55,9 @@ async function listDomains(params: Params, { caller, domains }: DoorContext) {
   const isVisible = caller.domains ? (name: string) => allowsDomain(caller, name) : undefined
   const found = await domains.select(query, { isVisible, wantsFresh: false })
   const { page, pageSize: size } = query
-  const listed = found.domains.map((entry) => describeEntry(entry, caller))
+  const listed = found.domains.map((entry) => ({ ...entry, user: caller.username }))
   return results.listResult(listed, { total: found.total, page, size })
 }
-
-const describeEntry = (entry: DomainEntry, { username }: Caller) => ({
-  ID: entry.id,
-  Name: entry.name,
-  User: username,
-  Created: dayOf(entry.created_on),
-  Expires: dayOf(entry.expires_on),
-  IsExpired: entry.is_expired ?? undefined,
-  IsLocked: entry.is_locked ?? undefined,
-  AutoRenew: entry.auto_renew ?? undefined,
-  WhoisGuard: entry.whois_guard ?? undefined,
-  IsPremium: entry.is_premium ?? undefined,
-  IsOurDNS: entry.uses_registrar_dns ?? undefined,
-})
-
-const dayOf = (day: string | null) => (day === null ? undefined : results.writeDay(day))
 
 async function getInfo(params: Params, { caller, infos, registrar }: DoorContext) {
   const name = params.require('DomainName', errors.domainMissing)
@@ -109,7 +92,7 @@ async function getNameservers(params: Params, { caller, nameservers, registrar }
   const domain = zoneOf(params, caller)
   const load = () => registrar.nameservers(domain)
   const { value } = await nameservers.read(domain.name, load)
-  const IsUsingOurDNS = value.uses_registrar_dns ?? undefined
+  const { uses_registrar_dns: IsUsingOurDNS } = value
   const attributes = { Domain: domain.name, IsUsingOurDNS, IsPremiumDNS: false }
   const names = value.nameservers.map(({ name }) => name)
   return results.nameserversResult(attributes, names)

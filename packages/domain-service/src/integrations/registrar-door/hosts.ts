@@ -98,15 +98,11 @@ const spellingsOf = (submitted: GivenZone[], { name }: Domain) =>
 
 const describeRow = (row: Row, domain: string, spellings: ReturnType<typeof spellingsOf>) => ({
   // The registrar's own numbers are not kept; clients do not send them back.
-  HostId: Number.parseInt(toRecord(row, domain).id.slice(0, 7), 16) + 1,
-  Name: spellings.get(keyOf(row, domain)) ?? (row.name || '@'),
-  Type: row.type,
-  Address: row.address,
-  MXPref: row.mxPref || defaultMxPref,
-  TTL: row.ttl || defaultTtl,
-  ...results.titlesOf(row),
-  IsActive: true,
-  IsDDNSEnabled: row.dynamic,
+  hostId: Number.parseInt(toRecord(row, domain).id.slice(0, 7), 16) + 1,
+  name: spellings.get(keyOf(row, domain)) ?? (row.name || '@'),
+  ...{ type: row.type, address: row.address, isDdns: row.dynamic },
+  mxPref: row.mxPref || defaultMxPref,
+  ttl: row.ttl || defaultTtl,
 })
 
 /** Longer than the client waits: the outcome of the write is recorded all the same. */
