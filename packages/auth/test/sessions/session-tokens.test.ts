@@ -195,7 +195,7 @@ test('a new role counts at once, up and down, without a new token', async () => 
 
 test('tokens of the previous secret are accepted, until the password changes; new ones have the new secret', async () => {
   await using old = await start()
-  const next = { secret: 'another secret of the tests, 32 bytes', usersFile: old.file }
+  const next = { jwtSecret: 'another secret of the tests, 32 bytes', usersFile: old.file }
   await using rotated = await start({ ...next, jwtSecretPrevious: secret })
   await using finished = await start(next)
   const [before, after] = [await old.tokenOf('vera'), await rotated.tokenOf('vera')]
