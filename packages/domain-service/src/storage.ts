@@ -50,43 +50,33 @@ export interface Surroundings {
  */
 export async function openEmbeddedStorage({ config, log, clock }: Surroundings): Promise<Storage> {
   const { dataDir, registrarRate: limits, account } = config
-  const unlock = await openDataDir(dataDir)
+  await using opened = new AsyncDisposableStack()
+  opened.defer(await openDataDir(dataDir))
   const file = join(dataDir, databaseName)
-  let database: SqliteSql | undefined
-  const close = async () => {
-    await database?.close()
-    unlock()
-  }
-  try {
-    database = new SqliteSql({ file, migrations, now: clock.now })
-    // No fsync per call: it would delay everything else, and a call lost in a power cut is at most one call too many.
-    const counter = database.unsynced
-    const accountName = `${account.url} ${account.userName}`
-    const onFailure = (error: unknown) =>
-      log.error({ err: error }, 'registrar calls not stored; counting in memory')
-    const budget = await LocalBudget.open(counter, { account: accountName, clock, onFailure })
-    const givenZones = new GivenZones(counter)
-    await givenZones
-      .forgetWrites()
-      .catch((error: unknown) => log.error({ err: error }, 'unfinished writes not forgotten'))
-    return {
-      database,
-      ledger: new Ledger({ sql: database }),
-      challenges: new ChallengeStore(database),
-      givenZones,
-      hostUpdates: new HostUpdates(counter),
-      quota: await CallQuota.open({ limits, budget, clock }),
-      domainList: { store: new DomainListStore(counter, accountName) },
-      openQueue: (options) => new WriteQueue(options),
-      isActive: () => true,
-      startTasks: (run) => run(),
-      close: async () => {
-        await budget.settle()
-        await close()
-      },
-    }
-  } catch (error) {
-    await close()
-    throw error
+  const database = new SqliteSql({ file, migrations, now: clock.now })
+  opened.defer(() => database.close())
+  // No fsync per call: it would delay everything else, and a call lost in a power cut is at most one call too many.
+  const counter = database.unsynced
+  const accountName = `${account.url} ${account.userName}`
+  const onFailure = (error: unknown) =>
+    log.error({ err: error }, 'registrar calls not stored; counting in memory')
+  const budget = await LocalBudget.open(counter, { account: accountName, clock, onFailure })
+  opened.defer(() => budget.settle())
+  const givenZones = new GivenZones(counter)
+  await givenZones
+    .forgetWrites()
+    .catch((error: unknown) => log.error({ err: error }, 'unfinished writes not forgotten'))
+  const quota = await CallQuota.open({ limits, budget, clock })
+  const owned = opened.move()
+  return {
+    ...{ database, givenZones, quota },
+    ledger: new Ledger({ sql: database }),
+    challenges: new ChallengeStore(database),
+    hostUpdates: new HostUpdates(counter),
+    domainList: { store: new DomainListStore(counter, accountName) },
+    openQueue: (options) => new WriteQueue(options),
+    isActive: () => true,
+    startTasks: (run) => run(),
+    close: () => owned.disposeAsync(),
   }
 }

@@ -32,8 +32,7 @@ interface SharedConfig
 
 /** Catalog in PostgreSQL and contents in S3, for any number of processes. */
 export async function openSharedStorage(config: SharedConfig, log: Logger) {
-  const { database, s3, dataDir, maxUploadBytes } = config
-  const { uploadLifetimeMs: lifetimeMs } = config
+  const { database, s3, uploadLifetimeMs: lifetimeMs } = config
   const postgres = await Postgres.open({
     ...database,
     schema: schemaName,
@@ -42,10 +41,7 @@ export async function openSharedStorage(config: SharedConfig, log: Logger) {
   })
   const bucket = await Bucket.open(s3)
   const store = await S3BlobStore.open({
-    ...{ ...s3, maxUploadBytes, uploadLifetimeMs: lifetimeMs },
-    postgres,
-    bucket,
-    dataDir,
+    ...{ ...s3, ...config, postgres, bucket },
     onError: (error) => log.warn({ err: error }, 'object storage call failed, trying again later'),
   })
   const catalog = await openPostgresCatalog(postgres, {
