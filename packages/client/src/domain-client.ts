@@ -3,10 +3,8 @@ import type { components, operations, paths } from '../generated/domain-service.
 import { unwrap } from './responses.ts'
 import { type ClientOptions, openSession } from './session.ts'
 
-/** Record types that can be written. */
 export type RecordType = operations['setRrset']['parameters']['path']['type']
 
-/** The state of a change. */
 export type ChangeStatus = components['schemas']['Change']['status']
 
 const pending = new Set<string>(['queued', 'sending'])

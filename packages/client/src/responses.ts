@@ -43,7 +43,6 @@ export class ProblemError extends Error {
     return new ProblemError({ status, code: 'unexpected_response', detail }, headers)
   }
 
-  /** Reads the error from a response. */
   static async from(response: Response): Promise<ProblemError> {
     return ProblemError.of(await response.json().catch(() => undefined), response)
   }

@@ -16,7 +16,6 @@ export interface SandboxOptions extends RegistrarOptions {
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
-/** Starts a registrar; it answers until it is closed. */
 export async function startSandbox(options: SandboxOptions) {
   const { host = '127.0.0.1', port = 0, log } = options
   const registrar = await Registrar.open(options)

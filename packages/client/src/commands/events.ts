@@ -2,14 +2,12 @@ import { unwrap } from '../responses.ts'
 import { mayPass } from '../resumable-upload.ts'
 import { wait } from '../session.ts'
 
-/** Options of `events`. */
 export const eventOptions = {
   follow: { type: 'boolean', default: false },
   types: { type: 'string' },
   after: { type: 'string' },
 } as const
 
-/** GET /api/events of a service. */
 type GetEvents = (options: {
   params: { query: { after?: string; types?: string } }
 }) => Promise<{ data?: { events: object[]; next: string }; error?: unknown; response: Response }>

@@ -16,7 +16,6 @@ interface Program<Client, Named extends Options> {
   commands: Record<string, (client: Client, args: string[], flags: Flags<Named>) => Promise<void>>
 }
 
-/** The options of a program, by their names. */
 export type Flags<Named extends Options> = ReturnType<
   typeof parseArgs<{ options: Named; allowPositionals: true }>
 >['values']

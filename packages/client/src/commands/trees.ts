@@ -13,7 +13,6 @@ import { formatTable, openProgressBar, UsageError } from './terminal.ts'
 
 // Commands on a whole folder: `files deploy`, `download`, `rollback`, `history` and `revert`.
 
-/** Options of these commands. */
 export const treeOptions = {
   'dry-run': { type: 'boolean', default: false },
   overwrite: { type: 'boolean', default: false },
@@ -185,7 +184,6 @@ async function changeBefore({ api }: FileClient, prefix: string): Promise<number
   return last.id - 1
 }
 
-/** Prints every state of a path, newest first. */
 export async function history({ api }: FileClient, [path = '']: string[]) {
   const read = (position: { after?: string }) =>
     unwrap(api.GET('/api/history', { params: { query: { ...position, path, page_size: 200 } } }))
@@ -202,7 +200,6 @@ export async function history({ api }: FileClient, [path = '']: string[]) {
   }
 }
 
-/** Reverts one change. */
 export async function revert(
   client: FileClient,
   [change = '']: string[],

@@ -14,7 +14,6 @@ export interface RecordRow {
   mx_pref?: number | undefined
 }
 
-/** The cells of a record in a table. */
 export const cellsOf = ({ name, type, ttl, address, mx_pref }: RecordRow) => [
   name,
   type,
@@ -22,7 +21,6 @@ export const cellsOf = ({ name, type, ttl, address, mx_pref }: RecordRow) => [
   mx_pref === undefined ? address : `${mx_pref} ${address}`,
 ]
 
-/** What applying one zone file would change. */
 interface PlannedZone {
   domain: string
   text: string
@@ -34,13 +32,11 @@ interface PlannedZone {
 
 const suffix = '.zone'
 
-/** Downloads a zone as a zone file. */
 export async function readZoneFile(api: DomainClient['api'], domain: string): Promise<string> {
   const path = '/api/domains/{domain}/dns/zonefile'
   return String(await unwrap(api.GET(path, { params: { path: { domain } }, parseAs: 'text' })))
 }
 
-/** Replaces a zone by a zone file. */
 export const putZoneFile = (
   api: DomainClient['api'],
   { domain, text }: { domain: string; text: string },
@@ -54,7 +50,6 @@ export const putZoneFile = (
     headers: { 'content-type': 'text/dns', ...headers },
   })
 
-/** The pages of the caller's domains. */
 export async function* domainPages({ api }: DomainClient, search?: string) {
   for (let page = 1; ; page += 1) {
     const query = { page, page_size: 100, ...(search ? { search } : {}) }

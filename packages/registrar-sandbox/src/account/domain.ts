@@ -59,7 +59,6 @@ export function usesOurDns(domain: Domain): boolean {
   return domain.dns !== 'custom'
 }
 
-/** The name servers of a domain. */
 export function serversOf(domain: Domain): string[] {
   if (domain.dns === 'custom') return domain.nameservers
   return domain.dns === 'free' ? freeServers : ownServers

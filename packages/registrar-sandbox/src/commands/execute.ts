@@ -11,7 +11,6 @@ export interface Access {
   allowedIps: string[]
 }
 
-/** The result of a command, or its refusal. */
 export type Answer = errors.Element[] | errors.ErrorResponse
 
 const commands: Commands = { ...domainCommands, ...dnsCommands }
@@ -21,7 +20,6 @@ const names = new Map(
   Object.keys(commands).map((name) => [`namecheap.${name}`.toLowerCase(), name]),
 )
 
-/** Authenticates the caller and executes the command. */
 export function execute(params: Params, context: Context & Access): Answer {
   try {
     authenticate(params, context)
@@ -34,7 +32,6 @@ export function execute(params: Params, context: Context & Access): Answer {
   }
 }
 
-/** The XML document of an answer. */
 export function render({ command: requested }: Params, answer: Answer, now: number): string {
   const name = names.get(requested)
   const command = name && `namecheap.${name}`

@@ -10,7 +10,6 @@ export interface Element {
   content: string | Element[]
 }
 
-/** An element; self-closed if empty. */
 export function element(
   name: string,
   attributes: Attributes = {},
@@ -69,7 +68,6 @@ export interface Envelope {
   server: string
 }
 
-/** The document of an executed or refused command. */
 export function renderAnswer(envelope: Envelope, answer: Element[] | ErrorResponse): string {
   const { server, milliseconds } = envelope
   const refusal = answer instanceof ErrorResponse ? answer : undefined

@@ -36,7 +36,6 @@ export class Params {
     return [...new Set(found)].sort((a, b) => a - b)
   }
 
-  /** The same parameters with another command. */
   withCommand(command: string): Params {
     return new Params(this.#pairs(), [['Command', command]])
   }
@@ -74,7 +73,6 @@ export interface Submitted {
   ttl: string | undefined
 }
 
-/** Collects the numbered parameters of setHosts, in the order of their numbers. */
 export function readSubmitted(params: Params): Submitted[] {
   return params.indexes(fields).map((number) => ({
     number,

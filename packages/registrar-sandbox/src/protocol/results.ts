@@ -23,7 +23,6 @@ export interface Listed {
   is_expired: boolean | null
 }
 
-/** A domain in a list; null for what is unknown. */
 type ListedDomain = Listed &
   Record<'is_locked' | 'auto_renew' | 'is_premium' | 'uses_registrar_dns', boolean | null> & {
     id: number | string
@@ -67,7 +66,6 @@ function titlesOf({ type, address }: HostRow) {
   return { AssociatedAppTitle: '', FriendlyName: isParking ? 'CNAME Record' : '' }
 }
 
-/** A row of a zone. */
 interface HostRow {
   hostId: number
   name: string
@@ -93,7 +91,6 @@ const describeHost = (host: HostRow) => ({
 /** Orders texts by code unit, in every locale. */
 export const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/** Rows in the order of getHosts. */
 export const sortHosts = <Row extends HostRow>(hosts: Row[]): Row[] =>
   hosts.toSorted(
     (a, b) => compare(a.type, b.type) || compare(a.name, b.name) || a.hostId - b.hostId,
@@ -108,7 +105,6 @@ export const hostsResult = (zone: Attributes, hosts: HostRow[]): Element[] => [
   ),
 ]
 
-/** namecheap.domains.dns.setHosts */
 export const setHostsResult = (domain: string): Element[] => [
   element('DomainDNSSetHostsResult', { Domain: domain, IsSuccess: true }, [element('Warnings')]),
 ]
@@ -153,7 +149,6 @@ interface InfoResult {
 const never = '0001-01-01T00:00:00'
 const noSubscription = { id: -1, created: never, expires: never }
 
-/** namecheap.domains.getInfo */
 export function infoResult(info: InfoResult): Element[] {
   const { attributes, dates, dns, nameservers = [], rights } = info
   const { id, created, expires } = info.subscription ?? noSubscription

@@ -97,7 +97,6 @@ export type FaultInput = z.input<typeof Fault>
 type Slow = Extract<Fault, { kind: 'slow' }>
 export type Breakage = Exclude<Fault, Slow>
 
-/** The body of `POST /_faults`. */
 export const FaultList = z.strictObject({ faults: z.array(Fault).min(1).max(100) })
 
 /** The faults of a call, of the pending ones: a delay, one other fault, or both; and what is pending then. */
@@ -122,7 +121,6 @@ export function takeFaults(
 const mebibyte = 1024 * 1024
 const xml = 'text/xml; charset=utf-8'
 
-/** Sends a complete answer. */
 export function send(reply: ServerResponse, status: number, type: string, body: string): void {
   const bytes = Buffer.from(body)
   reply.writeHead(status, { 'content-type': type, 'content-length': bytes.length })

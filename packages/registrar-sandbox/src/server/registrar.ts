@@ -11,7 +11,6 @@ import { RateLimit } from './rate-limit.ts'
 
 const maxCalls = 10_000
 
-/** One recorded call, without the API key. */
 export interface Call {
   command: string
   domain: string | undefined
