@@ -4,12 +4,7 @@ import { replaceZone } from '../account/zone.ts'
 import * as errors from '../protocol/answer.ts'
 import { type Element, element } from '../protocol/answer.ts'
 import type { Params } from '../protocol/parameters.ts'
-import {
-  hostsResult,
-  nameserversResult,
-  setHostsResult,
-  unknownZone,
-} from '../protocol/results.ts'
+import { hostsResult, nameserversResult, setHostsResult, unknownZone } from '../protocol/results.ts'
 import { type Commands, findNamed } from './domains.ts'
 
 const maxServers = 12
