@@ -14,11 +14,13 @@ import { hasChromium, launchChromium } from './support/chromium.ts'
 
 let everything: Everything
 let browser: Browser
+let tester: Tester
 
 beforeAll(async () => {
   if (!hasChromium) return
   everything = await startWithProvider()
   browser = await launchChromium()
+  tester = await Tester.open(browser, everything, undefined)
 })
 
 afterAll(async () => {
@@ -36,8 +38,7 @@ if (hasChromium) {
       ...sessionFlows,
     }
     test.each(Object.entries(flows))('%s', async (_name, run) => {
-      await using tester = await Tester.open(browser, everything, undefined)
-      await tester.logIn()
+      await tester.startOver()
       await run(tester)
       tester.checkComplaints()
     })

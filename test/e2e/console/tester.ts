@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Browser, BrowserContext, CDPSession, Locator, Page } from 'playwright-core'
-import { type Everything, root } from '../../support/everything.ts'
+import { runCommand } from '../../../packages/auth/test/support/commands.ts'
+import type { Everything } from '../../support/everything.ts'
 import { Api } from './api.ts'
 
 const axeSource = readFileSync(
@@ -34,6 +34,7 @@ export class Tester implements AsyncDisposable {
   // Chromium breaks off what it is loading when any program of the machine adds or removes a network interface.
   readonly #expected = [/ERR_NETWORK_CHANGED/]
   #wasCut = false
+  #logins: string | undefined
 
   private constructor(
     context: BrowserContext,
@@ -71,7 +72,42 @@ export class Tester implements AsyncDisposable {
     await this.page.getByLabel('User name').fill(username)
     await this.page.getByLabel('Password').fill(password)
     await this.page.keyboard.press('Enter')
-    await this.page.getByRole('navigation', { name: 'Main', exact: true }).waitFor()
+    await this.#waitUntilIn()
+  }
+
+  /**
+   * What a new window is after the admin has logged in there, in this window: a new one starts a process and logs in, which
+   * takes longer than most flows. The logins are those of before unless a flow has ended them.
+   */
+  async startOver() {
+    const { page } = this
+    await page.unrouteAll()
+    await page.context().setOffline(false)
+    await page.context().clearCookies()
+    await page.emulateMedia({ media: null })
+    // A page of the console's origin without its program.
+    const empty = { contentType: 'text/html', body: '<link rel="icon" href="data:,">' }
+    await page.route('**/empty', (route) => route.fulfill(empty))
+    await page.goto(`${this.everything.console}/empty`)
+    for (const list of [this.#complaints, this.#foreign]) list.length = 0
+    this.#expected.length = 1
+    await page.evaluate('sessionStorage.clear()')
+    const isIn = this.#logins !== undefined && (await this.#isValid(this.#logins))
+    if (isIn) await page.evaluate(`sessionStorage.logins = ${JSON.stringify(this.#logins)}`)
+    await page.goto(this.everything.console)
+    await this.#repeatIfCut()
+    if (isIn) return this.#waitUntilIn()
+    await this.logIn()
+    this.#logins = await page.evaluate<string>('sessionStorage.logins')
+  }
+
+  async #isValid(logins: string) {
+    const statuses = await this.statusOf(readTokens(logins))
+    return statuses.every((status) => status === 200)
+  }
+
+  #waitUntilIn() {
+    return this.page.getByRole('navigation', { name: 'Main', exact: true }).waitFor()
   }
 
   async logOut(name = 'admin') {
@@ -177,10 +213,7 @@ export class Tester implements AsyncDisposable {
 
   /** The tokens of this tab. */
   async tokens(): Promise<Tokens> {
-    const stored = await this.page.evaluate<string>('sessionStorage.logins')
-    const logins = new Map<string, { token: string }>(JSON.parse(stored))
-    const tokenOf = (service: string) => logins.get(service)?.token ?? ''
-    return { domains: tokenOf('domains'), files: tokenOf('files') }
+    return readTokens(await this.page.evaluate<string>('sessionStorage.logins'))
   }
 
   /** Of the answers of both services to these tokens. */
@@ -224,6 +257,13 @@ interface Tokens {
   files: string
 }
 
+/** From what the console keeps in `sessionStorage`. */
+function readTokens(stored: string): Tokens {
+  const logins = new Map<string, { token: string }>(JSON.parse(stored))
+  const tokenOf = (service: string) => logins.get(service)?.token ?? ''
+  return { domains: tokenOf('domains'), files: tokenOf('files') }
+}
+
 /** Puts all that can be pressed into the state below a pointer, as long as the session lasts. */
 async function hoverAll(session: CDPSession) {
   for (const domain of ['DOM', 'CSS'] as const) await session.send(`${domain}.enable`)
@@ -238,13 +278,10 @@ async function hoverAll(session: CDPSession) {
 }
 
 /** Adds a user, or gives one a new password, with the command that operators use. */
-export function manageUsers(everything: Everything, words: string[], password: string) {
-  execFileSync(process.execPath, ['packages/auth/src/users/users-command.ts', ...words], {
-    cwd: root,
-    env: { ...process.env, USERS_FILE: join(everything.dataDir, 'users.json') },
-    input: `${password}\n`,
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
+export async function manageUsers({ dataDir }: Everything, words: string[], password: string) {
+  const env = { USERS_FILE: join(dataDir, 'users.json') }
+  const { status, stderr } = await runCommand('users', words, { env, stdin: `${password}\n` })
+  assert.equal(status, 0, stderr)
 }
 
 /** What a person does, by the sentence that says what must come of it. */

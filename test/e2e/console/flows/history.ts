@@ -7,7 +7,7 @@ const domain = 'meadowpost.com'
 export const historyFlows: Flows = {
   'approves what somebody proposes, after seeing what it changes': async (tester) => {
     const { page, everything } = tester
-    manageUsers(everything, ['add', 'paula', '--role', 'editor'], 'password-of-paula')
+    await manageUsers(everything, ['add', 'paula', '--role', 'editor'], 'password-of-paula')
     const paula = await tester.domainsApi('paula', 'password-of-paula')
     await paula.call('POST', '/api/domains/amberworks.com/dns/hosts/A?propose=true', {
       name: 'proposed',
@@ -31,7 +31,7 @@ export const historyFlows: Flows = {
       name: 'www',
       address: '192.0.2.51',
     })
-    manageUsers(everything, ['add', 'oliver', '--role', 'editor'], 'password-of-oliver')
+    await manageUsers(everything, ['add', 'oliver', '--role', 'editor'], 'password-of-oliver')
     const oliver = await tester.domainsApi('oliver', 'password-of-oliver')
     await oliver.removeRecords(domain, 'www')
     await admin.call('POST', `/api/domains/${domain}/dns/hosts/A`, {

@@ -19,7 +19,7 @@ export const sessionFlows: Flows = {
   'asks again when a login has ended, and keeps what was typed': async (tester) => {
     const { page, everything } = tester
     tester.expectFailure(/status of 401/)
-    manageUsers(everything, ['add', 'petra', '--role', 'editor'], 'first-password')
+    await manageUsers(everything, ['add', 'petra', '--role', 'editor'], 'first-password')
     await tester.logOut()
     await tester.logIn('petra', 'first-password')
     await tester.goTo('/domains/alder-and-finch.com')
@@ -29,7 +29,7 @@ export const sessionFlows: Flows = {
     await page.keyboard.press('Enter')
     await tester.text('1 change not applied yet').waitFor()
 
-    manageUsers(everything, ['passwd', 'petra'], 'second-password')
+    await manageUsers(everything, ['passwd', 'petra'], 'second-password')
     await tester.button('Review').click()
     await tester.text('Log in again').waitFor()
     await tester.checkAccessibility('log in again')
@@ -60,7 +60,7 @@ export const sessionFlows: Flows = {
 
   'offers a viewer nothing that changes anything': async (tester) => {
     const { page, everything } = tester
-    manageUsers(everything, ['add', 'vera', '--role', 'viewer'], 'password-of-vera')
+    await manageUsers(everything, ['add', 'vera', '--role', 'viewer'], 'password-of-vera')
     await tester.logOut()
     await tester.logIn('vera', 'password-of-vera')
     await tester.goTo('/domains/alder-and-finch.com')
@@ -153,7 +153,7 @@ export const sessionFlows: Flows = {
 
   'ends all logins of a person everywhere, and their drafts here': async (tester) => {
     const { page, everything } = tester
-    manageUsers(everything, ['add', 'edda', '--role', 'editor'], 'password-of-edda')
+    await manageUsers(everything, ['add', 'edda', '--role', 'editor'], 'password-of-edda')
     await using other = await tester.openAnother()
     tester.expectFailure(/logout\?everywhere/) // The services share their users: the first has ended both.
     other.expectFailure(/status of 401/)
@@ -227,7 +227,7 @@ export const sessionFlows: Flows = {
     await tester.goTo('/domains')
     await page.getByRole('heading', { name: 'Log in to Domains' }).waitFor()
 
-    manageUsers(tester.everything, ['remove', 'oidc:wendy'], '')
+    await manageUsers(tester.everything, ['remove', 'oidc:wendy'], '')
     tester.expectFailure(/status of 401/)
     await page.evaluate("location.hash = '/files/wendy/'")
     const again = page.getByRole('dialog', { name: 'Log in again' })

@@ -45,7 +45,7 @@ export const sharingFlows: Flows = {
 
   'offers an editor links, but not the rule of a folder, which is for admins': async (tester) => {
     const { page, everything } = tester
-    manageUsers(everything, ['add', 'sheila', '--role', 'editor'], 'password-of-sheila')
+    await manageUsers(everything, ['add', 'sheila', '--role', 'editor'], 'password-of-sheila')
     await (await tester.filesApi()).upload('team/one.txt', 'one')
     await tester.logOut()
     await tester.logIn('sheila', 'password-of-sheila')
