@@ -10,7 +10,7 @@ import { filterChips, pager } from '../ui/table.js'
 import { pairChanges } from '../zone/zone-diff.js'
 import { changeItem, diffList, states, summarizeDiff } from './change-item.js'
 
-/** Changes of all domains with their state, live. Queued ones can be cancelled, proposed ones approved or rejected. */
+/** Changes of all domains with their state, live. Queued ones can be cancelled, and proposed ones by their author; others approve or reject these. */
 class ChangeQueue extends RouteView {
   #changes = new Resource(this, async (signal) => {
     const query = { ...this.values('status', 'domain', 'by', 'page'), page_size: 50 }
@@ -82,10 +82,10 @@ class ChangeQueue extends RouteView {
   /** @param {Api.LedgerChange} change */
   #actions(change) {
     if (!mayEdit('domains')) return nothing
-    if (change.status === 'queued')
-      return html`<button class="button" @click=${() => this.reloadAfter(cancel(change))}>Cancel</button>`
     const isOwn = change.by === session.loginOf('domains')?.username
-    return change.status === 'proposed' && !isOwn
+    if (change.status === 'queued' || (change.status === 'proposed' && isOwn))
+      return html`<button class="button" @click=${() => this.reloadAfter(cancel(change))}>Cancel</button>`
+    return change.status === 'proposed'
       ? html`<button class="button primary" @click=${() => this.reloadAfter(openProposal(change))}>Review</button>`
       : nothing
   }

@@ -17,6 +17,7 @@ class LoginForm extends View {
   #attempt = new Attempt(() => this.update())
   /** @type {(Api.LoginMethods & { service: Api.ServiceName })[]} */
   #methods = []
+  #isShown = false
 
   opened() {
     this.#form.username = this.username
@@ -26,6 +27,13 @@ class LoginForm extends View {
       this.#methods = methods
       this.update()
     })
+  }
+
+  /** Only an `autofocus` that the page is loaded with counts. */
+  rendered() {
+    if (this.#isShown) return
+    this.#isShown = true
+    focusOn(this, '[autofocus]')
   }
 
   template() {

@@ -70,7 +70,7 @@ function errorText(error) {
   return html`
     <p>${message} ${advice}</p>
     ${
-      errors.length > 0
+      errors.length > 1 // The message has a single one.
         ? html`<ul>
           ${errors.slice(0, 8).map(({ path, message }) => html`<li><code>${path}</code> ${message}</li>`)}
         </ul>`

@@ -34,8 +34,9 @@ export const sessionFlows: Flows = {
     await tester.text('Log in again').waitFor()
     await tester.checkAccessibility('log in again')
     await tester.picture('log-in-again')
-    const dialog = page.getByRole('dialog', { name: 'Log in again' })
-    await dialog.getByLabel('Password').fill('second-password')
+    // The password has the focus: it is typed right away.
+    await page.locator('#field-password:focus').waitFor()
+    await page.keyboard.type('second-password')
     await page.keyboard.press('Enter')
     await tester.text('1 added').waitFor()
     await tester.button('Apply').click()

@@ -58,6 +58,10 @@ export const userFlows: Flows = {
     await tester.text('Proposed for approval').waitFor()
     await tester.text('1 change waiting for an approval').waitFor()
     await tester.picture('zone-proposed')
+    await tester.goTo('/changes')
+    await tester.button(/^Cancel$/).click()
+    await tester.button('Cancel the change').click()
+    await page.locator('.chip', { hasText: 'Cancelled' }).waitFor()
 
     const nora = await tester.domainsApi('nora', 'other words of nora')
     const { domains } = await nora.call('GET', '/api/domains')
