@@ -1,8 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { HttpError } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
+import type { ApiTokens } from './api-tokens/api-tokens.ts'
 import * as errors from './errors.ts'
 import { type Caller, Role, requireRights } from './rights.ts'
+import type { SessionTokens } from './sessions/session-tokens.ts'
 
 const callers = new WeakMap<FastifyRequest, Caller>()
 
@@ -63,9 +65,18 @@ function admit(request: FastifyRequest, caller: Caller, access: Role) {
   request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
 }
 
-/** `verify` finds the caller of a token that was sent from this address. @throws {HttpError} 401 */
-export function createAuthenticate(verify: (token: string, address: string) => Promise<Caller>) {
-  const authenticate: Authenticate = async ({ headers, ip }) => verify(readCredential(headers), ip)
+interface Tokens {
+  /** What API tokens begin with. */
+  prefix: string
+  apiTokens: Pick<ApiTokens, 'verify'>
+  sessions: Pick<SessionTokens, 'verify'>
+}
+
+export function createAuthenticate({ prefix, apiTokens, sessions }: Tokens) {
+  const authenticate: Authenticate = async ({ headers, ip }) => {
+    const token = readCredential(headers)
+    return token.startsWith(prefix) ? apiTokens.verify(token, ip) : sessions.verify(token)
+  }
   /**
    * The caller of a request outside the app's routes, or of a long response, if it may read without record limits.
    * Undefined without valid credentials.

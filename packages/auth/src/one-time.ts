@@ -11,14 +11,14 @@ const clockMarginMs = 3_600_000
 export class OneTime {
   readonly #database: Sql
   readonly #now: () => number
-  /** Cache of expiry times by id, only on SQLite, which one process owns: every request calls `has`. */
-  readonly #known: Map<string, number> | undefined
+  /** Expiry times of the stored ids, on SQLite, which one process owns: each request looks its session up here. */
+  readonly known: Map<string, number> | undefined
 
   /** `now` is in milliseconds since 1970. */
   constructor(database: Sql, now: () => number, known?: Map<string, number>) {
     this.#database = database
     this.#now = now
-    this.#known = known
+    this.known = known
   }
 
   static async open(database: Sql, now: () => number): Promise<OneTime> {
@@ -39,23 +39,14 @@ export class OneTime {
           on conflict (id) do nothing`,
       )
     })
-    for (const [each, at] of this.#known ?? []) if (at <= forgotten) this.#known?.delete(each)
-    if (added === 1) this.#known?.set(id, expiresAt)
+    for (const [each, at] of this.known ?? []) if (at <= forgotten) this.known?.delete(each)
+    if (added === 1) this.known?.set(id, expiresAt)
     return added === 1
-  }
-
-  /** Whether an id is stored. */
-  async has(id: string): Promise<boolean> {
-    if (this.#known) return this.#known.has(id)
-    const found = await this.#database.get(
-      sql`select 1 as one from ${oneTimeTable} where id = ${id}`,
-    )
-    return found !== undefined
   }
 
   /** Removes and returns the value of an id. @returns undefined if there is none, or it has expired. */
   async take(id: string): Promise<string | undefined> {
-    this.#known?.delete(id)
+    this.known?.delete(id)
     const row = await this.#database.transaction((transaction) =>
       transaction.get<{ value: string; expires_at: number }>(
         sql`delete from ${oneTimeTable} where id = ${id} returning value, expires_at`,

@@ -64,9 +64,7 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
   return {
     ...accounts,
     ...{ audience, now, isPasswordLoginOn, oidc, tokenTtl, oneTime, sessions, limit },
-    ...createAuthenticate((token, address) =>
-      token.startsWith(prefix) ? apiTokens.verify(token, address) : sessions.verify(token),
-    ),
+    ...createAuthenticate({ prefix, apiTokens, sessions }),
     hashes: createHashQueue(),
     /** Verifies a password against a PHC string. */
     verify: verifyPassword,

@@ -33,7 +33,8 @@ test('what one replica has put is there for another, also by a fast clock', asyn
   await fast.put('session', '', 2000)
   await fast.put('other', '', 2000)
 
-  expect([await slow.has('session'), await slow.has('third')]).toEqual([true, false])
+  const puts = [await slow.put('session', '', 2000), await slow.put('third', '', 2000)]
+  expect(puts).toEqual([false, true])
   await database.close()
 })
 
@@ -47,7 +48,7 @@ test('sessions that had ended before an update of the service stay ended', async
   const database = openAuthFile(folder.path)
 
   const oneTime = await OneTime.open(database, () => 1000)
-  expect([await oneTime.has('ended'), await oneTime.has('kept')]).toEqual([true, false])
+  expect([...(oneTime.known?.keys() ?? [])]).toEqual(['ended'])
   await database.close()
 })
 

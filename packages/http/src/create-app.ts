@@ -12,7 +12,7 @@ import {
   limitConnections,
 } from './limits/connections.ts'
 import { shedLoad } from './limits/load-shedding.ts'
-import { limitBodies, smallBody } from './limits/request-bodies.ts'
+import { limitBodies, parseJsonBodies, smallBody } from './limits/request-bodies.ts'
 import {
   AccessLog,
   frameworkLogger,
@@ -25,14 +25,14 @@ import { type HealthReport, serveHealth } from './monitoring/health.ts'
 import { type Metrics, RequestMetrics, serveMetrics } from './monitoring/metrics.ts'
 import { type About, serveOpenapi, serveRoot } from './openapi/document.ts'
 import { answerError, type HttpError } from './problem-details.ts'
-import { maxParamLength, refuseOtherMethods } from './requests/allowed-methods.ts'
-import { parseJsonBodies } from './requests/json-body.ts'
 import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
 import {
   type CrossOriginHeaders,
   checkRequestHeads,
   crossOriginHeaders,
+  maxParamLength,
   parserOptions,
+  refuseOtherMethods,
   requestIdOf,
   type TrustProxy,
 } from './requests/request-head.ts'

@@ -3,7 +3,7 @@ export { type Clock, delay, slices, steadyNow, systemClock, type Timer } from '.
 export { type App, type AppOptions, createApp } from './create-app.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
 export { hasBody } from './limits/connections.ts'
-export { bodyChunks, receiveBody } from './limits/request-bodies.ts'
+export { bodyChunks, receiveBody, textOf } from './limits/request-bodies.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'
 export {
@@ -28,7 +28,6 @@ export {
   unsupportedMediaType,
   validationFailed,
 } from './problem-details.ts'
-export { methodNotAllowed, noSuchRoute } from './requests/allowed-methods.ts'
 export {
   includesTag,
   isCurrent,
@@ -36,12 +35,13 @@ export {
   readIfNoneMatch,
   type TagList,
 } from './requests/entity-tags.ts'
-export { textOf } from './requests/json-body.ts'
 export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
 export type { RawBody, RawResponse, RawRoute } from './requests/raw-route.ts'
 export {
   clientAddressReader,
   forwardingCheck,
+  methodNotAllowed,
+  noSuchRoute,
   type TrustProxy,
 } from './requests/request-head.ts'
 export { describeIssue, toFaults, uncheckedJson } from './requests/validation.ts'

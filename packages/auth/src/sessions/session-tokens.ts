@@ -37,12 +37,18 @@ interface SessionTokenOptions {
   oneTime: OneTime
 }
 
+interface SignedToken {
+  claims: z.infer<typeof Claims>
+  /** The user as last found, and the caller that it makes with these claims. */
+  user?: User
+  caller?: Caller
+}
+
 /** Issues and verifies session tokens. A new password of the user ends them. */
 export class SessionTokens {
   readonly #options: SessionTokenOptions
-  /** Cache: claims by token whose signature is valid. All other checks run on each call. */
-  readonly #signed = new Map<string, z.infer<typeof Claims>>()
-  readonly #fingerprints = new WeakMap<User, string[]>()
+  /** Cache: tokens whose signature is valid. Each call still looks for the user, and for the end of the session. */
+  readonly #signed = new Map<string, SignedToken>()
   #jwt: JWT | undefined
 
   constructor(options: SessionTokenOptions) {
@@ -100,15 +106,16 @@ export class SessionTokens {
   /** The caller that this token identifies. @throws {HttpError} 401 */
   async verify(token: string): Promise<Caller> {
     const { now, database } = this.#options
-    const claims = this.#signed.get(token) ?? this.#readClaims(token)
-    if (!claims || claims.nbf * 1000 > now()) throw errors.tokenInvalid()
-    if (claims.exp * 1000 <= now()) throw errors.tokenExpired()
+    const signed = this.#signed.get(token) ?? this.#readSigned(token)
+    if (!signed || signed.claims.nbf * 1000 > now()) throw errors.tokenInvalid()
+    const { exp, trust, workload } = signed.claims
+    if (exp * 1000 <= now()) throw errors.tokenExpired()
     const caller =
-      claims.trust === undefined
-        ? await this.#userOf(claims)
-        : await findWorkload(database, claims.trust, claims.workload)
+      trust === undefined
+        ? await this.#callerOf(signed)
+        : await findWorkload(database, trust, workload)
     if (!caller) throw errors.tokenInvalid()
-    return { ...caller, expiresAt: new Date(claims.exp * 1000) }
+    return { ...caller, expiresAt: new Date(exp * 1000) }
   }
 
   /** Ends the session of a caller now, at every replica. */
@@ -116,45 +123,46 @@ export class SessionTokens {
     await this.#options.oneTime.put(session, '', expiresAt?.getTime() ?? 0)
   }
 
-  #readClaims(token: string) {
+  #readSigned(token: string): SignedToken | undefined {
     const { data: claims } = Claims.safeParse(this.read(token, this.#options.audience))
     if (!claims) return undefined
     if (this.#signed.size >= maxCached) this.#signed.clear()
-    this.#signed.set(token, claims)
-    return claims
+    const signed = { claims }
+    this.#signed.set(token, signed)
+    return signed
   }
 
   /** Undefined: the user was removed or barred, or the session has ended. */
-  async #userOf({ jti, sub, pwd, ...granted }: z.infer<typeof Claims>) {
+  async #callerOf(signed: SignedToken): Promise<Caller | undefined> {
     const { database, users, oneTime } = this.#options
+    const { jti, sub, pwd, ...granted } = signed.claims
     let user: User | undefined
-    if (database.dialect === 'postgres') {
+    if (!oneTime.known) {
       // One query for both.
       const row = await database.get<{ definition: string }>(
         sql`select definition from ${usersTable} where username = ${sub}
           and not exists (select 1 from ${oneTimeTable} where id = ${jti})`,
       )
       user = row && activeUserOf(row)
-    } else if (!(await oneTime.has(jti))) user = await users.find(sub)
+    } else if (!oneTime.known.has(jti)) user = await users.find(sub)
     if (!user) return undefined
+    if (user === signed.user) return signed.caller
     const isKept = user.kept !== undefined && user.kept === keptSessionOf(user, jti)
-    if (!isKept && !this.#fingerprintsOf(user).includes(pwd)) return undefined
+    const isCurrent = isKept || this.#fingerprintsOf(user).includes(pwd)
     // Local users have the rights of the store, not of the token.
     const rights = user.oidc && { role: granted.role, ...limitsOf(granted) }
-    return { ...callerOfUser(user), ...rights, session: jti }
+    const caller = isCurrent ? { ...callerOfUser(user), ...rights, session: jti } : undefined
+    Object.assign(signed, { user, caller })
+    return caller
   }
 
   // Of the password, by each secret. A new hash has a new salt, so setting even the same password again ends the tokens.
   #fingerprintsOf(user: User): string[] {
-    const known = this.#fingerprints.get(user)
-    if (known) return known
     const parts = [user.username, user.password ?? user.id, ...(user.logins ? [user.logins] : [])]
     const text = ['password of a token', ...parts].join('\0')
-    const fingerprints = this.#options.secrets.map((secret) =>
+    return this.#options.secrets.map((secret) =>
       createHmac('sha256', secret).update(text).digest().toString('base64url', 0, 16),
     )
-    this.#fingerprints.set(user, fingerprints)
-    return fingerprints
   }
 }
 
