@@ -21,7 +21,7 @@ import type { DirectoryMove } from './changes/file-changes.ts'
 import type { CatalogOptions, Removed } from './changes/loaded-files.ts'
 import { type CatalogReads, readTotals, type Totals } from './reads.ts'
 import { among, selected } from './records.ts'
-import { type FileRow, fileRow, type VersionRow, versionColumns } from './tables.ts'
+import { type FileRow, fileColumns, fileRow, type VersionRow, versionColumns } from './tables.ts'
 
 export interface CatalogStatus {
   /** Whether the database answers. */
@@ -79,7 +79,7 @@ export abstract class Catalog {
     // A union of look-ups: SQLite takes ten times as long for a left join of the file to a constant row.
     const rows = await this.database.all<FileRow | { path: null }>(
       sql`select ${fileRow} from ${name('files')} where path = ${path}
-        union all select null, null, null, null, null, null, null, null
+        union all select ${noRow}
         where exists (select 1 from ${name('directories')} where path = ${path})
           or exists (select 1 from ${name('files')} where path ${among(above)})`,
     )
@@ -223,3 +223,9 @@ export abstract class Catalog {
 }
 
 const versionRow = selected(versionColumns)
+
+const noRow = sql([
+  Object.keys(fileColumns)
+    .map(() => 'null')
+    .join(', '),
+])

@@ -25,7 +25,7 @@ export type RowOf<Of extends Columns> = {
 
 const text = (...parts: string[]): Statement => sql([parts.join(', ')])
 
-const columnsIn = (columns: Columns) =>
+export const columnsIn = (columns: Columns) =>
   Object.entries(columns).map(([member, written]) => {
     const snakeCase = member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
     const [type = 'text', column = snakeCase] = written.split(' ').reverse()

@@ -2,7 +2,8 @@ import type { Postgres } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
 import type { RulesCheck } from '../catalog.ts'
 import { schemaName } from '../migrations.ts'
-import type { FileRow } from '../tables.ts'
+import { columnsIn } from '../records.ts'
+import { type FileRow, fileColumns } from '../tables.ts'
 
 interface KnownFile {
   row: FileRow
@@ -111,8 +112,8 @@ const maxRunning = 2
 // Longer than a look-up takes.
 const slowMs = 50
 
-const file = `json_build_object('path', path, 'digest', digest, 'size', size, 'contentType', content_type,
-  'category', category, 'uploadedBy', uploaded_by, 'createdAt', created_at, 'updatedAt', updated_at)`
+const fields = columnsIn(fileColumns).map(({ member, column }) => `'${member}', ${column}`)
+const file = `json_build_object(${fields.join(', ')})`
 
 // Without a join: PostgreSQL plans it each time, which takes longer than the look-ups.
 const queryOf = (rulesVersion: string) => `
