@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
@@ -224,6 +233,28 @@ onSmallDisk(
   },
   { megabytes: 24 },
 )
+
+test('a file system that permits access and refuses to write is an unavailable disk', async () => {
+  using disk = mountSmallDisk(1)
+  expect(disk === undefined || disk.folder !== '').toBe(true)
+  if (!disk) return
+  const reserve = join(disk.folder, 'reserve')
+  writeFileSync(reserve, '')
+  disk.forbidWrites()
+  const dataDir = mkdtempSync(join(tmpdir(), 'static-stopped-'))
+  const options = { isReferenced: async () => false, onError: () => undefined }
+  const store = await FolderBlobStore.open(dataDir, options)
+  const before = store.check()
+
+  symlinkSync(reserve, join(dataDir, 'disk-reserve'))
+
+  expect([before, store.check()]).toEqual([
+    { disk: { status: 'ok' } },
+    { disk: { status: 'unavailable' } },
+  ])
+  await store.close()
+  rmSync(dataDir, { recursive: true })
+})
 
 test('a content is removed even where the disk has no byte left to record that', async () => {
   using disk = mountSmallDisk(24)

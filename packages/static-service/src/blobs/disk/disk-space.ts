@@ -1,4 +1,4 @@
-import { accessSync, constants, statfsSync } from 'node:fs'
+import { accessSync, closeSync, constants, openSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { insufficientStorage } from '../../errors.ts'
 import { maxSmallBytes } from '../blob-path.ts'
@@ -49,6 +49,7 @@ export class DiskSpace {
     try {
       small.check()
       accessSync(join(dataDir, 'tmp'), constants.W_OK)
+      if (hasStopped(join(dataDir, 'disk-reserve'))) return 'unavailable'
       const short = this.#shortBy(0)
       return short > 0 && short > (pastBytes?.() ?? 0) ? 'degraded' : 'ok'
     } catch {
@@ -118,6 +119,16 @@ export class DiskSpace {
     const { bavail, bsize, ffree } = statfsSync(this.#options.dataDir)
     const missingFiles = Math.max(0, this.#reservedFiles - ffree)
     return Math.max(missingFiles * maxSmallBytes, this.#reserve + bytes - bavail * bsize, 0)
+  }
+}
+
+// A file system that stopped after an error: Linux still permits `access`. No database: closing it would end its locks.
+function hasStopped(file: string): boolean {
+  try {
+    closeSync(openSync(file, constants.O_WRONLY))
+    return false
+  } catch (error) {
+    return error instanceof Error && 'code' in error && /^(?:EROFS|EIO)$/.test(String(error.code))
   }
 }
 
