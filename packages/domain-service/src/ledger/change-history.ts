@@ -1,3 +1,4 @@
+import { inflateRawSync } from 'node:zlib'
 import { slices } from '@domains-and-files/http'
 import { list, name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 import { type Delta, differenceOf, type Zone } from '../dns/zone.ts'
@@ -20,7 +21,7 @@ import {
   type StoredChange,
   toStoredChange,
 } from './stored-change.ts'
-import { decompress, getZones } from './zone-snapshots.ts'
+import { getZones } from './zone-snapshots.ts'
 
 const changes = name('changes')
 const sendsTable = name('sends')
@@ -29,18 +30,13 @@ const sendsTable = name('sends')
 const maxReady = 1_000
 const maxReadyBytes = 16 * 1024 * 1024
 
-interface ReadyChanges {
-  ready: QueuedChange[]
-  upTo: number
-}
+/** `last`: the id of the last queued change. */
+type ReadyRow = Record<'id' | 'last' | 'is_async', number> & { request: string | null }
 
-interface ReadyRow {
-  id: number
-  /** The id of the last queued change. */
-  last: number
-  is_async: number
-  request: string | null
-}
+type ZonesRow = Record<'domain' | 'before' | 'after', string> &
+  Record<'found', string | null> & {
+    delta: Buffer | null
+  }
 
 /** A send whose outcome is unknown or not verified: to be resolved by reading the zone. */
 export interface OpenSend {
@@ -100,7 +96,7 @@ export class ChangeHistory {
    * up to this id. A change with a waiting client does not overtake failed asynchronous ones: while one is queued, their
    * pause does not count.
    */
-  async ready(domain: string, known: number[] = []): Promise<ReadyChanges> {
+  async ready(domain: string, known: number[] = []) {
     const isQueued = sql`${isPending} and status = 'queued' and domain = ${domain} and ${this.isAwaited}`
     const rows = await this.sql.all<ReadyRow>(sql`
       select id, is_async, last, case when id in (${list([0, ...known])}) then null else request end as request from (
@@ -217,7 +213,7 @@ export class ChangeHistory {
     const zoneOf = await getZones(this.sql, row.domain, [row.before, row.after, row.found])
     const [before, after] = [zoneOf(row.before), zoneOf(row.after)]
     const delta = row.delta
-      ? (JSON.parse(decompress(row.delta)) as Delta) // `endChanges` wrote it.
+      ? (JSON.parse(String(inflateRawSync(row.delta))) as Delta) // `endChanges` wrote it.
       : differenceOf(before, after)
     return { before, after, ...delta, ...(row.found && { found: zoneOf(row.found) }) }
   }
@@ -245,12 +241,4 @@ export class ChangeHistory {
   isWritable(): boolean {
     return this.sql.isAvailable
   }
-}
-
-interface ZonesRow {
-  domain: string
-  before: string
-  after: string
-  found: string | null
-  delta: Buffer | null
 }

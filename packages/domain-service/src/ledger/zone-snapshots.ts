@@ -85,7 +85,6 @@ export async function getZones(
 export const compress = async (text: string): Promise<Buffer> =>
   text.length < 16_384 ? deflateRawSync(text, { level: 1 }) : deflateRawAside(text, { level: 1 })
 const deflateRawAside = promisify<string, { level: number }, Buffer>(deflateRaw)
-export const decompress = (packed: Buffer): string => String(inflateRawSync(packed))
 
 // Rows are sorted, since the registrar gives them in any order: equal zones give equal texts.
 function encodeZone({ emailType, rows }: Zone): string {
@@ -102,7 +101,7 @@ function encodeZone({ emailType, rows }: Zone): string {
 /** Rows as the registrar gave them, so that a restore sends the same bytes. */
 export function decodeZone(packed: Buffer, domain: string): Zone {
   // Only `encodeZone` writes this text.
-  const { emailType, rows } = JSON.parse(decompress(packed)) as {
+  const { emailType, rows } = JSON.parse(String(inflateRawSync(packed))) as {
     emailType: string | null
     rows: Row[]
   }

@@ -112,9 +112,8 @@ export class DomainWrites {
 
   async #run() {
     const { leases, isListening = true } = this.#options.replicas ?? {}
-    const isNeeded = () => this.#clients.size + this.#tasks.length > 0
     this.#isRunning = true
-    while (isNeeded()) {
+    while (this.#clients.size + this.#tasks.length > 0) {
       let hasWorked = false
       try {
         const lease = await leases?.tryAcquire(this.#domain.name)
@@ -124,7 +123,7 @@ export class DomainWrites {
       } catch (error) {
         this.#endOutage(error)
       }
-      if (hasWorked || !isNeeded()) continue
+      if (hasWorked || this.#clients.size + this.#tasks.length === 0) continue
       const timer = setTimeout(() => this.wake(), isListening ? listeningPollMs : pollMs)
       await this.#wakeUp.promise
       clearTimeout(timer)

@@ -129,7 +129,7 @@ export class ZoneWriter {
     // An answer may be outdated, so the zone is read like the base of a write.
     const load = async () => {
       const { recent } = await ledger.sendsOf(domain.name)
-      return readCurrent(read, { clock, recent, late: [] })
+      return readCurrent({ read, clock }, { recent, late: [] })
     }
     const { value: zone } = await this.#cache.read(domain.name, load, true)
     const emailType = zone.emailType ?? (await registrar.emailType(domain, 'read').catch(ignore))

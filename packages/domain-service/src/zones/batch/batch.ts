@@ -19,7 +19,13 @@ import {
   superseded,
   unsent,
 } from './batch-recorder.ts'
-import { findLateWrite, findRepair, type LateRepair, withoutRepaired } from './current-zone.ts'
+import {
+  findLateWrite,
+  findRepair,
+  type LateRepair,
+  readCurrent,
+  withoutRepaired,
+} from './current-zone.ts'
 import {
   evaluateWrites,
   findDone,
@@ -121,7 +127,7 @@ export class Batch {
     if (ledger.isShared) this.#version = await ledger.zoneVersion(this.#domain)
     this.#sends = await ledger.sendsOf(this.#domain)
     const { open } = this.#sends
-    const zone = await this.#registrar.readCurrent(this.#sends)
+    const zone = await readCurrent(this.#registrar, this.#sends)
     this.#zone = zone
     if (open.length > 0) this.#sends = undefined
     try {
@@ -210,7 +216,7 @@ export class Batch {
     if (!this.#zone) {
       await this.#registrar.ensure(3)
       this.#sends = await this.#options.ledger.sendsOf(this.#domain)
-      this.#zone = await this.#registrar.readCurrent(this.#sends)
+      this.#zone = await readCurrent(this.#registrar, this.#sends)
     }
     if (this.#zone.emailType !== undefined || !isForWrite) return this.#zone
     // Where getInfo fails too, a write needs `email_type` in its body.

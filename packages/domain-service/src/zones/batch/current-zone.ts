@@ -1,19 +1,23 @@
 import { type Clock, delay } from '@domains-and-files/http'
 import { type Row, toRecord } from '../../dns/record.ts'
 import { differenceOf, isParking, isSameRows, type Zone } from '../../dns/zone.ts'
-import type { ChangeRequest, LateSend, QueuedChange, RecentSend } from '../../ledger/ledger.ts'
+import type {
+  ChangeRequest,
+  DomainSends,
+  LateSend,
+  QueuedChange,
+  RecentSend,
+} from '../../ledger/ledger.ts'
 
 // Which of the zones that the registrar shows is the current one, and how zones are compared.
 
 /** Pause before the zone is read again where the answer may be outdated. */
 export const lookAgainMs = 1_000
 
-interface ReadOptions {
+/** Where a zone is read. */
+interface Reader {
+  read(): Promise<Zone>
   clock: Clock
-  /** Newest first. */
-  recent: RecentSend[]
-  /** Given-up sends that the registrar may still carry out. */
-  late: LateSend[]
 }
 
 const maxReads = 4
@@ -25,19 +29,20 @@ const maxReads = 4
  * recent send explains counts as soon as the next read repeats it.
  */
 export async function readCurrent(
-  read: () => Promise<Zone>,
-  { clock, recent, late }: ReadOptions,
+  reader: Reader,
+  { recent, late }: Pick<DomainSends, 'recent' | 'late'>,
 ): Promise<Zone> {
   const seen: Seen[] = []
   for (let reads = 1; ; reads++) {
-    const zone = await read()
+    const zone = await reader.read()
+    if (recent.length === 0) return zone
     const age = ageOf(zone, recent)
-    if (age === 0 || recent.length === 0) return zone
+    if (age === 0) return zone
     const previous = seen.at(-1)
     seen.push({ zone, age })
     if (age === -1 && previous && isSame(zone, previous.zone)) return zone
     if (reads === maxReads) return choose(seen, late)
-    if (age > 0) await delay(clock, lookAgainMs)
+    if (age > 0) await delay(reader.clock, lookAgainMs)
   }
 }
 

@@ -1,4 +1,3 @@
-import type { Clock, Logger } from '@domains-and-files/http'
 import { subtract, type Zone } from '../../dns/zone.ts'
 import { writeNotConfirmed } from '../../errors.ts'
 import {
@@ -10,14 +9,10 @@ import {
   type SendOutcome,
   type StoredChange,
 } from '../../ledger/ledger.ts'
-import { notVerified } from './batch-recorder.ts'
+import { type BatchDependencies, notVerified } from './batch-recorder.ts'
 import { describeDifference, isSame } from './current-zone.ts'
 
-interface Options {
-  ledger: Ledger
-  log: Logger
-  clock: Clock
-}
+type Options = Pick<BatchDependencies, 'ledger' | 'log' | 'clock'>
 
 /**
  * Finds out what became of an earlier send of this zone whose outcome is unknown: the process ended, the registrar did
@@ -33,9 +28,6 @@ export async function resolveOpenSend(send: OpenSend, zone: Zone, options: Optio
   log.info({ domain: zone.domain, send: send.id, state: outcome.state }, 'open write resolved')
 }
 
-const isNotDone = (send: OpenSend, zone: Zone) =>
-  isSame(zone, send.base) && !isSame(zone, send.zone)
-
 async function outcomeOf(
   send: OpenSend,
   zone: Zone,
@@ -46,7 +38,7 @@ async function outcomeOf(
     const changes = send.changes.map((change) => confirmed(change))
     return { state: 'settled', found: zone, unanswered, changes }
   }
-  if (isNotDone(send, zone)) {
+  if (isSame(zone, send.base)) {
     const isYoung = !send.nextBase && clock.now() - send.startedAt.getTime() < lateMs
     // The registrar may still carry it out, or show it later.
     if (isYoung && send.state === 'unknown') return undefined

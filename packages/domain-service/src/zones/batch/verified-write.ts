@@ -61,6 +61,7 @@ class StaleRead extends HttpError {
 /** A zone at the registrar in one batch: its reads and writes, with the slots reserved for these calls. */
 export class RegistrarZone implements Disposable {
   readonly #options: Options
+  readonly clock: Clock
   #slot: CallSlot = 'follow-up'
   #readAt = Number.NEGATIVE_INFINITY
   #hasSent = false
@@ -68,6 +69,7 @@ export class RegistrarZone implements Disposable {
 
   constructor(options: Options) {
     this.#options = options
+    this.clock = options.clock
   }
 
   /** Holds slots for `calls` further calls, by default ahead of other priorities, so that none of these calls waits. */
@@ -80,15 +82,10 @@ export class RegistrarZone implements Disposable {
   }
 
   get isFresh(): boolean {
-    return this.#options.clock.now() - this.#readAt <= maxReadAgeMs
+    return this.clock.now() - this.#readAt <= maxReadAgeMs
   }
 
-  /** The zone to base a write on, read after these sends. */
-  readCurrent(sends: Write['sends']): Promise<Zone> {
-    return readCurrent(() => this.#read(), { ...sends, clock: this.#options.clock })
-  }
-
-  async #read(): Promise<Zone> {
+  async read(): Promise<Zone> {
     const { registrar, domain } = this.#options
     return registrar.zone(domain, this.#slot, (zone, readAt) => {
       this.#readAt = readAt
@@ -181,7 +178,7 @@ export class RegistrarZone implements Disposable {
     await this.ensure(3)
     // Stands for no send, or one without an answer: the zone may well be as it was.
     const base = { base: before, zone: before, isDone: true }
-    const zone = await this.readCurrent({ ...sends, recent: [base, ...sends.recent] })
+    const zone = await readCurrent(this, { ...sends, recent: [base, ...sends.recent] })
     return isBase(zone, write) ? undefined : zone
   }
 
@@ -190,7 +187,7 @@ export class RegistrarZone implements Disposable {
     const { before, after } = write
     const refused = { state: 'refused' as const, error: failure, rows: failure.rowIndexes }
     try {
-      const zone = await this.#read()
+      const zone = await this.read()
       const isDone = isSame(zone, after) && !isSame(zone, before)
       if (isDone) return written(zone, after)
       return { ...refused, shown: isBase(zone, write) ? before : undefined }
@@ -210,7 +207,7 @@ export class RegistrarZone implements Disposable {
     for (let reads = 1; ; reads++) {
       let zone: Zone
       try {
-        zone = await this.#read()
+        zone = await this.read()
       } catch (cause) {
         return notReadBack(write, { failure, cause })
       }
@@ -222,7 +219,7 @@ export class RegistrarZone implements Disposable {
       if (isOld && mayResend && isRepeated) return 'unchanged'
       if (reads < maxReads && !(age < 0 && isRepeated)) {
         // The zone before this send may be an outdated answer. Any other zone has to be read twice.
-        if (age > 0 && !mayResend) await delay(this.#options.clock, lookAgainMs)
+        if (age > 0 && !mayResend) await delay(this.clock, lookAgainMs)
         continue
       }
       if (isSame(zone, after)) return written(zone, after)

@@ -24,7 +24,7 @@ async function read(answers: Zone[], recent: RecentSend[], late: Zone[] = []) {
     return answer
   }
   const sends = late.map((each) => ({ id: 1, unanswered: 1, zone: each, confirmed: empty }))
-  const reading = readCurrent(readNext, { clock, recent, late: sends })
+  const reading = readCurrent({ read: readNext, clock }, { recent, late: sends })
   let isRead = false
   void reading.finally(() => {
     isRead = true

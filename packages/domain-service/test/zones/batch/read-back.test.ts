@@ -2,6 +2,7 @@ import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
 import type { Zone } from '../../../src/dns/zone.ts'
 import { CallFailed } from '../../../src/registrar/call-failed.ts'
+import { readCurrent } from '../../../src/zones/batch/current-zone.ts'
 import { RegistrarZone } from '../../../src/zones/batch/verified-write.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { row, zone } from '../../support/zones.ts'
@@ -41,7 +42,7 @@ async function write(shown: Zone[], failures: Error[] = [], isLate = false) {
     queue: { checkLease: () => undefined },
   })
   const known = { recent: [], late: [] }
-  await zone.readCurrent(known)
+  await readCurrent(zone, known)
   const { state, error } = await zone.write(before, after, known)
   return { state, error: error?.code ?? '', sends, reads: reads - 1 }
 }
