@@ -103,8 +103,8 @@ test('the zone after a change can be restored, with dry_run and If-Match', async
 test.each([
   ['GET', `${history}/99`, 404, 'change_not_found'],
   ['POST', `${history}/99/restore`, 404, 'change_not_found'],
-  ['GET', `${history}/x`, 400, 'validation_failed'],
-  ['GET', `${history}/0`, 400, 'validation_failed'],
+  ['GET', `${history}/x`, 404, 'change_not_found'],
+  ['GET', `${history}/0`, 404, 'change_not_found'],
   ['POST', `${history}/1/restore?to=now`, 400, 'validation_failed'],
   ['GET', `${history}?page_size=201`, 400, 'validation_failed'],
 ])('%s %s is %i %s', async (method, path, status, code) => {
