@@ -90,7 +90,7 @@ export class RegistrarCaller {
     this.breaker.admit()
     let observe: ReturnType<NonNullable<typeof calls>['startTimer']> | undefined
     try {
-      const transport = await this.#openTransport()
+      const transport = await (this.#transport ?? this.#openTransport())
       await quota.take(slot)
       observe = calls?.startTimer({ command: command.command })
       const { response, result } = await transport.call(command, onSend)
@@ -117,7 +117,7 @@ export class RegistrarCaller {
   // Loaded with the first call: the HTTP client and the XML parser take a fifth of the start.
   #openTransport(): Promise<RegistrarTransport> {
     const { account, timeoutMs } = this.#options
-    this.#transport ??= import('./transport.ts').then(
+    this.#transport = import('./transport.ts').then(
       ({ RegistrarTransport }) => new RegistrarTransport(account, timeoutMs),
       (error) => {
         // Out of file descriptors, perhaps: the next call tries again.

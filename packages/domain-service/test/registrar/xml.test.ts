@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { CallFailed } from '../../src/registrar/call-failed.ts'
 import { childOf, childrenOf, type Element } from '../../src/registrar/responses.ts'
-import { parseResponse } from '../../src/registrar/xml.ts'
+import { parseResponse } from '../../src/registrar/transport.ts'
 
 const wrap = (inner: string) =>
   `<?xml version="1.0" encoding="utf-8"?>\r\n<ApiResponse Status="OK">${inner}</ApiResponse>`
