@@ -259,7 +259,8 @@ export class LoadedFiles {
   /** Adds references to a blob, or removes negative numbers of them. A blob without any is removed. */
   refer({ digest, size }: StoredBlob, { refs = 0, past = 0 }): void {
     const before = this.blobs.get(digest) ?? { digest, size, refs: 0, past: 0 }
-    const after = { ...before, refs: before.refs + refs, past: before.past + past }
+    // A damaged catalog may have counted fewer past rows: a file keeps its blob all the same.
+    const after = { ...before, refs: before.refs + refs, past: Math.max(0, before.past + past) }
     if (after.refs < 0) throw new Error(`the content ${digest} of a file is not in the catalog`)
     this.blobs.set(digest, after.refs + after.past > 0 ? after : undefined)
     for (const [blob, sign] of [[before, -1] as const, [after, 1] as const])

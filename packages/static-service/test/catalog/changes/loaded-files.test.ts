@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { ChangeCause } from '../../../src/catalog/changes/change-entry.ts'
 import { LoadedFiles } from '../../../src/catalog/changes/loaded-files.ts'
+import type { BlobReferences } from '../../../src/catalog/tables.ts'
 import { toFile } from '../../support/catalogs.ts'
 
 const times = { createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z' }
@@ -8,13 +9,13 @@ const rowAt = (path: string) => ({ ...toFile(path), ...times })
 
 const cause: ChangeCause = { by: 'tester', token: null, requestId: '', action: 'upload' }
 
-const open = () =>
+const open = (blobs: BlobReferences[] = []) =>
   new LoadedFiles({
     paths: new Set(['', 'a', 'a/b', 'a/c', 'd']),
     digests: new Set(['a', 'a/b', 'a/c'].map((path) => toFile(path).digest)),
     files: [],
     directories: [{ path: '', children: 0, files: 0, bytes: 0 }],
-    blobs: [],
+    blobs,
     counts: { storedSize: 0, pastSize: 0, lastId: 7, lastChange: 40 },
     keptUpTo: 0,
     dates: { clock: times.updatedAt, latest: '' },
@@ -101,4 +102,14 @@ test('the past of a content that a damaged catalog does not have is removed, but
 
   expect(table.blobs.changes()).toEqual([])
   expect(() => table.refer({ digest, size: 3 }, { refs: -1 })).toThrow(digest)
+})
+
+test('a past row that a damaged catalog has not counted takes no content from a file', () => {
+  const blob = { digest: rowAt('a/b').digest, size: 3, refs: 1, past: 0 }
+  const table = open([blob])
+
+  table.refer(blob, { past: -1 })
+  table.accept(undefined)
+
+  expect([table.blobs.get(blob.digest), table.freed]).toEqual([blob, []])
 })
