@@ -12,6 +12,7 @@ import {
   serviceOptions,
   usesDatabase,
 } from '../command-line.ts'
+import { trustExists } from '../errors.ts'
 import { addTrust, listTrusts, NewTrust, removeTrust, type Trust } from './trusts.ts'
 
 const help = `Manages trusts: which workloads may exchange a token of their CI for one of the services.
@@ -64,6 +65,10 @@ function servicesOf({ service, fields }: Parameters<typeof open>[0], env: NodeJS
 }
 
 async function add({ opened }: Opened, trust: NewTrust) {
+  // Before one of them has it.
+  for (const { database } of opened)
+    if ((await listTrusts(database)).some(({ name }) => name === trust.name))
+      throw trustExists(trust.name)
   for (const { database } of opened) await addTrust(database, trust, Date.now())
   return `Added the trust ${trust.name} to ${opened.map(({ service }) => service).join(' and ')}\n`
 }

@@ -61,6 +61,22 @@ test('without limits a trust is for both services, or for the one of DATA_DIR', 
   expect(await trustsIn(one)).toHaveLength(1)
 })
 
+test('a trust that one of both services has already is added to neither', async () => {
+  await using folder = await makeFolder()
+  for (const service of ['domain-service', 'static-service'])
+    await mkdir(join(folder.path, service))
+  const add = (...limits: string[]) =>
+    runCommand('trusts', ['add', 'site', ...site, ...claims, '--role', 'viewer', ...limits], {
+      env: { DATA_DIR: folder.path },
+    })
+  expect((await add('--folders', 'site/')).status).toBe(0)
+
+  const refused = await add()
+
+  expect(refused).toMatchObject({ status: 1, stderr: expect.stringContaining('named site') })
+  expect(await trustsIn(join(folder.path, 'domain-service'))).toEqual([])
+})
+
 test.each([
   ['no claim of a workload', ['add', 'site', ...site, '--role', 'viewer', '--claim', 'ref=x']],
   ['no role', ['add', 'site', ...site, ...claims]],
