@@ -162,7 +162,9 @@ async function describe(context: Context, what: string, { snapshot, damages }: B
   const { files, blobs } = snapshot.manifest
   const names = files.map(({ name }) => `${name}, `).join('')
   const summary = `${what}: ${names}and ${blobs.count} contents of ${blobs.bytes} bytes${verified(context)}.`
-  return [summary, await damages.describe('damaged contents', snapshot)].filter(Boolean).join('\n')
+  return [summary, await damages.describe('of them left out, since damaged', snapshot)]
+    .filter(Boolean)
+    .join('\n')
 }
 
 const verified = ({ verify }: Context) => (verify ? ', every byte compared with its digest' : '')

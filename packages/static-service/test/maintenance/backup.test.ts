@@ -340,6 +340,8 @@ test('damaged contents fail a backup that names their files, unless they are ski
       expect([status, out.split('\n').includes(line)]).toEqual([0, true])
     }
   }
+  for (const { out } of [made, restored])
+    expect(out).toMatch(/^2 of them left out, since damaged:$/m)
   const copy = await check({ DATA_DIR: join(outside, 'copy') })
   expect(copy).toMatchObject({ files: 1, damages: [], orphans: [] }) // Damaged files are left out.
 })
