@@ -1,10 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { HttpError } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
-import type { ApiTokens } from './api-tokens/api-tokens.ts'
 import * as errors from './errors.ts'
 import { type Caller, Role, requireRights } from './rights.ts'
-import type { SessionTokens } from './sessions/session-tokens.ts'
 
 const callers = new WeakMap<FastifyRequest, Caller>()
 
@@ -65,11 +63,12 @@ function admit(request: FastifyRequest, caller: Caller, access: Role) {
   request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
 }
 
+/** Where callers are found by their tokens. @throws {HttpError} 401 */
 interface Tokens {
   /** What API tokens begin with. */
   prefix: string
-  apiTokens: Pick<ApiTokens, 'verify'>
-  sessions: Pick<SessionTokens, 'verify'>
+  apiTokens: { verify(token: string, address: string): Promise<Caller> }
+  sessions: { verify(token: string): Promise<Caller> }
 }
 
 export function createAuthenticate({ prefix, apiTokens, sessions }: Tokens) {

@@ -120,23 +120,16 @@ export class WriteAheadLog {
   #handle: FileHandle | undefined
   #last = Promise.resolve()
   #next: Promise<void> | undefined
-  #failure: unknown
+  /** Of the first failed fsync. */
+  failure: unknown
 
   constructor(file: string) {
     this.#file = `${file}-wal`
   }
 
-  get hasFailed(): boolean {
-    return this.#failure !== undefined
-  }
-
   /** @throws {DatabaseUnavailableError} after a failed fsync. */
   check(): void {
-    if (this.#failure !== undefined) throw new DatabaseUnavailableError(this.#failure)
-  }
-
-  fail(error: unknown): void {
-    this.#failure ??= error
+    if (this.failure !== undefined) throw new DatabaseUnavailableError(this.failure)
   }
 
   /** Fsyncs the log. Calls during a running fsync share the next one. */
@@ -160,7 +153,7 @@ export class WriteAheadLog {
       this.#handle ??= await open(this.#file)
       await this.#handle.datasync()
     } catch (error) {
-      this.fail(error)
+      this.failure ??= error
       throw error
     }
   }
@@ -187,30 +180,29 @@ export function emptyLog(database: Database.Database): void {
 /** Milliseconds between attempts while another process has locked the database. */
 const retryMs = 10
 
-/** Begins a write transaction. Waits for locks of others until `deadline`, a time of `performance.now()`. */
-export async function beginImmediate(connection: Connection, deadline: number): Promise<void> {
+/**
+ * Runs `work` in a transaction and commits; rolls back if it throws. With a `deadline`, a time of `performance.now()`, it
+ * is a write transaction, which waits until then for locks of others.
+ */
+export async function inTransaction<T>(
+  connection: Connection,
+  work: (transaction: SqlTransaction) => Promise<T>,
+  deadline?: number,
+): Promise<T> {
+  const begin = connection.prepare(deadline === undefined ? 'begin' : 'begin immediate')
   for (let attempt = 0; ; attempt++) {
     try {
-      connection.prepare('begin immediate').run()
-      return
+      begin.run()
+      break
     } catch (error) {
       const isLocked = error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
-      if (!isLocked || performance.now() >= deadline) throw error
+      if (!isLocked || performance.now() >= (deadline ?? 0)) throw error
       // First yield only: another connection of this process finishes soon.
       await (attempt < 3 ? turn() : wait(retryMs))
     }
   }
-}
-
-/** Runs `work` in the transaction already begun, then `check`, and commits; rolls back if either throws. */
-export async function inTransaction<T>(
-  connection: Connection,
-  work: (transaction: SqlTransaction) => Promise<T>,
-  check?: () => void,
-): Promise<T> {
   try {
     const value = await work(connection)
-    check?.()
     connection.prepare('commit').run()
     return value
   } catch (error) {

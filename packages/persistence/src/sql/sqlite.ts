@@ -7,7 +7,6 @@ import {
 } from '../errors.ts'
 import { type Migrations, render, type Sql, type SqlTransaction, type Statement } from './sql.ts'
 import {
-  beginImmediate,
   Connection,
   defaultBusyTimeoutMs,
   emptyLog,
@@ -84,7 +83,7 @@ export class SqliteSql implements Sql {
 
   /** Whether no fsync of unsynced commits failed, and no file was replaced. Checked each second, and by durable commits. */
   get isIntact(): boolean {
-    return this.#isIntact && !this.#log.hasFailed
+    return this.#isIntact && this.#log.failure === undefined
   }
 
   /**
@@ -127,13 +126,16 @@ export class SqliteSql implements Sql {
       try {
         this.#log.check()
         this.#setSynchronous(synchronous)
-        await beginImmediate(this.#writer, deadline)
-        const check = synchronous === 'FULL' ? () => this.#checkFiles() : undefined
-        const value = await inTransaction(this.#writer, work, check)
+        const checked = async (transaction: SqlTransaction) => {
+          const value = await work(transaction)
+          if (synchronous === 'FULL') this.#checkFiles()
+          return value
+        }
+        const value = await inTransaction(this.#writer, checked, deadline)
         this.#known = { at: performance.now(), isAvailable: true }
         return value
       } catch (error) {
-        if (this.#unsyncedCommits > 0 && isFailedFlush(error)) this.#log.fail(error)
+        if (this.#unsyncedCommits > 0 && isFailedFlush(error)) this.#log.failure ??= error
         throw this.#noteFailure(storageFailure(error))
       }
     })
@@ -157,7 +159,6 @@ export class SqliteSql implements Sql {
     try {
       connection = this.#reader ?? this.#openReader() // Dedicated: its transaction stays open across calls.
       this.#reader = undefined
-      connection.prepare('begin').run()
       const value = await inTransaction(connection, work)
       isUsable = true
       return value
@@ -178,7 +179,7 @@ export class SqliteSql implements Sql {
     await this.#log.close()
     // Closing the last connection checkpoints the log. After a failed fsync an open reader prevents that: the next start
     // recovers the log by its checksums.
-    if (this.#log.hasFailed) this.#reader ??= this.#openReader()
+    if (this.#log.failure !== undefined) this.#reader ??= this.#openReader()
     else this.#reader?.database.close()
     this.#writer.database.close()
   }
