@@ -9,7 +9,7 @@ import {
   sql,
   type Table,
 } from '@domains-and-files/persistence'
-import type { Group } from './changes/loaded-files.ts'
+import { type Group, rowOf } from './changes/loaded-files.ts'
 import { addPast } from './changes/past-rows.ts'
 import { loadFiles, writeChanges } from './changes/stored-rows.ts'
 import { insertInto, selected, toRow } from './records.ts'
@@ -17,7 +17,6 @@ import {
   type FileRow,
   fileColumns,
   pastColumns,
-  rowOf,
   type VersionRow,
   versionColumns,
 } from './tables.ts'

@@ -29,11 +29,6 @@ export const storedColumns = columns({ ...fileColumns, id: 'bigint', changeId: '
 
 export type StoredFile = FileRow & RowOf<typeof storedColumns>
 
-/** The columns of a file, without its number and the change that made its row. */
-export function rowOf({ id: _, changeId: __, ...row }: FileRow & Partial<StoredFile>): FileRow {
-  return row
-}
-
 /** A row of `past_files`. */
 export const pastColumns = columns({
   ...fileColumns,

@@ -2,9 +2,9 @@ import * as errors from '../../errors.ts'
 import { readPath } from '../../files/file-path.ts'
 import type { Category } from '../../files/media-type.ts'
 import { type Conditions, holds } from '../../rfc9110/conditional-requests.ts'
-import { type FileRow, type NewFile, rowOf, type StoredFile } from '../tables.ts'
+import type { FileRow, NewFile, StoredFile } from '../tables.ts'
 import { type Actor, dateFor, nobody } from './change-entry.ts'
-import type { LoadedFiles, Removed } from './loaded-files.ts'
+import { type LoadedFiles, type Removed, rowOf } from './loaded-files.ts'
 
 // Changes of files in memory. If one throws, the caller must undo its row changes.
 

@@ -272,3 +272,8 @@ export class LoadedFiles {
     return row.changeId <= this.loaded.keptUpTo && row.changeId < endedBy
   }
 }
+
+/** The columns of a file, without its number and the change that made its row. */
+export function rowOf({ id: _, changeId: __, ...row }: FileRow & Partial<StoredFile>): FileRow {
+  return row
+}
