@@ -115,7 +115,7 @@ test('a send that a dead replica left open is resolved by the next holder of the
   const status = async () =>
     (await replica.call('GET', '/api/changes')).body.change_list?.[0]?.status
 
-  await expect.poll(status).toBe('confirmed')
+  await expect.poll(status, { interval: 1_000 }).toBe('confirmed')
 })
 
 test.each([
