@@ -30,13 +30,14 @@ export type Authenticate = (request: Sender) => Promise<Caller>
 
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
 export function enforceAccess(app: FastifyInstance, authenticate: Authenticate): void {
+  const always = [errors.tokenMissing(), errors.tokenExpired()]
   app.addHook('onRoute', (route) => {
     requireAccess(route)
     const { schema, config } = route
     const needed = config?.access ?? 'public'
     if (!schema || needed === 'public') return
     schema.errors = [
-      ...[...(schema.errors ?? []), errors.tokenMissing(), errors.tokenExpired()],
+      ...[...(schema.errors ?? []), ...always],
       ...(needed === 'viewer' ? [] : [errors.roleRequired(needed)]), // Every role includes viewer.
       ...(config?.needsLogin ? [errors.loginRequired()] : []),
     ]
