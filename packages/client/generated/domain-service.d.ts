@@ -840,7 +840,7 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Pause or resume a webhook
+         * Pause, resume or change a webhook
          * @description What happens while it is paused is delivered when it is resumed.
          */
         patch: operations["updateWebhook"];
@@ -1280,7 +1280,17 @@ export interface components {
          *     }
          */
         WebhookChangesInput: {
-            paused: boolean;
+            /**
+             * @description https, without a password in it
+             * @example https://hooks.example.com/changes
+             */
+            url?: string;
+            name?: string;
+            /** @description default: all */
+            types?: ("zone.changed" | "zone.changed_outside" | "change.proposed" | "change.refused" | "change.unconfirmed" | "domain.added" | "domain.removed" | "domain.expiring" | "registrar.failing" | "registrar.recovered")[];
+            /** @description only events about these domains; default: all */
+            domains?: string[];
+            paused?: boolean;
         };
         /** @description RFC 9457 problem details; some codes have more members */
         Problem: {
@@ -11426,7 +11436,7 @@ export interface operations {
                     "application/json": components["schemas"]["Webhook"];
                 };
             };
-            /** @description `validation_failed`, `malformed_body` */
+            /** @description `webhook_url_refused`, `validation_failed`, `malformed_body` */
             400: {
                 headers: {
                     [name: string]: unknown;

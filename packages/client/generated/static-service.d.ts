@@ -424,7 +424,7 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Pause or resume a webhook
+         * Pause, resume or change a webhook
          * @description What happens while it is paused is delivered when it is resumed.
          */
         patch: operations["updateWebhook"];
@@ -1318,7 +1318,17 @@ export interface components {
          *     }
          */
         WebhookChangesInput: {
-            paused: boolean;
+            /**
+             * @description https, without a password in it
+             * @example https://hooks.example.com/changes
+             */
+            url?: string;
+            name?: string;
+            /** @description default: all */
+            types?: ("files.changed" | "version.created" | "link.used_up")[];
+            /** @description only events about these folders; default: all */
+            folders?: string[];
+            paused?: boolean;
         };
         /**
          * @example {
@@ -5003,7 +5013,7 @@ export interface operations {
                     "application/json": components["schemas"]["Webhook"];
                 };
             };
-            /** @description `validation_failed`, `malformed_body` */
+            /** @description `webhook_url_refused`, `validation_failed`, `malformed_body` */
             400: {
                 headers: {
                     [name: string]: unknown;

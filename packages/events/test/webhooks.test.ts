@@ -159,20 +159,20 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     await db.setTime(start + 60_000)
     expect(await store.claim(await log.end())).toBeUndefined()
     answer = 200
-    await store.pause(id, false)
+    await store.update(id, { paused: false })
     const received = await receiver.count(3)
     expect(received.map(({ body }) => body.data?.number)).toEqual([1, 1, 2])
     await settled(store, id, 2)
-    await store.pause(id, true)
+    await store.update(id, { paused: true })
     await append(db, 3)
     await db.setTime(start + 30 * 86_400_000)
-    await store.pause(id, false)
+    await store.update(id, { paused: false })
     await settled(store, id, 3)
-    await store.pause(id, true)
+    await store.update(id, { paused: true })
     await append(db, 4)
     await db.setTime(start + 61 * 86_400_000)
     await append(db, 5)
-    await store.pause(id, false)
+    await store.update(id, { paused: false })
     const later = (await receiver.count(5)).slice(3).map(({ body }) => body.data?.number)
     expect(later, 'what is older than 30 days is gone').toEqual([3, 5])
   })
@@ -187,18 +187,38 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     const { log, store, dispatcher } = openProcess(db.sql, stack)
     const by = { createdBy: 'admin', position: await log.end() }
     const { id } = await store.create({ url: receiver.url('/') }, by)
-    const paused = await store.pause(id, true)
+    const paused = await store.update(id, { paused: true })
     await append(db, 1)
     const { event } = await dispatcher.test(paused)
     await store.retry(id, event)
-    await store.pause(id, false)
+    await store.update(id, { paused: false })
     await expect.poll(async () => (await webhookOf(store, id))?.paused).toBe(true)
-    await store.pause(id, false)
+    await store.update(id, { paused: false })
     const received = await receiver.count(3)
     expect(received.map(({ body }) => [body.type, body.data?.number])).toEqual([
       ['webhook.test', undefined],
       ['webhook.test', undefined],
       ['zone.changed', 1],
+    ])
+  })
+
+  it('that are changed get what follows as they are now, also during a delivery', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    const receiver = stack.use(await openReceiver(({ path }) => (path === '/old' ? 'hang' : 200)))
+    const { log, store, endTimeLimits } = openProcess(db.sql, stack)
+    const by = { createdBy: 'admin', position: await log.end() }
+    const { id } = await store.create({ url: receiver.url('/old') }, by)
+    for (const number of [1, 2]) await append(db, number)
+    await receiver.count(1)
+    await store.update(id, { url: receiver.url('/new') })
+    endTimeLimits()
+    const received = await receiver.count(3)
+    const told = received.map(({ path, body }) => [path, body.data?.number])
+    expect(told).toEqual([
+      ['/old', 1],
+      ['/new', 1],
+      ['/new', 2],
     ])
   })
 
@@ -304,12 +324,12 @@ describe.each(forms)('stored webhooks in $form', ({ open }) => {
     const store = new WebhookStore(sql)
     const by = { createdBy: 'admin', position: '' }
     const webhook = await losing(() => store.create({ url: 'https://example.com/' }, by))
-    const paused = await losing(() => store.pause(webhook.id, true))
+    const paused = await losing(() => store.update(webhook.id, { paused: true, name: 'chat' }))
     const attempt = { status: 500, ms: 1, answer: 'no' }
     const tested = await losing(() => store.recordTest(webhook.id, { event: 'one', attempt }))
     const again = await losing(() => store.retry(webhook.id, 'one'))
     expect(await webhookOf(store, webhook.id)).toEqual(paused)
-    expect(paused).toEqual({ ...webhook, paused: true })
+    expect(paused).toEqual({ ...webhook, paused: true, name: 'chat' })
     expect(tested).toMatchObject({ event: 'one', status: 'failed', tries: 1, response_status: 500 })
     expect(await store.deliveries(webhook.id)).toEqual([again])
   })

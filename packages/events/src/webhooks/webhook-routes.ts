@@ -36,6 +36,7 @@ interface Dependencies {
 const path = '/api/webhooks'
 const AtWebhook = z.strictObject({ id: z.string().meta({ examples: [exampleId] }) })
 const notFound = webhookNotFound(exampleId)
+const refused = urlRefused('hooks.example.com leads to 10.0.0.1')
 
 const about = (operationId: string, summary: string, description: string) => ({
   ...{ operationId, summary, description, tags: ['events'] },
@@ -62,7 +63,7 @@ function serveWebhooks(app: App, parts: Dependencies, { New, Created, Shown }: S
   const create = operation({
     ...about('createWebhook', 'Send events to a URL', createText),
     body: New,
-    errors: [urlRefused('hooks.example.com leads to 10.0.0.1'), tooManyWebhooks()],
+    errors: [refused, tooManyWebhooks()],
     ...answers(201, 'The webhook, with its secret', Created),
   })
   app.post(path, create, async (request, reply) => {
@@ -89,24 +90,28 @@ function serveWebhooks(app: App, parts: Dependencies, { New, Created, Shown }: S
 
 const pausedText = 'What happens while it is paused is delivered when it is resumed.'
 
-const Pause = z
-  .strictObject({ paused: z.boolean() })
-  .meta({ id: 'WebhookChanges', examples: [{ paused: true }] })
-
-function serveWebhook(app: App, { store, source }: Dependencies, { Shown }: Schemas) {
+function serveWebhook(
+  app: App,
+  { store, source, config }: Dependencies,
+  { Changes, Shown }: Schemas,
+) {
   const read = operation({
     ...aboutOne('getWebhook', 'Read one webhook', 'Without its secret.'),
     ...answers(200, 'The webhook', Shown),
   })
   app.get(`${path}/:id`, read, async (request) => describe(await find(store, request), source))
   const change = operation({
-    ...aboutOne('updateWebhook', 'Pause or resume a webhook', pausedText),
-    body: Pause,
+    ...aboutOne('updateWebhook', 'Pause, resume or change a webhook', pausedText),
+    body: Changes,
+    errors: [notFound, refused],
     ...answers(200, 'The changed webhook', Shown),
   })
   app.patch(`${path}/:id`, change, async (request) => {
-    const { id } = await find(store, request)
-    return describe(await store.pause(id, request.body.paused), source)
+    const { body } = request
+    const webhook = await find(store, request)
+    refuse(findExcess(callerOf(request), { ...webhook, ...body }))
+    if (body.url !== undefined) await checkUrl(body.url, config)
+    return describe(await store.update(webhook.id, body), source)
   })
   const remove = operation({
     ...aboutOne('deleteWebhook', 'Delete a webhook', 'With what was still to be delivered to it.'),

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { Domains, Folders } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
 import {
+  forUpdate,
   forUpdateSkipLocked,
   lockOf,
   name,
@@ -57,6 +58,7 @@ export const DeliveryRecord = z
 export type Schemas = ReturnType<typeof schemasOf>
 /** A webhook as an admin defines it. Absent lists mean all types, domains or folders. */
 export type WebhookDefinition = z.infer<Schemas['New']>
+export type WebhookChanges = z.infer<Schemas['Changes']>
 
 /** The schemas of webhooks, which a service limits to its domains or folders. */
 export function schemasOf({ types, scope }: EventSource) {
@@ -89,6 +91,9 @@ export function schemasOf({ types, scope }: EventSource) {
   })
   return {
     New: New.meta({ id: 'NewWebhook' }),
+    Changes: New.partial({ url: true })
+      .extend({ paused: z.boolean().optional() })
+      .meta({ id: 'WebhookChanges', examples: [{ paused: true }] }),
     Shown: Shown.meta({ id: 'Webhook' }),
     Created: Shown.extend({ secret }).meta({ id: 'CreatedWebhook' }),
   }
@@ -108,7 +113,7 @@ interface WebhookRow {
   claim: string | null
 }
 
-// Cast: only `create` writes definitions.
+// Cast: only `create` and `update` write definitions.
 const toWebhook = ({ definition, is_paused, ...row }: WebhookRow) => ({
   ...(JSON.parse(definition) as WebhookDefinition),
   ...row,
@@ -169,13 +174,22 @@ export class WebhookStore {
     })
   }
 
-  /** Pauses or resumes a webhook. @throws 404 `webhook_not_found` */
-  async pause(id: string, isPaused: boolean): Promise<Webhook> {
-    const row = await this.#sql.get<WebhookRow>(
-      sql`update ${webhooks} set is_paused = ${isPaused} where id = ${id} returning *`,
-    )
-    if (!row) throw webhookNotFound(id)
-    return toWebhook(row)
+  /** Changes a webhook; a running delivery then ends, and is repeated as it is now. @throws 404 `webhook_not_found` */
+  update(id: string, { paused, ...changes }: WebhookChanges): Promise<Webhook> {
+    return this.#sql.transaction(async (transaction) => {
+      const before = await transaction.get<WebhookRow>(
+        sql`select * from ${webhooks} where id = ${id} ${forUpdate}`,
+      )
+      const definition = JSON.stringify({ ...JSON.parse(before?.definition ?? '{}'), ...changes })
+      const row =
+        await transaction.get<WebhookRow>(sql`update ${webhooks} set definition = ${definition},
+          claim = case when definition = ${definition} then claim end,
+          claimed_until = case when definition = ${definition} then claimed_until else 0 end,
+          is_paused = coalesce(${paused}, is_paused)
+        where id = ${id} returning *`)
+      if (!row) throw webhookNotFound(id)
+      return toWebhook(row)
+    })
   }
 
   /** Removes a webhook with its deliveries. */
