@@ -110,7 +110,7 @@ export interface SendIntent {
   repairs: number[]
 }
 
-/** A send whose intent is recorded; `gone`: changes that are not queued any more, so that nothing was recorded. */
+/** A send whose intent is recorded. Its id is 0 if nothing was, since changes are not queued any more: those `gone`. */
 export interface StartedSend {
   id: number
   domain: string

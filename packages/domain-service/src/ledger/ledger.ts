@@ -202,7 +202,7 @@ export class Ledger extends ChangeHistory {
       return await this.sql.transaction(async (transaction) => {
         await this.#leases?.lock(transaction, domain)
         const started = await sends.startSend(transaction, send, this.isAwaited)
-        if (this.#leases && started.gone.size === 0) await increaseVersion(transaction, domain)
+        if (this.#leases && started.id > 0) await increaseVersion(transaction, domain)
         return { ...started, domain }
       })
     } catch (error) {

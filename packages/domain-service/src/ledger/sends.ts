@@ -82,7 +82,7 @@ export function readSends(database: SqlTransaction, domain: string): Promise<Sen
 
 /**
  * Records the intent of a send and of its changes, unless some of these are not queued any more, or their client does not
- * wait any more: then nothing is recorded. The others are locked.
+ * wait any more: then nothing is recorded. The others are locked. None is `gone` if its client has just come back.
  */
 export async function startSend(
   transaction: SqlTransaction,

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
+import { makeDatabase } from '../support/databases.ts'
 import { joinWrites } from '../support/join-writes.ts'
 import { startReplicas } from '../support/replicas.ts'
+import { start } from '../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 
@@ -18,4 +20,26 @@ test('a hundred adds of one domain at three replicas are all done, in at most ei
   expect(new Set(answers.map((answer) => answer?.status))).toEqual(new Set([201]))
   expect(first.live()).toHaveLength(101)
   expect(first.commands().length).toBeLessThanOrEqual(8)
+})
+
+test('a change that a process stops and resumes waiting for, while it is begun, is not sent without its intent', async () => {
+  await using database = await makeDatabase()
+  await using service = await start({ databaseUrl: database.url })
+  const before = service.live()
+  // The statement that begins a send skips a row that is renewed while it runs; the next statement finds it again.
+  await database.postgres.query(`
+    create function domain_service.renew() returns trigger language plpgsql as
+      'begin update domain_service.changes set awaited_until = awaited_until + 1; return null; end';
+    create trigger renewing before insert on domain_service.sends
+      for each statement execute function domain_service.renew()`)
+
+  const body = { name: 'new', address: '192.0.2.9' }
+  const refused = await service.call('POST', `${hosts}/A`, { body })
+  const sent = service.commands().filter((command) => command === 'dns.sethosts')
+  await database.postgres.query('drop trigger renewing on domain_service.sends')
+  const done = await service.call('POST', `${hosts}/A`, { body })
+
+  expect([refused.status, refused.body.code, sent]).toEqual([503, 'unavailable', []])
+  expect(done.status).toBe(201)
+  expect(new Set(service.live())).toEqual(new Set([...before, 'new A 192.0.2.9 1800 10']))
 })

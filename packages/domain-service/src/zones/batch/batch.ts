@@ -226,8 +226,8 @@ export class Batch {
   }
 
   /**
-   * Records the intent, durable before anything is sent, and sends the zone. `gone`: writes that are not queued any more,
-   * so that nothing was sent.
+   * Records the intent, durable before anything is sent, and sends the zone. Without `send` nothing was sent, since writes
+   * are not queued any more: those that are `gone`.
    * @throws 503 or 507 where the ledger cannot be written.
    */
   async #send({ base, intended, zone, evaluated, sends }: Plan) {
@@ -238,7 +238,7 @@ export class Batch {
     const intents = [...(repair ? [repair] : []), ...evaluated.filter(isChange)]
     const repairs = late ? [late.send.id] : []
     const { id, gone, changeIds } = await ledger.startSend({ base, zone, intents, repairs })
-    if (gone.size > 0) {
+    if (id === 0) {
       const left = evaluated.filter(({ write }) => gone.has(write.id))
       const error = ledgerUnavailable(undefined)
       await this.#recorder.end(left.map(({ write }) => failed(write, error)))
