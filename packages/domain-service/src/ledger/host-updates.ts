@@ -4,6 +4,8 @@ const updates = name('host_updates')
 /** Updates of a host by a user in a window, which begins with the first of them. */
 const maxUpdates = 30
 const windowMs = 300_000
+/** Maximum hosts that are counted: beyond it the first to expire is forgotten. */
+const maxCounted = 10_000
 
 /** Counts how often users update a host; shared by replicas. */
 export class HostUpdates {
@@ -13,12 +15,15 @@ export class HostUpdates {
     this.#sql = database
   }
 
-  /** Counts an update of these hosts. @returns whether each is within its limit. */
-  async add(username: string, hosts: string[]): Promise<boolean> {
+  /** Counts an update of these hosts. @returns whether each is within its limit, or cannot be counted: reads go on then. */
+  add(username: string, hosts: string[]): Promise<boolean> {
+    return this.#count(username, hosts).catch(() => true)
+  }
+
+  async #count(username: string, hosts: string[]): Promise<boolean> {
     // Setting the clock back must not extend a window.
-    await this.#sql.run(
-      sql`delete from ${updates} where ends_at <= ${now} or ends_at > ${now} + ${windowMs}`,
-    )
+    await this.#sql.run(sql`delete from ${updates} where ends_at <= ${now} or ends_at > ${now} + ${windowMs}
+      or ends_at < (select ends_at from ${updates} order by ends_at desc limit 1 offset ${maxCounted})`)
     for (const host of hosts) {
       const row = await this.#sql.get<{ count: number }>(sql`
         insert into ${updates} as known (username, host, count, ends_at)

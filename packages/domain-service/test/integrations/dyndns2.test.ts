@@ -1,6 +1,12 @@
-import { expect, test, vi } from 'vitest'
+import { join } from 'node:path'
+import { sql } from '@domains-and-files/persistence'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { HostUpdates } from '../../src/ledger/host-updates.ts'
+import { databaseName } from '../../src/ledger/schema.ts'
 import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { openEmbedded } from '../support/ledger.ts'
 import { basic, createToken, send } from '../support/protocol-client.ts'
 import { startReplicas } from '../support/replicas.ts'
 import { type Service, start } from '../support/start.ts'
@@ -212,6 +218,35 @@ test('updates of a host count over all replicas, in any case of its name', async
   const answers = replicas.map((replica) => update(replica, query.replace('home', 'HOME'), token))
 
   expect((await Promise.all(answers)).map(({ text }) => text)).toEqual(['abuse', 'abuse'])
+})
+
+test('on a full disk an address that is set already is nochg', async () => {
+  await using service = await start({ domains })
+  const token = await createToken(service, limits)
+  const database = new Database(join(service.dataDir, databaseName))
+  onTestFinished(() => void database.close())
+  database.exec(
+    "create trigger full before insert on host_updates begin select raise(abort, 'disk is full'); end",
+  )
+
+  const answer = await update(service, 'hostname=home.example.com&myip=192.0.2.1', token)
+
+  expect(answer.text).toBe('nochg 192.0.2.1')
+})
+
+test('the hosts that are counted are at most ten thousand, the newest', async () => {
+  const database = openEmbedded()
+  const updates = new HostUpdates(database)
+  await database.run(sql`
+    with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 12000)
+    insert into host_updates (username, host, count, ends_at)
+    select 'admin', n, 30, now_ms() + 100000 + n from numbers`)
+
+  const isWithin = await updates.add('admin', ['12000'])
+  const kept = await updates.add('admin', ['2000'])
+  const forgotten = await updates.add('admin', ['1999'])
+
+  expect([isWithin, kept, forgotten]).toEqual([false, false, true])
 })
 
 test('an address is not nochg while another one is on its way', async () => {
