@@ -226,9 +226,10 @@ export function parseJsonBodies(app: FastifyInstance) {
  * The text of a body, without its byte order mark.
  * @throws {HttpError} 415 if its type names another charset, 400 if it is not valid UTF-8.
  */
-export function textOf({ headers }: FastifyRequest, body: Buffer): string {
-  const [, charset = 'utf-8'] =
-    /;\s*charset="?([^\s";]*)/i.exec(headers['content-type'] ?? '') ?? []
+export function textOf({ raw }: FastifyRequest, body: Buffer): string {
+  // As it was sent: routes of bodies of any type hide it from the framework.
+  const [type = ''] = raw.headersDistinct['content-type'] ?? []
+  const [, charset = 'utf-8'] = /;\s*charset="?([^\s";]*)/i.exec(type) ?? []
   if (!/^(?:utf-?8|us-ascii)$/i.test(charset)) throw charsetNotSupported()
   // Lenient decoding would silently change the caller's text.
   if (!isUtf8(body)) throw malformedBody('The body is not valid UTF-8')

@@ -711,6 +711,15 @@ describe('PUT /api/trees/{prefix}', () => {
       expect(Object.keys(await namesOf('refused/'))).toEqual(['old'])
     })
 
+    test('a manifest in another charset than UTF-8, but no archive', async () => {
+      const files = { old: { sha256: digestOf('old') } }
+      const headers = { 'content-type': 'application/json; charset=iso-8859-1' }
+      await service.put('charset/old', 'old')
+      const answer = await put('charset/', Buffer.from(JSON.stringify({ files })), { headers })
+      expect([answer.status, answer.body.code]).toEqual([415, 'unsupported_media_type'])
+      expect((await put('charset/', await two(), { headers })).status).toBe(200)
+    })
+
     test('a body that is encoded, a prefix that is no tree, a viewer, and a path that is a file', async () => {
       const body = await two()
       const encoded = { headers: { 'content-encoding': 'gzip' } }
