@@ -96,17 +96,19 @@ export async function acquire(
 type ConnectingPool = Pick<Pool, 'connect' | 'options' | 'totalCount'>
 
 // While the server has no connection left (too_many_connections), waits for those that the pool has. Each attempt costs
-// the server a process: the place in the pool stays empty for a second.
+// the server a process: the place in the pool stays empty for a second, except the last, since an empty pool wakes nobody.
 async function connect(pool: ConnectingPool, lastAt: number): Promise<PoolClient> {
   try {
     return await pool.connect()
   } catch (error) {
     const isUsedUp = error instanceof Error && 'code' in error && error.code === '53300'
     if (!isUsedUp || pool.totalCount === 0 || performance.now() > lastAt) throw error
-    pool.options.max -= 1
-    setTimeout(() => {
-      pool.options.max += 1
-    }, 1000).unref()
+    if (pool.options.max > 1) {
+      pool.options.max -= 1
+      setTimeout(() => {
+        pool.options.max += 1
+      }, 1000).unref()
+    }
     return connect(pool, lastAt)
   }
 }

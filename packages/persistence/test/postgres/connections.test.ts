@@ -32,12 +32,12 @@ test('a statement has what waiting for its connection has left of the time limit
   expect(leftMs).toBe(1100)
 })
 
-test('while the server has no further connection, those that the pool has are waited for', async () => {
+/** A pool of five at a server that lets it have fewer, and asks of `acquire` that each hold a connection for a moment. */
+async function openLimitedPool(limit: number) {
   const database = await testDatabase()
   const role = `limited_${randomUUID().replaceAll('-', '')}`
   const admin = new pg.Client({ connectionString: database.directUrl })
   await admin.connect()
-  await admin.query(`create role ${role} login connection limit 2`)
   const url = new URL(database.directUrl)
   url.username = role
   const pool = new pg.Pool({ connectionString: url.href, max: 5 })
@@ -48,18 +48,37 @@ test('while the server has no further connection, those that the pool has are wa
     await admin.end()
     await database[Symbol.asyncDispose]()
   })
+  await admin.query(`create role ${role} login connection limit ${limit}`)
   const ask = async () => {
     const { client } = await acquire(pool, 300_000)
     await client.query('select pg_sleep(0.01)')
     client.release()
     return 'answered'
   }
+  const allow = (more: number) => admin.query(`alter role ${role} connection limit ${more}`)
+  return { pool, ask, allow }
+}
+
+test('while the server has no further connection, those that the pool has are waited for', async () => {
+  const { pool, ask } = await openLimitedPool(2)
 
   const held = [await acquire(pool, 300_000), await acquire(pool, 300_000)]
   const answers = Array.from({ length: 20 }, ask)
   for (const { client } of held) client.release()
 
   expect(new Set(await Promise.all(answers))).toEqual(new Set(['answered']))
+})
+
+test('a pool that found no connection has one as soon as the server has', async () => {
+  const { pool, ask, allow } = await openLimitedPool(0)
+  const connect = vi.spyOn(pool, 'connect')
+
+  const answers = Promise.all(Array.from({ length: 10 }, ask))
+  await Promise.race([answers, expect.poll(() => connect.mock.calls.length).toBeGreaterThan(30)])
+  await allow(1)
+
+  expect(await ask()).toBe('answered')
+  expect(new Set(await answers)).toEqual(new Set(['answered']))
 })
 
 test('a statement without a response fails at its own time limit', async () => {
