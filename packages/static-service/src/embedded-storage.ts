@@ -25,7 +25,7 @@ export async function openEmbeddedStorage(
   const store = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),
     pastBytes: () => catalog.status().totals?.pastSize ?? 0,
-    dropPast: async (need) => (await catalog.writes.prune({ need })).rows,
+    dropPast: async (need, minSize) => (await catalog.writes.prune({ need, minSize })).rows,
     isBackedUp: () => backups.isRunning,
     // The log of uploads not after a failed flush: a checkpoint compares no checksums.
     otherDatabases: () => [...(uploadDatabase.isIntact ? [uploadFile] : []), databaseFile(dataDir)],

@@ -93,6 +93,26 @@ onSmallDisk(
 )
 
 onSmallDisk(
+  'small contents, which are no files, neither need one nor give one: a disk without any takes them, and keeps their past',
+  async (service, disk) => {
+    for (const content of ['first', 'second']) await service.put('small', content)
+    for (let count = 0; statfsSync(disk.folder).ffree > 0; count += 1)
+      writeFileSync(join(disk.folder, `of somebody else ${count}`), '')
+
+    const large = await service.put('large', randomBytes(40_000))
+    const small = await service.put('other', 'third')
+    const { body } = await service.call('GET', '/api/versions/stats')
+
+    expect([large.body.code, small.status, body.past_size]).toEqual([
+      'insufficient_storage',
+      201,
+      5,
+    ])
+  },
+  { megabytes: 100, inodes: 250, env: { KEEP_HISTORY_DAYS: '30' } },
+)
+
+onSmallDisk(
   'a disk that fills up under a running upload refuses it and leaves nothing of it',
   async (service) => {
     const { status, body } = await service.put('large', randomBytes(40 * megabyte))

@@ -8,8 +8,8 @@ import type { SmallBlobs } from './small-blobs.ts'
 export interface RoomOptions {
   /** Bytes kept only for the history, which is dropped when room is needed. */
   pastBytes?: () => number
-  /** Drops the oldest history, up to so many bytes; returns the number of files, 0 if there is no history. */
-  dropPast?: (bytes: number) => Promise<number>
+  /** Drops the oldest history of contents of this size or more, up to so many bytes; returns the number of files. */
+  dropPast?: (bytes: number, minSize: number) => Promise<number>
   /** Whether a backup is running: nothing is removed meanwhile. */
   isBackedUp?: () => boolean
   /** Further databases in the data directory, whose write-ahead logs are truncated when space is short. */
@@ -59,11 +59,11 @@ export class DiskSpace {
 
   /**
    * Makes room for `bytes()` more, if need be by dropping history. Serialized: concurrent calls would each drop that
-   * much. @throws if there is none.
+   * much. `isFile`: what will be written is a file, and no row. @throws if there is none.
    */
-  async demand(bytes?: () => number): Promise<void> {
-    if (this.#shortBy(bytes?.() ?? 0) === 0) return
-    const made = this.#making.then(() => this.#makeRoom(bytes))
+  async demand(bytes = () => 0, isFile = true): Promise<void> {
+    if (this.#shortBy(bytes(), isFile) === 0) return
+    const made = this.#making.then(() => this.#makeRoom(bytes, isFile))
     this.#making = made.catch(() => undefined)
     if (!(await made)) throw insufficientStorage()
   }
@@ -90,16 +90,18 @@ export class DiskSpace {
   }
 
   // False: dropping all history was not enough.
-  async #makeRoom(bytes = () => 0): Promise<boolean> {
+  async #makeRoom(bytes: () => number, isFile: boolean): Promise<boolean> {
     const { dropPast, isBackedUp, settleRemovals } = this.#options
     for (;;) {
       await this.#truncateLogs()
-      const short = this.#shortBy(bytes())
+      const short = this.#shortBy(bytes(), isFile)
       if (short === 0) return true
+      // Small contents are rows: dropping them gives bytes, but no files.
+      const minSize = this.#shortBy(bytes(), false) > 0 ? 0 : maxSmallBytes + 1
       // While a backup runs, dropped history stays on the disk.
-      const dropped = isBackedUp?.() ? 0 : await dropPast?.(short)
+      const dropped = isBackedUp?.() ? 0 : await dropPast?.(short, minSize)
       await settleRemovals()
-      if (!dropped) return this.#shortBy(bytes()) === 0
+      if (!dropped) return this.#shortBy(bytes(), isFile) === 0
     }
   }
 
@@ -115,9 +117,9 @@ export class DiskSpace {
   }
 
   // Bytes that must be freed; where the file system limits the number of files, those of as many files as must be removed.
-  #shortBy(bytes: number): number {
+  #shortBy(bytes: number, isFile = true): number {
     const { bavail, bsize, ffree } = statfsSync(this.#options.dataDir)
-    const missingFiles = Math.max(0, this.#reservedFiles - ffree)
+    const missingFiles = isFile ? Math.max(0, this.#reservedFiles - ffree) : 0
     return Math.max(missingFiles * maxSmallBytes, this.#reserve + bytes - bavail * bsize, 0)
   }
 }

@@ -232,7 +232,7 @@ export class FolderBlobStore implements BlobStore {
       if (!isReferenced || this.#garbage.postponed.has(digest)) this.collect([digest])
     }
     try {
-      await this.#space.demand()
+      await this.#space.demand(undefined, typeof from === 'string')
       await this.#leases.run(digest, () =>
         typeof from === 'string'
           ? this.#large.publish(from, blob)

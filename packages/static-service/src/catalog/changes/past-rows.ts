@@ -22,10 +22,10 @@ const keyRecords = recordsOf({ path: 'text', changeId: 'bigint' })
 const batchRows = 1000
 const dayMs = 86_400_000
 
-/** Removes up to 1,000 rows of expired past; with `need`, of the oldest past, up to so many bytes. */
+/** Removes up to 1,000 rows of expired past; with `need`, of the oldest past of this size or more, up to so many bytes. */
 export async function prune(
   group: Group,
-  { need }: { need?: number },
+  { need, minSize = 0 }: { need?: number; minSize?: number },
 ): Promise<{ rows: number; isLast: boolean }> {
   const { transaction, nowMs, rules } = group
   const timeBefore = (days: number) => new Date(nowMs - days * dayMs).toISOString()
@@ -33,7 +33,7 @@ export async function prune(
   const some =
     need === undefined
       ? await readOldest(transaction, expired)
-      : await readDroppable(transaction, need)
+      : await readDroppable(transaction, need, { minSize })
   await drop(group, some)
   const isDone = some.length < batchRows
   const { entryDays, keepDays } = rules
@@ -65,11 +65,12 @@ export async function dropOldest(
 async function readDroppable(
   transaction: SqlTransaction,
   bytes: number,
-  { keepsContents = false } = {},
+  { keepsContents = false, minSize = 0 } = {},
 ): Promise<PastRow[]> {
-  const past = await readOldest(transaction, sql`change_id > 0`)
-  const rows =
-    past.length > 0 || keepsContents ? past : await readOldest(transaction, sql`change_id = 0`)
+  const isLarge = sql`size >= ${minSize}`
+  const past = await readOldest(transaction, sql`change_id > 0 and ${isLarge}`)
+  const isNone = past.length === 0 && !keepsContents
+  const rows = isNone ? await readOldest(transaction, sql`change_id = 0 and ${isLarge}`) : past
   return upTo(rows, bytes)
 }
 
