@@ -1,9 +1,6 @@
-import { join } from 'node:path'
 import { sql } from '@domains-and-files/persistence'
-import Database from 'better-sqlite3'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { HostUpdates } from '../../src/ledger/host-updates.ts'
-import { databaseName } from '../../src/ledger/schema.ts'
 import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { openEmbedded } from '../support/ledger.ts'
@@ -218,20 +215,6 @@ test('updates of a host count over all replicas, in any case of its name', async
   const answers = replicas.map((replica) => update(replica, query.replace('home', 'HOME'), token))
 
   expect((await Promise.all(answers)).map(({ text }) => text)).toEqual(['abuse', 'abuse'])
-})
-
-test('on a full disk an address that is set already is nochg', async () => {
-  await using service = await start({ domains })
-  const token = await createToken(service, limits)
-  const database = new Database(join(service.dataDir, databaseName))
-  onTestFinished(() => void database.close())
-  database.exec(
-    "create trigger full before insert on host_updates begin select raise(abort, 'disk is full'); end",
-  )
-
-  const answer = await update(service, 'hostname=home.example.com&myip=192.0.2.1', token)
-
-  expect(answer.text).toBe('nochg 192.0.2.1')
 })
 
 test('the hosts that are counted are at most ten thousand, the newest', async () => {

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { databaseName } from '../../src/ledger/schema.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { confirm, openLedger, row, zoneOf } from '../support/ledger.ts'
+import { basic, createToken, send } from '../support/protocol-client.ts'
 import { realRate, type Service, start } from '../support/start.ts'
 
 const [a, b] = [row('a'), row('b')]
@@ -13,12 +14,12 @@ const [a, b] = [row('a'), row('b')]
 const hosts = '/api/domains/example.com/dns/hosts'
 const fresh = { headers: { 'cache-control': 'no-cache' } }
 
-/** Lets no call be counted on disk, as a full disk does. Returns what makes room again. */
-function fillDisk({ dataDir }: Service) {
+/** Lets no call be counted on disk, or nothing be stored in another table, as a full disk does. Returns what makes room again. */
+function fillDisk({ dataDir }: Service, table = 'calls') {
   const database = new Database(join(dataDir, databaseName))
   onTestFinished(() => void database.close())
   database.exec(
-    "create trigger full before insert on calls begin select raise(abort, 'disk is full'); end",
+    `create trigger full before insert on ${table} begin select raise(abort, 'disk is full'); end`,
   )
   return () => database.exec('drop trigger full')
 }
@@ -62,6 +63,17 @@ test('a call that waited for its slot on a full disk is made, and the process li
 
   expect(asStarted.status).toBe(200)
   expect((await waiting).status).toBe(200)
+})
+
+test('on a full disk a dyndns2 update of an address that is set already is nochg', async () => {
+  await using service = await start()
+  const headers = basic(await createToken(service, { role: 'editor' }))
+  fillDisk(service, 'host_updates')
+
+  const query = 'hostname=www.example.com&myip=192.0.2.1'
+  const answer = await send(service, 'GET', `/nic/update?${query}`, { headers })
+
+  expect(answer.text).toBe('nochg 192.0.2.1')
 })
 
 test('a full disk is 507 for a write, and no failure for a read', async () => {
