@@ -6,6 +6,8 @@ const maxUpdates = 30
 const windowMs = 300_000
 /** Maximum hosts that are counted: beyond it the first to expire is forgotten. */
 const maxCounted = 10_000
+/** Longer texts are no host names: RFC 1035, 2.3.4. */
+const maxLength = 255
 
 /** Counts how often users update a host; shared by replicas. */
 export class HostUpdates {
@@ -27,7 +29,7 @@ export class HostUpdates {
     for (const host of hosts) {
       const row = await this.#sql.get<{ count: number }>(sql`
         insert into ${updates} as known (username, host, count, ends_at)
-        values (${username}, ${host.toLowerCase()}, 1, ${now} + ${windowMs})
+        values (${username}, ${host.toLowerCase().slice(0, maxLength)}, 1, ${now} + ${windowMs})
         on conflict (username, host) do update set count = known.count + 1 returning count`)
       if (row && row.count > maxUpdates) return false
     }

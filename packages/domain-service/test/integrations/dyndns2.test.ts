@@ -232,6 +232,15 @@ test('the hosts that are counted are at most ten thousand, the newest', async ()
   expect([isWithin, kept, forgotten]).toEqual([false, false, true])
 })
 
+test('no more of a counted host is stored than a name can have', async () => {
+  const database = openEmbedded()
+
+  await new HostUpdates(database).add('admin', ['x'.repeat(10_000)])
+
+  const rows = await database.all(sql`select length(host) as length from host_updates`)
+  expect(rows).toEqual([{ length: 255 }])
+})
+
 test('an address is not nochg while another one is on its way', async () => {
   const clock = new FakeClock()
   await using service = await start({ domains, clock })
