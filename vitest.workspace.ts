@@ -41,7 +41,7 @@ const packages = readdirSync(new URL('packages/', import.meta.url)).map((name) =
 
 // Files that take longer than others of their length, and projects whose files take a few seconds.
 const long =
-  /(?:backup|campaign|console|crash-points|domain-writes|fuzz|history-model|moving|verified-write)\.test\.ts$/
+  /(?:backup|campaign|console|crash-points|domain-writes|fuzz|history-model|moving|registrar-zone)\.test\.ts$/
 const short = ['auth', 'client', 'console', 'registrar-sandbox']
 
 /**
@@ -108,7 +108,7 @@ export default defineConfig({
                 'test/routes/{add-record,get-zone,patch-record,patch-zone,remove-record,replace-zone}.test.ts',
                 'test/routes/{history,changes,approvals,search-records}.test.ts',
                 'test/zones/{idempotent-writes,outside-changes}.test.ts',
-                'test/zones/batch/{batch,verified-write}.test.ts',
+                'test/zones/batch/{batch,registrar-zone}.test.ts',
                 'test/integrations/httpreq.test.ts',
                 'test/integrations/registrar-door/set-hosts.test.ts',
               ],

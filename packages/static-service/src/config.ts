@@ -11,7 +11,7 @@ import {
   serverSettings,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { CatalogOptions } from './catalog/changes/loaded-files.ts'
+import type { CatalogOptions } from './catalog/changes/group.ts'
 import { findPathFault } from './files/file-path.ts'
 import { requireBothStores, s3Config, s3Settings } from './s3-settings.ts'
 

@@ -2,18 +2,14 @@ import { type Clock, databaseProblem, systemClock, type Timer } from '@domains-a
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { registrarBusy, registrarUnavailable } from '../errors.ts'
 import { type BudgetState, type CallBudget, holdMs } from './call-budget.ts'
+import { type CallLimit, CallWindows, marginMs, type Priority, SlotCounts } from './call-windows.ts'
 import {
-  type CallLimit,
   type CallSlot,
-  CallWindows,
-  marginMs,
   maxWaits,
-  type Priority,
   type Reservation,
   type ReserveOptions,
   rank,
-  SlotCounts,
-} from './call-windows.ts'
+} from './reservation.ts'
 
 interface Options {
   limits: CallLimit[]

@@ -1,6 +1,6 @@
 import { type Clock, delay, type Histogram, HttpError, type Logger } from '@domains-and-files/http'
 import type { CallQuota } from '../budget/call-quota.ts'
-import type { CallSlot } from '../budget/call-windows.ts'
+import type { CallSlot } from '../budget/reservation.ts'
 import { domainNotFound, registrarUnavailable } from '../errors.ts'
 import { CallFailed } from './call-failed.ts'
 import type { Element } from './responses.ts'

@@ -1,6 +1,6 @@
 import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
 import type { CallQuota } from '../budget/call-quota.ts'
-import type { CallSlot } from '../budget/call-windows.ts'
+import type { CallSlot } from '../budget/reservation.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import type { Zone } from '../dns/zone.ts'
 import { emailTypeConflict } from '../errors.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { LocalBudget } from '../../src/budget/call-budget.ts'
 import { CallQuota } from '../../src/budget/call-quota.ts'
 import { parseRate } from '../../src/budget/call-windows.ts'
+import { LocalBudget } from '../../src/budget/local-budget.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { openEmbedded } from '../support/ledger.ts'
 

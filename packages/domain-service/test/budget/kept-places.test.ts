@@ -1,9 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
-import { LocalBudget } from '../../src/budget/call-budget.ts'
 import { CallQuota } from '../../src/budget/call-quota.ts'
 import { parseRate } from '../../src/budget/call-windows.ts'
+import { LocalBudget } from '../../src/budget/local-budget.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { openEmbedded } from '../support/ledger.ts'
 

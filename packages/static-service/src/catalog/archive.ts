@@ -9,7 +9,8 @@ import {
   sql,
   type Table,
 } from '@domains-and-files/persistence'
-import { type Group, rowOf } from './changes/loaded-files.ts'
+import type { Group } from './changes/group.ts'
+import { rowOf } from './changes/loaded-files.ts'
 import { addPast } from './changes/past-rows.ts'
 import { loadFiles, writeChanges } from './changes/stored-rows.ts'
 import { insertInto, selected, toRow } from './records.ts'

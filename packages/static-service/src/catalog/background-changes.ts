@@ -1,7 +1,7 @@
 import { HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
 import type { CatalogWrites } from './changes/change-groups.ts'
-import type { HistoryRules, Removed } from './changes/loaded-files.ts'
+import type { HistoryRules, Removed } from './changes/group.ts'
 
 interface Dependencies {
   database: Sql

@@ -18,7 +18,7 @@ import {
 } from './changes/change-groups.ts'
 import type { DirectoryChange } from './changes/directory-changes.ts'
 import type { DirectoryMove } from './changes/file-changes.ts'
-import type { CatalogOptions, Removed } from './changes/loaded-files.ts'
+import type { CatalogOptions, Removed } from './changes/group.ts'
 import { type CatalogReads, readTotals, type Totals } from './reads.ts'
 import { among, selected } from './records.ts'
 import { type FileRow, fileColumns, fileRow, type VersionRow, versionColumns } from './tables.ts'

@@ -11,7 +11,7 @@ import {
 import { onTestFinished, vi } from 'vitest'
 import type { ContentTransaction } from '../../src/blobs/s3/content-commit.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
-import type { HistoryRules, SliceLimits } from '../../src/catalog/changes/loaded-files.ts'
+import type { HistoryRules, SliceLimits } from '../../src/catalog/changes/group.ts'
 import { catalogMigrations, schemaName } from '../../src/catalog/migrations.ts'
 import { openPostgresCatalog } from '../../src/catalog/postgres/postgres-catalog.ts'
 import { openSqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'

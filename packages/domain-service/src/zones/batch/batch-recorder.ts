@@ -16,7 +16,7 @@ import {
 import type { RegistrarClient } from '../../registrar/client.ts'
 import type { ResponseCache } from '../../registrar/response-cache.ts'
 import { isChange, resultOf, type WriteResult } from './evaluate-write.ts'
-import type { WriteOutcome } from './verified-write.ts'
+import type { WriteOutcome } from './registrar-zone.ts'
 
 /** How a write ends: what the ledger records, and what its client gets. */
 export interface WriteEnd extends ChangeOutcome {

@@ -35,8 +35,8 @@ import {
   withPresentRights,
 } from './evaluate-write.ts'
 import { resolveOpenSend } from './open-sends.ts'
+import { RegistrarZone } from './registrar-zone.ts'
 import { type Attempt, isAboutContent, separate } from './separate.ts'
-import { RegistrarZone } from './verified-write.ts'
 
 /** One setHosts to be: the zone as it was read, as the writes begin with it, and as it is to become. */
 interface Plan {

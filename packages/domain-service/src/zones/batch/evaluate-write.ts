@@ -37,7 +37,7 @@ import {
   type QueuedChange,
   type Warning,
 } from '../../ledger/ledger.ts'
-import type { WriteOutcome } from './verified-write.ts'
+import type { WriteOutcome } from './registrar-zone.ts'
 
 /** What a client gets for its write. */
 export interface WriteResult {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Zone } from '../../../src/dns/zone.ts'
 import { CallFailed } from '../../../src/registrar/call-failed.ts'
 import { readCurrent } from '../../../src/zones/batch/current-zone.ts'
-import { RegistrarZone } from '../../../src/zones/batch/verified-write.ts'
+import { RegistrarZone } from '../../../src/zones/batch/registrar-zone.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { row, zone } from '../../support/zones.ts'
 

@@ -7,13 +7,8 @@ import { recordVersion } from '../versions.ts'
 import { recordUsedUp } from './change-entry.ts'
 import { abandon, begin, changeBelow, continueChange, rehearse } from './directory-changes.ts'
 import { moveFiles, put, remove } from './file-changes.ts'
-import type {
-  CatalogOptions,
-  Group,
-  HistoryRules,
-  LoadedFiles,
-  SliceLimits,
-} from './loaded-files.ts'
+import type { CatalogOptions, Group, HistoryRules, SliceLimits } from './group.ts'
+import type { LoadedFiles } from './loaded-files.ts'
 import { dropOldest, forget, keepContents, prune } from './past-rows.ts'
 import { revert } from './revert-change.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'

@@ -5,7 +5,8 @@ import { below, selected } from '../records.ts'
 import { type StoredFile, storedColumns } from '../tables.ts'
 import { appendFileEvents, type ChangeCause } from './change-entry.ts'
 import { exchange, isIntoItself, movedPath, relocate } from './file-changes.ts'
-import type { Group, LoadedFiles, Removed } from './loaded-files.ts'
+import type { Group, Removed } from './group.ts'
+import type { LoadedFiles } from './loaded-files.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 
 /** A change of all files below a directory, in one transaction or in slices. */

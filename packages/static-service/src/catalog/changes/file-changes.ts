@@ -4,7 +4,8 @@ import type { Category } from '../../files/media-type.ts'
 import { type Conditions, holds } from '../../rfc9110/conditional-requests.ts'
 import type { FileRow, NewFile, StoredFile } from '../tables.ts'
 import { type Actor, dateFor, nobody } from './change-entry.ts'
-import { type LoadedFiles, type Removed, rowOf } from './loaded-files.ts'
+import type { Removed } from './group.ts'
+import { type LoadedFiles, rowOf } from './loaded-files.ts'
 
 // Changes of files in memory. If one throws, the caller must undo its row changes.
 

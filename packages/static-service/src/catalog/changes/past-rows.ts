@@ -7,7 +7,8 @@ import { pastColumns } from '../tables.ts'
 import { loseFiles } from '../versions.ts'
 import type { Actor } from './change-entry.ts'
 import { exchange } from './file-changes.ts'
-import type { Group, LoadedFiles, Removed } from './loaded-files.ts'
+import type { Group, Removed } from './group.ts'
+import type { LoadedFiles } from './loaded-files.ts'
 import { loadFiles, writeChanges, writeReferences } from './stored-rows.ts'
 
 const endedColumns = columns({

@@ -4,7 +4,8 @@ import { selected } from '../records.ts'
 import { type FileRow, fileColumns, type RecordedState, type StoredFile } from '../tables.ts'
 import { type Actor, type ChangeEntry, nobody } from './change-entry.ts'
 import { replaceFiles } from './file-changes.ts'
-import type { Group, LoadedFiles } from './loaded-files.ts'
+import type { Group } from './group.ts'
+import type { LoadedFiles } from './loaded-files.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 
 /** A path that the change changed; `before` undefined: it had no file. */

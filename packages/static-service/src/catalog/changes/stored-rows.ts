@@ -14,10 +14,10 @@ import {
 import * as tables from '../tables.ts'
 import { loseFiles } from '../versions.ts'
 import { appendFileEvents, fileEventOf, type RowChange } from './change-entry.ts'
+import type { Group } from './group.ts'
 import {
   type CatalogCounts,
   type FileChange,
-  type Group,
   LoadedFiles,
   type TrackedRows,
 } from './loaded-files.ts'

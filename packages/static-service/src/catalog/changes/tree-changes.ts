@@ -11,7 +11,7 @@ import { type NewVersion, recordVersion } from '../versions.ts'
 import type { Actor, ChangeEntry } from './change-entry.ts'
 import { loadBelow } from './directory-changes.ts'
 import { movedPath, replaceFiles } from './file-changes.ts'
-import type { Group } from './loaded-files.ts'
+import type { Group } from './group.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 
 export interface TreeReplacement {

@@ -2,7 +2,7 @@ import { type Postgres, Probe } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
 import { Catalog, type CatalogStatus, type RulesCheck } from '../catalog.ts'
 import { type CatalogCommand, ChangeGroups } from '../changes/change-groups.ts'
-import type { CatalogOptions } from '../changes/loaded-files.ts'
+import type { CatalogOptions } from '../changes/group.ts'
 import { type CatalogReads, catalogReads, type Totals } from '../reads.ts'
 import { FileLookup } from './file-lookup.ts'
 

@@ -2,7 +2,7 @@ import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persi
 import { WorkerRpc } from '../../sqlite/worker-commits.ts'
 import { Catalog, type CatalogStatus } from '../catalog.ts'
 import type { CatalogCommand } from '../changes/change-groups.ts'
-import type { CatalogOptions } from '../changes/loaded-files.ts'
+import type { CatalogOptions } from '../changes/group.ts'
 import { type CatalogReads, catalogReads, type Totals, totalsStatement } from '../reads.ts'
 import { type FileRow, fileRow } from '../tables.ts'
 import { databaseFile, openDatabase } from './open-sqlite.ts'

@@ -5,7 +5,7 @@ import { workerData } from 'node:worker_threads'
 import { SqliteSql } from '@domains-and-files/persistence'
 import { serveCalls, toPlain } from '../../sqlite/worker-commits.ts'
 import { type CatalogCommand, ChangeGroups, isAlone } from '../changes/change-groups.ts'
-import type { CatalogOptions } from '../changes/loaded-files.ts'
+import type { CatalogOptions } from '../changes/group.ts'
 import { tuneWriter } from './open-sqlite.ts'
 
 // The only thread that writes to the catalog, so that the event loop does not wait for fsync.

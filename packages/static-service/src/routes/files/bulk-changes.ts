@@ -10,7 +10,7 @@ import {
   isIntoItself,
   movedPath,
 } from '../../catalog/changes/file-changes.ts'
-import type { Removed } from '../../catalog/changes/loaded-files.ts'
+import type { Removed } from '../../catalog/changes/group.ts'
 import { readTreePages } from '../../catalog/listing/tree-files.ts'
 import * as errors from '../../errors.ts'
 import { nameOf } from '../../files/file-path.ts'

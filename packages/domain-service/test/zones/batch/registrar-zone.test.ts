@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import type { Zone } from '../../../src/dns/zone.ts'
 import { registrarBusy } from '../../../src/errors.ts'
 import { CallFailed } from '../../../src/registrar/call-failed.ts'
-import { RegistrarZone } from '../../../src/zones/batch/verified-write.ts'
+import { RegistrarZone } from '../../../src/zones/batch/registrar-zone.ts'
 import { driveClock } from '../../support/drive-clock.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import {

@@ -1,0 +1,95 @@
+import type { Clock } from '@domains-and-files/http'
+import { join, name, type Sql, sql } from '@domains-and-files/persistence'
+import { type BudgetShare, type BudgetState, type CallBudget, keepMs } from './call-budget.ts'
+import type { StoredCall } from './call-windows.ts'
+
+const calls = name('calls')
+
+interface Options {
+  account: string
+  clock: Clock
+  /** Called once per outage. */
+  onFailure: (error: unknown) => void
+}
+
+/**
+ * The budget of the only process that calls the registrar: in memory, with its calls in SQLite, so that a restart does not
+ * exceed the registrar's limits. A full or failing disk loses nothing for this process: calls not stored yet are kept and
+ * stored with a later one.
+ */
+export class LocalBudget implements CallBudget {
+  readonly isShared = false
+  readonly #sql: Sql
+  readonly #options: Options
+  /** Calls of earlier processes that `read` has not returned yet, oldest first. */
+  #earlier: BudgetState['calls']
+  #blockedUntil = 0
+  #unstored: StoredCall[] = []
+  #isFailing = false
+  #stored = Promise.resolve()
+
+  private constructor(database: Sql, options: Options, earlier: BudgetState['calls']) {
+    this.#sql = database
+    this.#options = options
+    this.#earlier = earlier
+  }
+
+  static async open(database: Sql, options: Options): Promise<LocalBudget> {
+    const now = options.clock.now()
+    const made = await database.all<BudgetState['calls'][number]>(
+      sql`select id, at, priority from ${calls} where account = ${options.account} order by at`,
+    )
+    // A clock that was set back must not block for ever.
+    const earlier = made.map((call) => ({ ...call, at: Math.min(call.at, now) }))
+    return new LocalBudget(database, options, earlier)
+  }
+
+  // While the storage fails, each use of this getter retries it.
+  get isStored(): boolean {
+    if (this.#isFailing) this.#stored = this.#stored.then(() => this.#store())
+    return !this.#isFailing
+  }
+
+  async read(): Promise<BudgetState> {
+    const now = this.#options.clock.now()
+    const calls = this.#earlier.splice(0)
+    return { now, blockedUntil: this.#blockedUntil, calls, holds: [], waiters: [] }
+  }
+
+  async turn(_: number, pauseMs: number, take: (state: BudgetState) => BudgetShare) {
+    const at = this.#options.clock.now()
+    if (pauseMs > 0) this.#blockedUntil = Math.max(this.#blockedUntil, at + pauseMs)
+    const made = take(await this.read()).calls.map((priority) => ({ at, priority }))
+    this.#unstored = [...this.#unstored, ...made].filter((call) => call.at > at - keepMs)
+    this.#stored = this.#stored.then(() => this.#store())
+    return undefined
+  }
+
+  /** Resolves when the counted calls are stored, or storing them has failed. */
+  settle(): Promise<void> {
+    return this.#stored
+  }
+
+  // In the background: a call that cannot be stored must not fail a read.
+  async #store() {
+    const { account, clock, onFailure } = this.#options
+    if (this.#unstored.length === 0) return
+    const some = new Set(this.#unstored)
+    const rows = Array.from(some, ({ at, priority }) => sql`(${account}, ${at}, ${priority})`)
+    try {
+      await this.#sql.transaction(async (transaction) => {
+        await transaction.run(
+          sql`delete from ${calls} where account = ${account} and at <= ${clock.now() - keepMs}`,
+        )
+        await transaction.run(
+          sql`insert into ${calls} (account, at, priority) values ${join(rows)}`,
+        )
+      })
+      this.#unstored = this.#unstored.filter((call) => !some.has(call))
+      this.#isFailing = false
+    } catch (error) {
+      if (!this.#isFailing) onFailure(error)
+      this.#isFailing = true
+    }
+  }
+}
