@@ -17,6 +17,11 @@ export class ContentHash {
   head = Buffer.alloc(0)
   size = 0
 
+  /** `chunks`: bytes that are there already. */
+  constructor(chunks: Buffer[] = []) {
+    for (const chunk of chunks) this.update(chunk)
+  }
+
   get digest(): string {
     return this.#hash.copy().digest('hex')
   }

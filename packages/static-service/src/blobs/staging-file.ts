@@ -1,7 +1,9 @@
+import { hash as hashOnce } from 'node:crypto'
 import { type FileHandle, open, readFile, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
 import { BytesLost } from '../errors.ts'
+import { headLength } from '../files/media-type.ts'
 import { blobMode, maxSmallBytes } from './blob-path.ts'
 import { ContentHash, type StoredBlob } from './integrity.ts'
 
@@ -34,7 +36,8 @@ interface StagingFileOptions {
   onFlushed?: (size: number) => Promise<void>
   /** Saved bytes of an earlier request's file, which is truncated to them. Absent: there is no file yet. */
   resumeAt?: number | undefined
-  hash?: ContentHash
+  /** Whether to hash what is written to a new file. */
+  isHashed?: boolean
 }
 
 /**
@@ -55,7 +58,7 @@ export class StagingFile {
   #flushedBytes: number
   #heldBytes = 0
   readonly file: string
-  /** Of the bytes so far, where they are hashed as they arrive. */
+  /** Of the bytes so far, where a file has them and `isHashed`. */
   hash: ContentHash | undefined
   /** Bytes written or queued for writing. */
   size: number
@@ -65,7 +68,6 @@ export class StagingFile {
   constructor(options: StagingFileOptions) {
     this.#options = options
     this.file = options.file
-    this.hash = options.hash
     this.size = options.resumeAt ?? 0
     this.isCreated = options.resumeAt !== undefined
     this.#flushedBytes = this.size
@@ -114,13 +116,12 @@ export class StagingFile {
   /** All bytes, unless a file has them. In a buffer of their own: posting a view to a thread copies its whole buffer. */
   take(): Uint8Array | undefined {
     if (this.isCreated) return undefined
-    const bytes = new Uint8Array(this.size)
-    let at = 0
-    for (const chunk of this.#chunks.splice(0)) {
-      bytes.set(chunk, at)
-      at += chunk.length
-    }
-    return bytes
+    return new Uint8Array(Buffer.concat(this.#chunks.splice(0)))
+  }
+
+  /** The first bytes, from which a media type can be detected. */
+  get head(): Uint8Array {
+    return this.hash?.head ?? Buffer.concat(this.#chunks, Math.min(this.size, headLength))
   }
 
   release(): void {
@@ -129,12 +130,12 @@ export class StagingFile {
 
   async #open(): Promise<FileHandle> {
     if (this.#handle) return this.#handle
-    const { file } = this
-    const { resumeAt } = this.#options
+    const { file, resumeAt, isHashed } = this.#options
     const flags = resumeAt === undefined ? 'wx+' : 'a'
     const handle = await open(file, flags, blobMode)
     this.#handle = handle
     this.isCreated = true
+    if (isHashed && resumeAt === undefined) this.hash = new ContentHash(this.#chunks)
     if (resumeAt === undefined) return handle
     if (resumeAt === 0) await fsyncDirectory(dirname(file))
     const { size } = await handle.stat()
@@ -217,10 +218,6 @@ function free({ buffer, length }: Buffer) {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0)
 }
 
-export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<void> {
-  for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at)).bytesWritten
-}
-
 interface StagedBlobOptions extends Pick<StagingFileOptions, 'file' | 'memory'> {
   /** Hash of a file that earlier requests completed and flushed. */
   arrived?: ContentHash | undefined
@@ -234,7 +231,7 @@ interface StagedBlobOptions extends Pick<StagingFileOptions, 'file' | 'memory'> 
 }
 
 /**
- * A blob that is arriving: hashed as it comes, held in memory while it is small, else in a file of `tmp`. Disposing of
+ * A blob that is arriving: held in memory while it is small, else in a file of `tmp` and hashed as it comes. Disposing of
  * it removes its bytes unless they were published and a file refers to them by then.
  */
 export class StagedBlob extends StagingFile implements AsyncDisposable {
@@ -246,9 +243,9 @@ export class StagedBlob extends StagingFile implements AsyncDisposable {
 
   constructor(options: StagedBlobOptions) {
     const { file, memory, isFlushed, arrived } = options
-    const hash = arrived ?? new ContentHash()
     const flushAt = isFlushed ? flushBytes : undefined
-    super({ file, memory, hash, resumeAt: arrived?.size, flushBytes: flushAt })
+    super({ file, memory, isHashed: true, resumeAt: arrived?.size, flushBytes: flushAt })
+    this.hash = arrived
     this.#options = options
     memory.arriving.add(this)
   }
@@ -268,11 +265,12 @@ export class StagedBlob extends StagingFile implements AsyncDisposable {
    */
   async keep(): Promise<StoredBlob> {
     const { store, isFlushed } = this.#options
-    const { size } = this
-    const blob = { digest: this.hash?.digest ?? '', size }
+    const { size, hash } = this
     const isSmall = size <= maxSmallBytes
+    const bytes = this.take()
+    const blob = { digest: hash?.digest ?? hashOnce('sha256', bytes ?? ''), size }
     this.hash = undefined
-    const from = isSmall ? (this.take() ?? (await readFile(this.file))) : this.file
+    const from = bytes ?? (isSmall ? await readFile(this.file) : this.file)
     this.#storing = store(blob, from)
     await this.#storing
     this.#isPublished = !isSmall
@@ -287,9 +285,13 @@ export class StagedBlob extends StagingFile implements AsyncDisposable {
     // Another blob of the request may have failed while this one was being stored.
     const release = await this.#storing?.catch(() => undefined)
     release?.(this.isReferenced)
-    if (this.#isPublished) this.release()
+    if (this.#isPublished || !this.isCreated) this.release()
     else await this.remove().catch(() => undefined)
   }
+}
+
+export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<void> {
+  for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at)).bytesWritten
 }
 
 // Large enough that no flush waits for the one before.

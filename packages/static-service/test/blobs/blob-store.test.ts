@@ -185,10 +185,10 @@ describe.each(implementations)('contents in $name', ({ open }) => {
     {
       await using draft = opened.store.draft()
       await draft.write(Buffer.from('text'))
-      const full = { hash: undefined, isReferenced: false, keep: () => Promise.reject('full') }
+      const full = { head: draft.head, isReferenced: false, keep: () => Promise.reject('full') }
       // Its type is known from its first bytes only, and so later.
       const keep = () => draft.keep().finally(() => events.push('kept'))
-      const late = { hash: draft.hash, isReferenced: false, keep }
+      const late = { head: draft.head, isReferenced: false, keep }
       const arrivals = [
         { path: 'a.txt', draft: full },
         { path: 'README', draft: late },

@@ -189,7 +189,7 @@ export const request = (target: string, headers: Record<string, string>, method:
 async function put(store: FolderBlobStore, catalog: Catalog, path: string, content: Buffer) {
   await using draft = await store.draft()
   await draft.write(Buffer.from(content))
-  const contentType = await contentTypeOf(path, draft.hash?.head)
+  const contentType = await contentTypeOf(path, draft.head)
   await draft.seal()
   const blob = await draft.keep()
   const file = {

@@ -8,7 +8,7 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import type { FileRow, NewFile } from '../../catalog/tables.ts'
 import * as errors from '../../errors.ts'
 import { encodePath, nameOf } from '../../files/file-path.ts'
-import { categoryOf, contentTypeOf } from '../../files/media-type.ts'
+import { categoryOf, contentTypeOf, typeByName } from '../../files/media-type.ts'
 import { type Conditions, holds, readHttpDate } from '../../rfc9110/conditional-requests.ts'
 import { actorOf, requirePath } from '../callers.ts'
 import type { DescribedFile, DescribeFiles } from './file-schema.ts'
@@ -142,12 +142,13 @@ interface StoredFiles {
 /** An arrived blob, and its target path. */
 export interface Arrival {
   path: string
-  draft: Pick<StagedBlob, 'hash' | 'keep' | 'isReferenced'>
+  draft: Pick<StagedBlob, 'head' | 'keep' | 'isReferenced'>
 }
 
 /** Makes a sealed blob durable. @returns the file that it becomes. */
 export async function keepFile({ path, draft }: Arrival, uploadedBy: string): Promise<NewFile> {
-  const contentType = await contentTypeOf(nameOf(path), draft.hash?.head)
+  const name = nameOf(path)
+  const contentType = typeByName(name) ?? (await contentTypeOf(name, draft.head))
   const blob = await draft.keep()
   return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
 }
