@@ -61,13 +61,14 @@ export function insertInto(table: string, columns: Columns, onConflict = '') {
   const marks = text(...all.map(() => '?'))
   const records = recordsOf(columns)
   const otherwise = text(onConflict)
+  const into = sql`insert into ${name(table)} (${names})`
   return async (transaction: Writer, rows: readonly object[]): Promise<void> => {
     for (const some of pieces(rows)) {
       const values =
         transaction.dialect === 'sqlite'
           ? sql`values (${marks})${eachRow(some.map((row) => all.map(({ member }) => Reflect.get(row, member))))}`
           : sql`select ${names} from ${records(some)}`
-      await transaction.run(sql`insert into ${name(table)} (${names}) ${values} ${otherwise}`)
+      await transaction.run(sql`${into} ${values} ${otherwise}`)
     }
   }
 }

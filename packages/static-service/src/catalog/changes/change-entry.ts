@@ -1,4 +1,4 @@
-import { appendEvents, ofTypes } from '@domains-and-files/events'
+import { appendEvents, type NewEvent, ofTypes } from '@domains-and-files/events'
 import { list, name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import type { Link } from '../../sharing/links.ts'
 
@@ -111,28 +111,20 @@ export interface FilesChanged {
 
 const maxDirectories = 100
 
-/** The event of a change of these files. */
-export function fileEventOf({
-  entry,
-  files,
-}: {
-  entry: ChangeEntry
-  files: { key: string }[]
-}): FilesChanged {
-  const parents = [...new Set(files.map(({ key }) => key.slice(0, key.lastIndexOf('/') + 1)))]
-  const isDeep = parents.length > maxDirectories
-  return { entry, directories: isDeep ? directoriesAbove(parents) : parents, isDeep }
+/** The event of a change in these directories, named as in `FilesChanged`, or below them. */
+export function fileEventOf(
+  entry: ChangeEntry,
+  directories: Iterable<string>,
+  isDeep = false,
+): NewEvent {
+  const named = [...new Set(directories)]
+  const { by, requestId } = entry
+  const data: FilesChanged =
+    named.length > maxDirectories
+      ? { entry, directories: directoriesAbove(named), isDeep: true }
+      : { entry, directories: named, isDeep }
+  return { type: 'files.changed', by, requestId, data }
 }
-
-/** Records an event for each change of files, in the transaction of the changes. */
-export const appendFileEvents = (transaction: SqlTransaction, changes: FilesChanged[]) =>
-  appendEvents(
-    transaction,
-    changes.map((data) => {
-      const { by, requestId } = data.entry
-      return { type: 'files.changed', by, requestId, data }
-    }),
-  )
 
 /** The deepest level at which at most 100 directories cover all. */
 function directoriesAbove(parents: string[]): string[] {

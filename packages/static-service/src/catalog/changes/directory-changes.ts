@@ -1,9 +1,10 @@
+import { appendEvents } from '@domains-and-files/events'
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { directoryNotFound, moveIntoItself } from '../../errors.ts'
 import { readEntry } from '../history/change-log.ts'
 import { below, selected } from '../records.ts'
 import { type StoredFile, storedColumns } from '../tables.ts'
-import { appendFileEvents, type ChangeCause } from './change-entry.ts'
+import { type ChangeCause, fileEventOf } from './change-entry.ts'
 import { exchange, isIntoItself, movedPath, relocate } from './file-changes.ts'
 import type { Group, Removed } from './group.ts'
 import type { LoadedFiles } from './loaded-files.ts'
@@ -158,12 +159,9 @@ export async function abandon({ transaction }: Group, { id }: { id: number }): P
   )
   const entry = ended && (await readEntry(transaction, id))
   if (entry) {
-    const directories = [ended.directory, ended.target].flatMap((each) => each ?? [])
-    const event = {
-      entry,
-      directories: directories.map((each) => each && `${each}/`),
-      isDeep: true,
-    }
-    await appendFileEvents(transaction, [event])
+    const directories = [ended.directory, ended.target]
+      .flatMap((each) => each ?? [])
+      .map((each) => each && `${each}/`)
+    await appendEvents(transaction, [fileEventOf(entry, directories, true)])
   }
 }

@@ -52,6 +52,8 @@ export interface FileChange {
   files: RowChange<StoredFile>[]
   /** Rows that it ended, of those that are kept. */
   past: StoredFile[]
+  /** The change that made the oldest row that it ended without keeping it; its own number: there is none. */
+  firstLost: number
 }
 
 /** Rows by key. Changes since the last `accept` can be undone. */
@@ -147,8 +149,13 @@ export class LoadedFiles {
     if (cause && files.length > 0) {
       const id = this.#changeId
       entry = entryOf(cause, { id, at: dateFor(this.loaded.dates), files })
-      const past = files.flatMap(({ before }) => (before && this.#isKept(before, id) ? before : []))
-      this.changes.push({ entry, files, past })
+      const change: FileChange = { entry, files, past: [], firstLost: id }
+      for (const { before } of files) {
+        if (!before) continue
+        if (this.#isKept(before, id)) change.past.push(before)
+        else change.firstLost = Math.min(change.firstLost, before.changeId)
+      }
+      this.changes.push(change)
       this.counts.lastChange += 1
       this.#changeId = this.loaded.recordedAs ?? this.counts.lastChange + 1
     }

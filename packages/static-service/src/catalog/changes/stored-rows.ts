@@ -1,3 +1,4 @@
+import { appendEvents } from '@domains-and-files/events'
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { fold, nameOf, parentOf } from '../../files/file-path.ts'
 import { searchIndexes } from '../listing/search-index.ts'
@@ -13,7 +14,7 @@ import {
 } from '../records.ts'
 import * as tables from '../tables.ts'
 import { loseFiles } from '../versions.ts'
-import { appendFileEvents, fileEventOf, type RowChange } from './change-entry.ts'
+import { fileEventOf, type RowChange } from './change-entry.ts'
 import type { Group } from './group.ts'
 import {
   type CatalogCounts,
@@ -85,21 +86,27 @@ const objects = {
   blob: jsonRow(tables.blobColumns),
 }
 
+const files = name('files')
+const directories = name('directories')
+const blobs = name('blobs')
+const versions = name('versions')
+const catalog = name('catalog')
+
 // One statement: in PostgreSQL each is a round trip under the lock of the catalog.
 const loadStatement = (paths: string[], digests: string[]): Statement => sql`
   with found as materialized (
-    select * from ${name('files')} where path ${among(paths)}
+    select * from ${files} where path ${among(paths)}
   ), wanted as materialized (
-    select digest from ${name('blobs')} where digest ${among(digests)} union select digest from found
+    select digest from ${blobs} where digest ${among(digests)} union select digest from found
   )
   select stored_size "storedSize", past_size "pastSize", last_change "lastChange", last_changed_at "lastChangedAt",
-    (select coalesce(max(id), 0) from ${name('files')}) "lastId",
-    coalesce((select change_id from ${name('versions')} order by id desc limit 1), 0) "newestShown",
+    (select coalesce(max(id), 0) from ${files}) "lastId",
+    coalesce((select change_id from ${versions} order by id desc limit 1), 0) "newestShown",
     (select string_agg(${objects.file}, ',') from found) files,
-    (select string_agg(${objects.directory}, ',') from ${name('directories')} where path ${among(paths)}) directories,
-    (select string_agg((select ${objects.blob} from ${name('blobs')} blob where blob.digest = wanted.digest), ',')
+    (select string_agg(${objects.directory}, ',') from ${directories} where path ${among(paths)}) directories,
+    (select string_agg((select ${objects.blob} from ${blobs} blob where blob.digest = wanted.digest), ',')
       from wanted) blobs
-  from ${name('catalog')}`
+  from ${catalog}`
 
 function withAncestors(paths: string[]): Set<string> {
   const all = new Set([''])
@@ -124,11 +131,20 @@ export async function writeChanges(group: Group, table: LoadedFiles): Promise<vo
     await writeReferences(group, table, writer)
   })
   for (const { key } of changes.flatMap((change) => change.files)) group.changed.push(key)
-  const lost = keeps === 'nothing' ? [] : changes.flatMap(lostSpan)
-  if (lost.length > 0) await loseFiles(transaction, lost)
+  // Versions since the oldest ended row that is not kept lose files.
+  const lost = changes.flatMap(({ entry: { id }, firstLost }) =>
+    firstLost < id ? { changeId: firstLost, endedBy: id } : [],
+  )
+  if (lost.length > 0 && keeps !== 'nothing') await loseFiles(transaction, lost)
   // A change in slices has one event, after its last slice.
   if (loaded.recordedAs !== undefined) return
-  await appendFileEvents(transaction, changes.map(fileEventOf))
+  const events = changes.map(({ entry, files }) =>
+    fileEventOf(
+      entry,
+      files.map(({ key }) => key.slice(0, key.lastIndexOf('/') + 1)),
+    ),
+  )
+  await appendEvents(transaction, events)
 }
 
 /** Writes the references of blobs, and the counters of the catalog. */
@@ -145,37 +161,29 @@ export async function writeReferences(
     references.set(key, { before: wasThere, after: after !== undefined })
   }
   await writeBlobs(writer, table.blobs)
-  await writer.run(sql`update ${name('catalog')} set last_change = ${lastChange},
+  await writer.run(sql`update ${catalog} set last_change = ${lastChange},
     last_changed_at = ${table.loaded.dates.latest}, stored_size = ${storedSize}, past_size = ${pastSize}`)
-}
-
-// Versions since the oldest ended row that is not kept lose files.
-function lostSpan({ entry, files, past }: FileChange) {
-  const kept = new Set(past)
-  const lost = files.flatMap(({ before }) => (before && !kept.has(before) ? before.changeId : []))
-  const first = lost.reduce((least, changeId) => Math.min(least, changeId), entry.id)
-  return first < entry.id ? [{ changeId: first, endedBy: entry.id }] : []
 }
 
 // A file that moved has a new row. Rows are ended first, since another may get their path.
 async function writeFiles(transaction: SqlTransaction, files: RowChange<tables.StoredFile>[]) {
   const { dialect } = transaction
   const index = searchIndexes[dialect]
-  const [ended, unindexed, stored]: [tables.StoredFile[], tables.StoredFile[], object[]] = [
-    [],
-    [],
-    [],
-  ]
+  const ended: tables.StoredFile[] = []
+  const unindexed: Parameters<typeof index.add>[1] = []
+  const stored: object[] = []
   for (const { before, after } of files) {
     const isSame = before?.id === after?.id
     if (before && !isSame) ended.push(before)
     if (before && after && isSame && after.category !== before.category)
       await index.remove(transaction, [before])
     if (!after) continue
-    const { path } = after
-    const [directory, name] = [parentOf(path), nameOf(path)]
-    stored.push({ ...after, directory, name, folded: storedFold(path, dialect) })
-    if (!isSame || after.category !== before?.category) unindexed.push(after)
+    const { id, path, category } = after
+    const folded = fold(path)
+    const isPlain = dialect === 'sqlite' && folded === upperAscii(path)
+    const place = { directory: parentOf(path), name: nameOf(path), folded: isPlain ? '' : folded }
+    stored.push({ ...after, ...place })
+    if (!isSame || category !== before?.category) unindexed.push({ id, folded, category })
   }
   for (const some of pieces(ended)) {
     const ids = some.map(({ id }) => id)
@@ -195,11 +203,7 @@ const storeFiles = insertInto(
 )
 
 // See `foldedPath`.
-function storedFold(path: string, dialect: SqlTransaction['dialect']): string {
-  const folded = fold(path)
-  if (dialect !== 'sqlite') return folded
-  return folded === path.replace(/[a-z]+/g, (letters) => letters.toUpperCase()) ? '' : folded
-}
+const upperAscii = (path: string) => path.replace(/[a-z]+/g, (letters) => letters.toUpperCase())
 
 /** Writes rows by the first of these columns. Columns that are `made` with a row never change. */
 function rowsIn<Row extends object>(

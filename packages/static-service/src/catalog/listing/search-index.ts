@@ -5,7 +5,6 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import { fold } from '../../files/file-path.ts'
 import { foldedPath } from '../migrations.ts'
 import { among, insertInto } from '../records.ts'
 
@@ -19,7 +18,7 @@ export interface SearchIndex {
   add(transaction: SqlTransaction, files: IndexedFile[]): Promise<void>
 
   /** Removes files that the transaction ended. */
-  remove(transaction: SqlTransaction, files: IndexedFile[]): Promise<void>
+  remove(transaction: SqlTransaction, files: { id: number }[]): Promise<void>
 
   /** The files that contain all these runs, the rarest run first, and are of the category. */
   candidates(
@@ -34,16 +33,12 @@ export interface SearchIndex {
   plan(transaction: SqlTransaction, by: 'order' | 'index'): Promise<void>
 }
 
-export interface IndexedFile {
-  id: number
-  path: string
-  category: string
-}
-
 export interface SampledFile {
   folded: string
   category: string
 }
+
+type IndexedFile = SampledFile & { id: number }
 
 /** The distinct runs that stand for a text in the index: of three bytes, or itself if it is shorter. */
 export function runsOf(folded: string): string[] {
@@ -68,9 +63,9 @@ const storeBodies = insertInto('trigrams', { rowid: 'bigint', body: 'text' })
 // Its prefixes serve runs of one and two bytes.
 const fts5: SearchIndex = {
   async add(transaction, files) {
-    const rows = files.map(({ id, path, category }) => ({
+    const rows = files.map(({ id, folded, category }) => ({
       rowid: id,
-      body: `${bodyOf(fold(path))} ${category}`,
+      body: `${bodyOf(folded)} ${category}`,
     }))
     await storeBodies(transaction, rows)
   },
