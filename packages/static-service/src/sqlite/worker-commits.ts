@@ -49,27 +49,23 @@ export class GroupCommit<Command, Value> {
   }
 
   async #run() {
-    while (this.#small.length + this.#large.length > 0) {
-      await this.#commitGroup(this.#small.splice(0, maxGroup))
-      await this.#commitGroup(this.#large.splice(0, 1))
+    for (let isLarge = false; this.#small.length + this.#large.length > 0; isLarge = !isLarge) {
+      const group = isLarge ? this.#large.splice(0, 1) : this.#small.splice(0, maxGroup)
+      if (group.length === 0) continue
+      try {
+        const outcomes = await this.#commit(group.map(({ command }) => command))
+        for (const [at, { resolve, reject }] of group.entries()) {
+          const outcome = outcomes[at] ?? { error: new Error('a command has no outcome') }
+          if ('error' in outcome) reject(fromPlain(outcome.error))
+          else resolve(outcome.value)
+        }
+      } catch (error) {
+        const isOutage = this.#isOutage(error)
+        const queued = isOutage ? [...this.#small.splice(0), ...this.#large.splice(0)] : []
+        for (const { reject } of [...group, ...queued]) reject(error)
+      }
     }
     this.#isCommitting = false
-  }
-
-  async #commitGroup(group: Queued<Command, Value>[]) {
-    if (group.length === 0) return
-    try {
-      const outcomes = await this.#commit(group.map(({ command }) => command))
-      for (const [at, { resolve, reject }] of group.entries()) {
-        const outcome = outcomes[at] ?? { error: new Error('a command has no outcome') }
-        if ('error' in outcome) reject(fromPlain(outcome.error))
-        else resolve(outcome.value)
-      }
-    } catch (error) {
-      const isOutage = this.#isOutage(error)
-      const queued = isOutage ? [...this.#small.splice(0), ...this.#large.splice(0)] : []
-      for (const { reject } of [...group, ...queued]) reject(error)
-    }
   }
 }
 

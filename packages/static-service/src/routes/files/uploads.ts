@@ -153,15 +153,19 @@ export async function storeForm(
   const length = Number(request.headers['content-length'] ?? 0)
   const overhead = (maxFiles + maxStrays) * maxPartBytes
   dependencies.limits.checkSize((length - overhead) / maxFiles)
-  await using form = new UploadForm(request, rules, dependencies)
+  // Removes the blobs that no stored file refers to.
+  await using drafts = new AsyncDisposableStack()
+  const form = new UploadForm(request, rules, { ...dependencies, drafts })
   return await storeFiles(request, await form.receive(), dependencies)
 }
 
+type FormDependencies = UploadDependencies & { drafts: AsyncDisposableStack }
+
 /** A form that arrives, its fields in any order, its files in bounded memory. */
-class UploadForm implements AsyncDisposable {
+class UploadForm {
   readonly #request: FastifyRequest
   readonly #rules: FormRules
-  readonly #dependencies: UploadDependencies
+  readonly #dependencies: FormDependencies
   /** `path`: if it was known before the bytes arrived. */
   readonly #files: { name: string; path: string | undefined; draft: StagedBlob }[] = []
   /** Undefined until it has arrived. An empty field counts as absent: HTML forms always send it. */
@@ -170,15 +174,10 @@ class UploadForm implements AsyncDisposable {
   readonly #strays: string[] = []
   #refusedBytes = 0
 
-  constructor(request: FastifyRequest, rules: FormRules, dependencies: UploadDependencies) {
+  constructor(request: FastifyRequest, rules: FormRules, dependencies: FormDependencies) {
     this.#request = request
     this.#rules = rules
     this.#dependencies = dependencies
-  }
-
-  /** Removes the blobs that no stored file refers to. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#files.map(({ draft }) => draft[Symbol.asyncDispose]()))
   }
 
   async receive(): Promise<Arrival[]> {
@@ -228,9 +227,9 @@ class UploadForm implements AsyncDisposable {
     const name = readText(filename).replace(/%(?:22|0D|0A)/g, decodeURIComponent)
     const path = this.#path && name !== '' ? pathOf(name, this.#path) : undefined
     if (path !== undefined) await this.#admit(path)
-    const { store, limits } = this.#dependencies
+    const { store, limits, drafts } = this.#dependencies
     const count = limits.meter(maxFiles === 1 ? path : undefined)
-    const draft = store.draft()
+    const draft = drafts.use(store.draft())
     this.#files.push({ name, path, draft })
     const onChunk = (chunk: Buffer) => this.#limitRefused(chunk.length)
     await stage(file, draft, { count, ...(this.#strays.length > 0 && { onChunk }) })
