@@ -276,9 +276,11 @@ export class Ledger extends ChangeHistory {
   }
 }
 
+// The time, since a standby that is promoted without the last sends would give their versions again.
 async function increaseVersion(transaction: SqlTransaction, domain: string): Promise<number> {
   const row = await transaction.get<{ version: number }>(sql`
-    insert into ${versions} as known (domain, version) values (${domain}, 1)
-    on conflict (domain) do update set version = known.version + 1 returning version`)
+    insert into ${versions} as known (domain, version) values (${domain}, ${now})
+    on conflict (domain) do update set version = case when known.version < excluded.version then excluded.version
+      else known.version + 1 end returning version`)
   return row?.version ?? 0
 }

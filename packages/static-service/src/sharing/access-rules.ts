@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { HttpError } from '@domains-and-files/http'
-import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 
 /** Who may read the files below a folder. Instants are ISO 8601. */
 export interface AccessRule {
@@ -39,7 +39,7 @@ export class AccessRules {
   readonly #database: Sql
   #rules = new Map<string, AccessRule>()
   #refreshing: Promise<void> | undefined
-  /** Grows with each change of the rules. Set here only. */
+  /** Another one after each change of the rules. Set here only. */
   version = -1
   /** Called after each change of the rules in effect. */
   onChange = () => {}
@@ -65,9 +65,9 @@ export class AccessRules {
     return this.#isPublicByDefault
   }
 
-  /** Loads the rules if this version of them is newer than those in memory. */
+  /** Loads the rules if this is not the version of those in memory. */
   catchUp(version: number): Promise<void> | undefined {
-    return version > this.version ? this.#load() : undefined
+    return version === this.version ? undefined : this.#load()
   }
 
   /** Loads changes of other replicas. Calls of one event-loop iteration share a query. */
@@ -109,23 +109,29 @@ export class AccessRules {
 
   // Reads the rules in the transaction: a read after the commit could fail, and leave old rules in effect.
   async #change(work: (transaction: SqlTransaction) => Promise<unknown>) {
+    const before = this.version
     const rows = await this.#database.transaction(async (transaction) => {
-      // First statement: its row lock serializes concurrent changes.
-      await transaction.run(sql`update ${versionTable} set version = version + 1`)
+      // First statement: its row lock serializes concurrent changes. The time, since a standby that is promoted without
+      // the last changes would give their numbers again.
+      await transaction.run(
+        sql`update ${versionTable} set version = case when version < ${now} then ${now} else version + 1 end`,
+      )
       await work(transaction)
       return transaction.all<Row>(rulesWithVersion)
     })
-    this.#adopt(rows)
+    this.#adopt(rows, before)
   }
 
   async #load(): Promise<void> {
-    this.#adopt(await this.#database.all<Row>(rulesWithVersion))
+    const before = this.version
+    this.#adopt(await this.#database.all<Row>(rulesWithVersion), before)
   }
 
-  // Of concurrent loads the newest version wins, in whatever order they end.
-  #adopt(rows: Row[]) {
+  // Of concurrent loads the newest version wins, in whatever order they end. An older one than `before`, that of the rules
+  // when the load began, is of a database that has lost changes.
+  #adopt(rows: Row[], before: number) {
     const version = rows[0]?.version ?? 0
-    if (version <= this.version) return
+    if (version <= this.version && (this.version !== before || version === before)) return
     this.#rules = new Map(
       rows.flatMap(({ prefix, is_public, by, at }) =>
         prefix === null ? [] : [[prefix, { prefix, public: is_public === 1, by, at }]],

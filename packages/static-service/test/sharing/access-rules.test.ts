@@ -1,4 +1,4 @@
-import { SqliteSql } from '@domains-and-files/persistence'
+import { name, SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect, test, vi } from 'vitest'
 import { lossyDatabase } from '../../../../test/support/lossy-database.ts'
 import { AccessRules } from '../../src/sharing/access-rules.ts'
@@ -46,7 +46,7 @@ test('of two loads at once the newer rules count, though the older ones arrive l
   mayArrive.resolve()
   await older
 
-  expect([versions, rules.isPublic('drafts/a.txt')]).toEqual([[2], false])
+  expect([versions, rules.isPublic('drafts/a.txt')]).toEqual([[other.version], false])
 })
 
 test('a refresh finds what another replica has changed before, and those that begin together share a query', async () => {
@@ -66,4 +66,34 @@ test('a refresh finds what another replica has changed before, and those that be
 
   expect([whileSet, rules.isPublic('drafts/a.txt')]).toEqual([false, true])
   expect(queries).toHaveBeenCalledTimes(2)
+})
+
+test('a database that has lost the last change takes it back everywhere, and the next one counts', async () => {
+  await using stack = new AsyncDisposableStack()
+  let time = Date.now()
+  const now = () => {
+    time += 1
+    return time
+  }
+  const migrations = { sharing: sharingTables }
+  const database = new SqliteSql({ file: ':memory:', migrations, now })
+  stack.defer(() => database.close())
+  const options = { isPublicByDefault: true, isExclusive: false }
+  const rules = await AccessRules.open(database, options)
+  await rules.set({ prefix: 'kept/', public: false, ...by })
+  const { version } = rules
+  await rules.set({ prefix: 'lost/', public: false, ...by })
+  const other = await AccessRules.open(database, options)
+
+  await database.run(sql`update ${name('access_version')} set version = ${version}`)
+  await database.run(sql`delete from ${name('access_rules')} where prefix = 'lost/'`)
+  const listed = await rules.list()
+  await rules.set({ prefix: 'drafts/', public: false, ...by })
+  await other.refresh()
+
+  expect(listed.map(({ prefix }) => prefix)).toEqual(['kept/'])
+  for (const each of [rules, other]) {
+    const paths = ['kept/a', 'lost/a', 'drafts/a']
+    expect(paths.map((path) => each.isPublic(path))).toEqual([false, true, false])
+  }
 })

@@ -20,8 +20,9 @@ import { type PathSample, searchIndexes } from './search-index.ts'
 
 /** Counters about the files that a list can contain. */
 export interface ListScope {
-  /** The last change that the snapshot shows. */
+  /** The last change that the snapshot shows, and its time. */
   lastChange: number
+  changedAt: string
   /** All files. */
   population: number
   /** The directory that the list is restricted to; undefined: none. */
@@ -33,6 +34,7 @@ export interface ListScope {
 
 interface ScopeRow {
   lastChange: number
+  changedAt: string
   population: number
   ofCategory: number | null
   size: number | null
@@ -46,19 +48,20 @@ export async function readScope(
   { prefix = '', recursive = true, category, search }: ListQuery,
 ): Promise<ListScope> {
   const row = await transaction.get<ScopeRow>(sql`
-    select last_change "lastChange", root.file_count population, scope.file_count size, scope.children,
+    select last_change "lastChange", last_changed_at "changedAt", root.file_count population, scope.file_count size, scope.children,
       (select file_count from ${name('categories')} where category = ${category ?? ''}) "ofCategory",
       ${recursive ? sql`0` : sql`(select count(*) from ${name('directories')} where parent = ${prefix})`} subdirectories
     from ${name('catalog')}
       join ${name('directories')} root on root.path = ''
       left join ${name('directories')} scope on scope.path = ${prefix}`)
   if (!row) throw new Error('the catalog has no row of counts')
-  const { lastChange, population, size, children, subdirectories } = row
+  const { lastChange, changedAt, population, size, children, subdirectories } = row
   const isWhole = prefix === '' && recursive
   const ofDirectory = recursive ? (size ?? 0) : (children ?? 0) - subdirectories
   const counted = isWhole ? (category ? (row.ofCategory ?? 0) : population) : ofDirectory
   return {
     lastChange,
+    changedAt,
     population,
     directory: isWhole ? undefined : { isRecursive: recursive, size: ofDirectory },
     total: search || (category && !isWhole) ? undefined : counted,

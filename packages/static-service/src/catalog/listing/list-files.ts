@@ -45,14 +45,17 @@ const maxPositions = 100
 // All lists together take milliseconds; with more, counting a page again is hardly slower.
 const maxShifts = 2000
 
+/** A change of the catalog. A standby that is promoted without the last changes gives their numbers again. */
+type Moment = Pick<ListScope, 'lastChange' | 'changedAt'>
+
 /** What is known of lists as of one change of the catalog. */
 class ListCache {
-  readonly lastChange: number
+  readonly moment: Moment
   /** By filter and sort. */
   readonly #lists = new Map<string, KnownList>()
 
-  constructor(lastChange: number) {
-    this.lastChange = lastChange
+  constructor(moment: Moment) {
+    this.moment = moment
   }
 
   /** What is known of a list; callers add to it. */
@@ -70,9 +73,9 @@ class ListCache {
   }
 
   /** The cache as of a later change that the transaction sees: keeps what the changes since then leave known. */
-  async after(transaction: SqlTransaction, lastChange: number): Promise<ListCache> {
-    const next = new ListCache(lastChange)
-    const changed = await readChanged(transaction, { after: this.lastChange, upTo: lastChange })
+  async after(transaction: SqlTransaction, moment: Moment): Promise<ListCache> {
+    const next = new ListCache(moment)
+    const changed = await readChanged(transaction, { after: this.moment, upTo: moment.lastChange })
     if (changed)
       for (const [key, list] of this.#lists) next.#lists.set(key, afterChanges(list, changed))
     return next
@@ -130,13 +133,14 @@ function isIn(
 
 const [maxChanges, maxRead] = [1000, 1000]
 
-/** The files of changes after one, up to another; undefined if they are too many, or not known. */
+/** The files of changes after one, up to another; undefined if they are too many, or not known, as the first may be. */
 async function readChanged(
   transaction: SqlTransaction,
-  { after, upTo }: { after: number; upTo: number },
+  { after: { lastChange: after, changedAt }, upTo }: { after: Moment; upTo: number },
 ): Promise<ChangedFile[] | undefined> {
-  if (upTo - after > maxChanges) return undefined
-  const span = sql`change_id > ${after} and change_id <= ${upTo} limit ${maxRead + 1}`
+  if (upTo === after || upTo - after > maxChanges) return undefined
+  const span = sql`change_id > ${after} and change_id <= ${upTo}
+    and exists (select 1 from ${name('changes')} where id = ${after} and at = ${changedAt}) limit ${maxRead + 1}`
   const files = await readRecordedFiles(transaction, span)
   if (files.length > maxRead || files.some(({ before, after }) => !before && !after))
     return undefined
@@ -157,7 +161,7 @@ interface KnownRead extends ListRead {
 export class FileListing {
   readonly #sql: Pick<Sql, 'snapshot'>
   readonly #sample = new PathSample()
-  #cache = new ListCache(0)
+  #cache = new ListCache({ lastChange: 0, changedAt: '' })
 
   constructor(database: Pick<Sql, 'snapshot'>) {
     this.#sql = database
@@ -168,7 +172,7 @@ export class FileListing {
       const query = { ...rest, search: search && fold(search) }
       const scope = await readScope(transaction, query)
       if (scope.isMissing) return { rows: [], total: 0, isExact: true }
-      const cache = await this.#cacheOf(transaction, scope.lastChange)
+      const cache = await this.#cacheOf(transaction, scope)
       const read = { transaction, query, scope, sample: this.#sample, known: cache.list(query) }
       const list = await this.#page(read)
       const { page, pageSize, after } = query
@@ -250,14 +254,22 @@ export class FileListing {
   }
 
   // A snapshot older than the cache is rare: it gets an empty one.
-  async #cacheOf(transaction: SqlTransaction, lastChange: number): Promise<ListCache> {
-    const known = this.#cache
-    if (lastChange === known.lastChange) return known
-    if (lastChange < known.lastChange) return new ListCache(lastChange)
-    const next = await known.after(transaction, lastChange)
+  async #cacheOf(
+    transaction: SqlTransaction,
+    { lastChange, changedAt }: ListScope,
+  ): Promise<ListCache> {
+    const moment = { lastChange, changedAt }
+    if (this.#isOf(moment)) return this.#cache
+    if (lastChange < this.#cache.moment.lastChange) return new ListCache(moment)
+    const next = await this.#cache.after(transaction, moment)
     // A concurrent call may have stored a newer cache.
-    if (lastChange > this.#cache.lastChange) this.#cache = next
-    return lastChange === this.#cache.lastChange ? this.#cache : next
+    if (lastChange >= this.#cache.moment.lastChange && !this.#isOf(moment)) this.#cache = next
+    return this.#isOf(moment) ? this.#cache : next
+  }
+
+  #isOf({ lastChange, changedAt }: Moment) {
+    const { moment } = this.#cache
+    return moment.lastChange === lastChange && moment.changedAt === changedAt
   }
 }
 

@@ -7,14 +7,13 @@ import { type FileRow, fileColumns } from '../tables.ts'
 
 interface KnownFile {
   row: FileRow
-  /** The change that made the row. */
-  changeId: number
+  revision: string
 }
 
 /** A row per existing file; `row` is null if the cached one is current. */
 interface Found {
   path: string
-  changeId: number
+  revision: string
   row: FileRow | null
   /** Of the access rules. */
   rulesVersion: number
@@ -85,20 +84,20 @@ export class FileLookup {
 
   async #read(paths: string[]): Promise<Map<string, FileRow>> {
     const known = paths.map((path) => this.#known.get(path))
-    const changes = known.map((each) => each?.changeId ?? 0)
+    const revisions = known.map((each) => each?.revision ?? '')
     const found = await this.#postgres.query<Found & Record<string, unknown>>(
       this.checkRules ? lookupWithRules : lookup,
-      [paths, changes],
+      [paths, revisions],
     )
     const [first] = found
     if (first) await this.checkRules?.(first.rulesVersion)
     const rows = new Map<string, FileRow>()
     const before = new Map(paths.map((path, at) => [path, known[at]]))
-    for (const { path, changeId, row } of found) {
+    for (const { path, revision, row } of found) {
       const current = row ?? before.get(path)?.row
       if (!current) throw new Error(`the row of ${path} is neither known nor sent`)
       rows.set(path, current)
-      if (row) this.#known.set(path, { row, changeId })
+      if (row) this.#known.set(path, { row, revision })
     }
     return rows
   }
@@ -115,10 +114,13 @@ const slowMs = 50
 const fields = columnsIn(fileColumns).map(({ member, column }) => `'${member}', ${column}`)
 const file = `json_build_object(${fields.join(', ')})`
 
+// The number of a change is not enough: a standby that is promoted without the last changes gives their numbers again.
+const revision = `change_id || ' ' || updated_at || ' ' || digest`
+
 // Without a join: PostgreSQL plans it each time, which takes longer than the look-ups.
 const queryOf = (rulesVersion: string) => `
-  select path, ${rulesVersion} "rulesVersion", change_id "changeId",
-    case when change_id <> ($2::bigint[])[array_position($1::text[], path)] then ${file} end "row"
+  select path, ${rulesVersion} "rulesVersion", ${revision} "revision",
+    case when ${revision} <> ($2::text[])[array_position($1::text[], path)] then ${file} end "row"
   from ${schemaName}.files where path = any($1)`
 
 const lookup = queryOf('0')

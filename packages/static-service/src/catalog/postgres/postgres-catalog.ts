@@ -35,6 +35,8 @@ class PostgresCatalog extends Catalog {
   readonly #files: FileLookup
   readonly #probe: Probe
   #totals: Totals | undefined
+  #totalsReads = 0
+  #shownRead = 0
 
   constructor(postgres: Postgres, options: PostgresCatalogOptions) {
     super(postgres, options)
@@ -61,10 +63,14 @@ class PostgresCatalog extends Catalog {
     return { isAvailable: this.#postgres.isAvailable, totals: this.#totals }
   }
 
-  /** Reads the counters for `status`. Versions are never deleted: fewer were read earlier. */
+  /** Reads the counters for `status`. Of concurrent calls the last one counts. */
   async readTotals(): Promise<void> {
+    this.#totalsReads += 1
+    const read = this.#totalsReads
     const totals = await this.totals()
-    if (totals.versions >= (this.#totals?.versions ?? 0)) this.#totals = totals
+    if (read < this.#shownRead) return
+    this.#shownRead = read
+    this.#totals = totals
   }
 
   get waitingQueries(): number {

@@ -8,6 +8,7 @@ import {
   toFile,
   watchSnapshots,
 } from '../../support/catalogs.ts'
+import { keepRows } from '../../support/lost-commits.ts'
 
 const list = (query: Partial<ListQuery>): ListQuery => ({
   sort: 'path',
@@ -93,6 +94,39 @@ test('a change of more files than are named is seen', async () => {
     'many/140',
     'many/141',
   ])
+})
+
+test('lists have nothing of changes that the database has lost', async () => {
+  const { writer, read } = await startReplicas()
+  await read({ search: 'txt' })
+  const loseCommits = await keepRows(writer.postgres)
+  const queries = [{ search: 'lost' }, { search: 'found' }, { prefix: 'a' }]
+  const readAll = () => Promise.all(queries.map(read))
+  await writer.catalog.writes.put({ files: [toFile('a/lost')] })
+  await readAll()
+
+  await loseCommits()
+  await writer.catalog.writes.put({ files: [toFile('a/found')] })
+  const equal = await readAll()
+  await writer.catalog.writes.put({ files: [toFile('found')] })
+  const later = await readAll()
+
+  const below = ['a/b/three.txt', 'a/found', 'a/one.txt', 'a/two.txt']
+  expect(equal).toEqual([[], ['a/found'], below])
+  expect(later).toEqual([[], ['a/found', 'found'], below])
+})
+
+test('lists are right where the database has lost changes and more were made than lost', async () => {
+  const { writer, read } = await startReplicas()
+  const loseCommits = await keepRows(writer.postgres)
+  await writer.catalog.writes.put({ files: [toFile('a/lost')] })
+  await read({ search: 'found' })
+
+  await loseCommits()
+  await writer.catalog.writes.put({ files: [toFile('a/found')] })
+  await writer.catalog.writes.put({ files: [toFile('other')] })
+
+  expect(await read({ search: 'found' })).toEqual(['a/found'])
 })
 
 test('a change by a process that names no files is seen', async () => {

@@ -1,6 +1,7 @@
 import type { Postgres } from '@domains-and-files/persistence'
 import { expect, test, vi } from 'vitest'
 import { newDatabase, openReplica, toFile } from '../../support/catalogs.ts'
+import { keepRows } from '../../support/lost-commits.ts'
 
 /**
  * Counts the statements that look files up. `fault` takes the place of one by its number; statements in the background, such
@@ -53,6 +54,20 @@ test('a change by one replica is seen by the next look-up of every other', async
 })
 
 const moved = { digest: 'f'.repeat(64), contentType: 'text/plain', category: 'document' } as const
+
+test('a file whose change has the number of one that the database has lost is found, not the lost one', async () => {
+  const { url } = await newDatabase()
+  const [one, other] = [await openReplica(url), await openReplica(url)]
+  await one.catalog.writes.put({ files: [toFile('b')] })
+  const loseCommits = await keepRows(one.postgres)
+  await one.catalog.writes.put({ files: [toFile('a')] })
+  await other.catalog.find('a')
+
+  await loseCommits()
+  const [stored] = (await one.catalog.writes.put({ files: [{ ...toFile('a'), ...moved }] })).rows
+
+  expect(await other.catalog.find('a')).toEqual(stored)
+})
 
 test('after a failure the next look-up works', async () => {
   const { url } = await newDatabase()

@@ -6,7 +6,8 @@ import type { FileRow, NewFile } from '../../../src/catalog/tables.ts'
 import type { Category } from '../../../src/files/media-type.ts'
 import type { Conditions } from '../../../src/rfc9110/conditional-requests.ts'
 import { UploadLimits } from '../../../src/routes/files/store-files.ts'
-import { openCatalog } from '../../support/catalogs.ts'
+import { newDatabase, openCatalog, openReplica } from '../../support/catalogs.ts'
+import { keepRows } from '../../support/lost-commits.ts'
 
 const quotaBytes = 250
 
@@ -260,3 +261,16 @@ async function readAll(catalog: Catalog) {
     ),
   }
 }
+
+test('health checks see that the database has lost a version', async () => {
+  const { url } = await newDatabase()
+  const { catalog, postgres } = await openReplica(url)
+  await record(catalog, '1')
+  const loseCommits = await keepRows(postgres)
+  await record(catalog, '2')
+  expect(catalog.status().totals?.newestVersion).toBe('2')
+
+  await loseCommits()
+
+  await expect.poll(() => catalog.status().totals?.newestVersion).toBe('1')
+})
