@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type {
   ClientBase,
   ClientConfig,
@@ -93,22 +94,25 @@ export async function acquire(
   return { client, leftMs }
 }
 
+const refusedPauseMs = 100
+
 type ConnectingPool = Pick<Pool, 'connect' | 'options' | 'totalCount'>
 
-// While the server has no connection left (too_many_connections), waits for those that the pool has. Each attempt costs
-// the server a process: the place in the pool stays empty for a second, except the last, since an empty pool wakes nobody.
+// While the server has no connection left (too_many_connections), waits for those that the pool has, or asks again. Each
+// attempt costs the server a process: the place in the pool stays empty for a second, except the last.
 async function connect(pool: ConnectingPool, lastAt: number): Promise<PoolClient> {
   try {
     return await pool.connect()
   } catch (error) {
     const isUsedUp = error instanceof Error && 'code' in error && error.code === '53300'
-    if (!isUsedUp || pool.totalCount === 0 || performance.now() > lastAt) throw error
+    if (!isUsedUp || performance.now() > lastAt) throw error
     if (pool.options.max > 1) {
       pool.options.max -= 1
       setTimeout(() => {
         pool.options.max += 1
       }, 1000).unref()
     }
+    if (pool.totalCount === 0) await wait(refusedPauseMs) // An empty pool wakes nobody.
     return connect(pool, lastAt)
   }
 }

@@ -81,6 +81,17 @@ test('a pool that found no connection has one as soon as the server has', async 
   expect(new Set(await answers)).toEqual(new Set(['answered']))
 })
 
+test('a single statement waits for a connection, though the pool has none', async () => {
+  const { pool, ask, allow } = await openLimitedPool(0)
+  const connect = vi.spyOn(pool, 'connect')
+
+  const answer = ask()
+  await Promise.race([answer, expect.poll(() => connect.mock.calls.length).toBeGreaterThan(1)])
+  await allow(1)
+
+  expect(await answer).toBe('answered')
+})
+
 test('a statement without a response fails at its own time limit', async () => {
   const { client, leftMs } = await acquire(await openPool(), 200)
 
