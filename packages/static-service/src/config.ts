@@ -82,7 +82,7 @@ export function readConfig(env: Record<string, string | undefined>) {
     /** PostgreSQL; undefined: SQLite and files in DATA_DIR. */
     database: databaseConfig(settings),
     /** Contents in S3; set if and only if `database` is. */
-    s3: s3Config(settings),
+    s3: s3Config(settings, env),
     webhooks: named(settings, 'WEBHOOK_'),
     /** Milliseconds after which an unfinished resumable upload is removed. */
     uploadLifetimeMs: settings.UPLOAD_EXPIRES_S * 1000,

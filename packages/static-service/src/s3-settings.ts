@@ -1,4 +1,11 @@
-import { booleanSetting, integerSetting, named, urlSetting } from '@domains-and-files/http'
+import {
+  booleanSetting,
+  type Environment,
+  followSecret,
+  integerSetting,
+  named,
+  urlSetting,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 
 /** The settings of contents in S3, as zod shapes to spread into the schema of the service. */
@@ -24,7 +31,7 @@ export const s3Settings = {
 type S3Settings = z.output<z.ZodObject<typeof s3Settings>>
 
 /** The part of the service's config that `s3Settings` gives; undefined without S3_BUCKET. */
-export function s3Config(settings: S3Settings) {
+export function s3Config(settings: S3Settings, env: Environment) {
   const { bucket, ...options } = named(settings, 'S3_')
   if (bucket === undefined) return undefined
   return {
@@ -32,7 +39,7 @@ export function s3Config(settings: S3Settings) {
     // Of stores other than AWS, few have a host name for each bucket.
     forcePathStyle: options.forcePathStyle ?? options.endpoint !== undefined,
     graceSeconds: settings.GARBAGE_GRACE_S,
-    credentials: credentialsOf(settings),
+    credentials: credentialsOf(settings, env),
   }
 }
 
@@ -53,12 +60,19 @@ export function requireBothStores(
 }
 
 /** Undefined: the standard chain of the AWS SDK finds them, such as a role of the machine. */
-function credentialsOf(settings: S3Settings) {
-  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = settings
-  if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) return undefined
-  return {
-    accessKeyId: AWS_ACCESS_KEY_ID,
-    secretAccessKey: AWS_SECRET_ACCESS_KEY,
-    ...(AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {}),
+function credentialsOf(settings: S3Settings, env: Environment) {
+  const { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret, AWS_SESSION_TOKEN = '' } = settings
+  if (!id || !secret) return undefined
+  const readId = followSecret('AWS_ACCESS_KEY_ID', env, id)
+  const readSecret = followSecret('AWS_SECRET_ACCESS_KEY', env, secret)
+  const readSession = followSecret('AWS_SESSION_TOKEN', env, AWS_SESSION_TOKEN)
+  return async () => {
+    const sessionToken = readSession()
+    return {
+      accessKeyId: readId(),
+      secretAccessKey: readSecret(),
+      ...(sessionToken && { sessionToken }),
+      expiration: new Date(), // The SDK asks again for the next request.
+    }
   }
 }

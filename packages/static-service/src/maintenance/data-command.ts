@@ -30,7 +30,14 @@ import { holdGarbage } from '../blobs/s3/garbage-sweep.ts'
 import { readCatalog, restoredTables } from '../catalog/archive.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import { sharedTables, sharingTables } from '../sharing/tables.ts'
-import { openFolder, openShared, type SharedStores, type Stores, throwExplained } from './stores.ts'
+import {
+  openFolder,
+  openShared,
+  refusalOf,
+  type SharedStores,
+  type Stores,
+  throwExplained,
+} from './stores.ts'
 
 // Compressed forms are not backed up: the service makes them again on demand.
 
@@ -85,13 +92,14 @@ async function openSharedSource(env: NodeJS.ProcessEnv): Promise<BackupSource> {
   }
 }
 
-/** Reads a blob sequentially; turns store failures into errors that explain themselves. */
+/** Reads a blob sequentially; turns failures of the whole store into errors that explain themselves. */
 function explained(blob: OpenBlob | undefined): ReadableBlob | undefined {
   blob?.expect?.(0, blob.size)
   return (
     blob && {
       size: blob.size,
-      read: (start, length) => blob.read(start, length).catch(throwExplained),
+      read: (start, length) =>
+        blob.read(start, length).catch((error) => throwExplained(refusalOf(error) ?? error)),
       [Symbol.asyncDispose]: () => blob[Symbol.asyncDispose](),
     }
   )

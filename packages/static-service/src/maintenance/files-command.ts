@@ -16,7 +16,7 @@ import { hashBlob, hashBytes } from '../blobs/integrity.ts'
 import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import type { CompressedCoding } from '../rfc9110/content-codings.ts'
-import { openFolder, openShared, type Stores, throwExplained } from './stores.ts'
+import { openFolder, openShared, refusalOf, type Stores, throwExplained } from './stores.ts'
 
 const usage = `Usage: npm run files -- check [--repair]
 
@@ -215,6 +215,8 @@ async function checkEntries(
 
 /** @throws the error if the store is unavailable: that is no damage. */
 function whyUnreadable(error: unknown): string {
+  const refusal = refusalOf(error)
+  if (refusal) return unreadable(refusal)
   if (error instanceof HttpError || error instanceof DatabaseUnavailableError) throw error
   return unreadable(error)
 }

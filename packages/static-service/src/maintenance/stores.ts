@@ -48,7 +48,7 @@ export async function openFolder(dataDir: string, { isReadOnly = false } = {}): 
 /** Opens PostgreSQL and S3 beside running replicas. @throws {InvalidEnvironment | DataDirError} */
 export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> {
   const settings = readEnv(z.object({ ...databaseSettings, ...s3Settings }), env)
-  const [database, s3] = [databaseConfig(settings), s3Config(settings)]
+  const [database, s3] = [databaseConfig(settings), s3Config(settings, env)]
   if (!database || !s3) throw new DataDirError('Set DATABASE_URL and S3_BUCKET, both or neither.')
   await using opened = new AsyncDisposableStack()
   const postgres = await Postgres.openForRestore({
@@ -72,6 +72,14 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
   })
   opened.defer(() => catalog.close())
   return Object.assign(opened.move(), { catalog, blobs, postgres })
+}
+
+/** Why the store refuses to give a single object, such as an archived one; undefined for other failures. */
+export function refusalOf(error: unknown): Error | undefined {
+  const cause = error instanceof HttpError ? error.cause : undefined
+  const isRefusal =
+    cause instanceof Error && /^(?:AccessDenied|InvalidObjectState)$/.test(cause.name)
+  return isRefusal ? cause : undefined
 }
 
 /** Rethrows a store failure as an operator message: it is no bug of the command. */

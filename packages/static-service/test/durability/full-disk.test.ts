@@ -9,11 +9,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import { check } from '../../src/maintenance/files-command.ts'
+import { openS3Contents } from '../support/s3/s3-contents.ts'
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts'
 import { filesBelow, type Service, start } from '../support/start.ts'
 import { digestOf, storedIn } from '../support/stored-contents.ts'
@@ -275,6 +276,24 @@ test('a file system that permits access and refuses to write is an unavailable d
   ])
   await store.close()
   rmSync(dataDir, { recursive: true })
+})
+
+test('a replica reports such a file system too', async () => {
+  using disk = mountSmallDisk(1)
+  expect(disk === undefined || disk.folder !== '').toBe(true)
+  if (!disk) return
+  const stopped = join(disk.folder, 'writable')
+  writeFileSync(stopped, '')
+  disk.forbidWrites()
+  await using contents = await openS3Contents()
+  const { store } = contents
+  const before = store.check().disk
+
+  const file = join(dirname(contents.tmp), 'writable')
+  rmSync(file)
+  symlinkSync(stopped, file)
+
+  expect([before, store.check().disk]).toEqual([{ status: 'ok' }, { status: 'unavailable' }])
 })
 
 test('a content is removed even where the disk has no byte left to record that', async () => {

@@ -209,6 +209,29 @@ test('a backup names the objects that are missing or altered, and a restore over
   expect(await readdir(join(folder, 'refused/snapshots'))).toEqual([])
 })
 
+test('a backup that skips damaged contents goes on past an object that the store does not give', async () => {
+  const folder = await makeFolder()
+  await using stores = await startSharedStores()
+  const shared = { ...stores.env, DATA_DIR: join(folder, 'temporary') }
+  {
+    await using service = await start({ env: stores.env })
+    await fill(service, withoutParts)
+  }
+  const [archived] = await stores.query<{ object_key: string }>(
+    "select object_key from static_service.contents natural join static_service.files where path = 'in/parts.bin'",
+  )
+  stores.s3.fault = ({ key }) =>
+    key === archived?.object_key ? { kind: 'status', status: 403, code: 'AccessDenied' } : undefined
+
+  const refused = await runCli(shared, 'backup', join(folder, 'refused'))
+  const skipped = await runCli(shared, 'backup', join(folder, 'skipped'), '--skip-damaged')
+
+  const fault = /in\/parts\.bin: its content .* cannot be read \(AccessDenied/
+  expect([refused.status, skipped.status]).toEqual([1, 0])
+  expect(refused.errors).toMatch(fault)
+  expect(skipped.out).toMatch(fault)
+})
+
 test('while S3 is away a backup fails in one sentence, and is no backup', async () => {
   const folder = await makeFolder()
   await using stores = await startSharedStores()

@@ -74,6 +74,21 @@ test('a repair removes damaged compressed forms and contents that no file refers
   expect(await check(stores.env)).toMatchObject({ damages: [], orphans: [] })
 })
 
+test('a check goes on past an object that the store does not give, and names its files', async () => {
+  await using stores = await startSharedStores()
+  await fill(stores)
+  const archived = await keyOf(stores, large)
+  stores.s3.fault = ({ key }) =>
+    key === archived ? { kind: 'status', status: 403, code: 'InvalidObjectState' } : undefined
+
+  const { contents, damages } = await check(stores.env)
+
+  expect(contents).toBe(3)
+  expect(damages.map(({ path }) => path).sort()).toEqual(['docs/copy.bin', 'docs/large.bin'])
+  for (const { fault } of damages)
+    expect(fault).toBe('its content cannot be read (InvalidObjectState: InvalidObjectState)')
+})
+
 test('while S3 is away nothing is called damaged', async () => {
   await using stores = await startSharedStores()
   await fill(stores)

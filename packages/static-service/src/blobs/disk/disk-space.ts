@@ -124,10 +124,13 @@ export class DiskSpace {
   }
 }
 
-// A file system that stopped after an error: Linux still permits `access`. No database: closing it would end its locks.
-function hasStopped(file: string): boolean {
+/**
+ * Whether the file system of this file has stopped after an error: Linux still permits `access`. Not of a database: closing
+ * it would end its locks.
+ */
+export function hasStopped(file: string, flags = constants.O_WRONLY): boolean {
   try {
-    closeSync(openSync(file, constants.O_WRONLY))
+    closeSync(openSync(file, flags, 0o600))
     return false
   } catch (error) {
     return error instanceof Error && 'code' in error && /^(?:EROFS|EIO)$/.test(String(error.code))

@@ -57,11 +57,16 @@ export class GarbageSweep {
     return this.#repeated.close()
   }
 
+  // An object that the store refuses to delete does not hold up the others.
   async #sweep() {
-    for (let claimed = await this.#claim(); claimed.length > 0; claimed = await this.#claim()) {
-      await this.#delete(claimed)
-      if (claimed.length < batchSize) return
+    let failure: PromiseRejectedResult | undefined
+    for (let isLast = false; !isLast; ) {
+      const claimed = await this.#claim()
+      const failures = await this.#delete(claimed)
+      failure ??= failures[0]
+      isLast = claimed.length < batchSize || failures.length === claimed.length
     }
+    if (failure) throw failure.reason
   }
 
   // Claims garbage by postponing it, so that no transaction is open during calls to the store. Never deletes an object
@@ -79,7 +84,9 @@ export class GarbageSweep {
     )
   }
 
-  async #delete(claimed: Garbage[]) {
+  /** Returns the objects that could not be deleted: they stay claimed. */
+  async #delete(claimed: Garbage[]): Promise<PromiseRejectedResult[]> {
+    if (claimed.length === 0) return []
     const results = await Promise.allSettled(claimed.map((each) => this.#deleteOne(each)))
     const done = claimed.filter((_, at) => results[at]?.status === 'fulfilled')
     await this.#dependencies.postgres.query(
@@ -87,8 +94,7 @@ export class GarbageSweep {
       [done.map(({ object_key }) => object_key)],
     )
     this.deleted += done.length
-    const failure = results.find((result) => result.status === 'rejected')
-    if (failure) throw failure.reason
+    return results.filter((result) => result.status === 'rejected')
   }
 
   async #deleteOne({ object_key, upload_id }: Garbage) {

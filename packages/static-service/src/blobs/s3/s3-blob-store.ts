@@ -17,6 +17,7 @@ import {
 import { contentCodings, folderMode, maxSmallBytes } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import type { BlobStore, OnSaved, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
+import { hasStopped } from '../disk/disk-space.ts'
 import type { ContentHash, StoredBlob, VerifiedContents } from '../integrity.ts'
 import { StagedBlob, StagingMemory } from '../staging-file.ts'
 import type { Bucket } from './bucket.ts'
@@ -265,7 +266,8 @@ export class S3BlobStore implements BlobStore {
   #canWrite() {
     try {
       accessSync(this.#tmp, constants.W_OK)
-      return true
+      const flags = constants.O_WRONLY | constants.O_CREAT
+      return !hasStopped(join(this.#options.dataDir, 'writable'), flags)
     } catch {
       return false
     }

@@ -1,6 +1,15 @@
+import { hash } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { readEnv } from '@domains-and-files/http'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { Bucket } from '../../../src/blobs/s3/bucket.ts'
+import { s3Config, s3Settings } from '../../../src/s3-settings.ts'
 import { openS3Contents } from '../../support/s3/s3-contents.ts'
+import { startOwn } from '../../support/s3/s3-server.ts'
 import { huge, isProbe, keep, large } from '../../support/s3/uploads.ts'
 
 test.each(['put', 'create', 'part', 'complete'] as const)(
@@ -34,6 +43,46 @@ test('a full store answers insufficient_storage, wrong credentials answer unavai
 
   contents.s3.fault = () => ({ kind: 'status', status: 403 })
   await expect(contents.add(large)).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+})
+
+test.each([1, -1])(
+  'a store whose clock is %i hours ahead of ours takes and gives objects',
+  async (hours) => {
+    await using contents = await openS3Contents()
+    contents.s3.clockAheadMs = hours * 3_600_000
+
+    const digest = await contents.add(large)
+    contents.s3.clockAheadMs = 0
+
+    await using blob = await contents.store.open(digest)
+    expect((await blob?.read(0, large.length))?.equals(large)).toBe(true)
+  },
+)
+
+test('credentials that are replaced in their files are used by the next call', async () => {
+  await using s3 = await startOwn()
+  const folder = mkdtempSync(join(tmpdir(), 's3-credentials-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const { AWS_ACCESS_KEY_ID: id = '', AWS_SECRET_ACCESS_KEY: secret = '', ...env } = s3.env
+  const files = {
+    AWS_ACCESS_KEY_ID_FILE: join(folder, 'id'),
+    AWS_SECRET_ACCESS_KEY_FILE: join(folder, 'secret'),
+  }
+  writeFileSync(files.AWS_ACCESS_KEY_ID_FILE, id)
+  writeFileSync(files.AWS_SECRET_ACCESS_KEY_FILE, secret)
+  const variables = { ...env, ...files }
+  const settings = s3Config(readEnv(z.object(s3Settings), variables), variables)
+  if (!settings) throw new Error('the S3 server of the tests has no bucket')
+  const bucket = await Bucket.open(settings)
+  onTestFinished(() => bucket.close())
+  const put = () => bucket.put('files/x', large, hash('sha256', large))
+  await put()
+
+  s3.accessKey = 'another-access-key'
+  await expect(put()).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+  writeFileSync(files.AWS_ACCESS_KEY_ID_FILE, 'another-access-key\n')
+
+  await expect(put()).resolves.toBeDefined()
 })
 
 test.each(['put', 'create', 'part', 'complete'] as const)(

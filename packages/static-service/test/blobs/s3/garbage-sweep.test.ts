@@ -63,6 +63,20 @@ test('an object that could not be deleted stays garbage, and another sweep delet
   expect(objectKeys(contents)).toEqual([])
 })
 
+test('objects that the store refuses to delete do not hold up the others', async () => {
+  await using contents = await openS3Contents()
+  await contents.postgres.query(`insert into static_service.garbage
+    select 'files/' || n, null, now() - make_interval(secs => n) from generate_series(1, 100) n`)
+  const refused = ['files/100', 'files/20', 'files/60']
+  contents.s3.fault = ({ key }) =>
+    refused.includes(key) ? { kind: 'status', status: 403 } : undefined
+
+  await contents.store.sweep.run()
+
+  expect(await contents.keysIn('garbage')).toEqual(refused)
+  expect(contents.errors).toMatchObject([{ code: 'unavailable' }])
+})
+
 test('a dead upload is deleted when it is due, with its multipart upload', async () => {
   await using contents = await openS3Contents()
   const dead = await contents.openReplica({ timeoutMs: 600_000 })

@@ -55,7 +55,7 @@ export async function openS3Contents(): Promise<S3Contents> {
     onError,
   })
   stack.defer(() => postgres.close())
-  const settings = s3Config(readEnv(z.object(s3Settings), s3.env))
+  const settings = s3Config(readEnv(z.object(s3Settings), s3.env), s3.env)
   if (!settings) throw new Error('the S3 server of the tests has no bucket')
   const owned = stack.move()
   let replicas = 0

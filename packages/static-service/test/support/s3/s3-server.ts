@@ -13,8 +13,8 @@ import { S3Objects } from './s3-objects.ts'
 
 /** What goes wrong with a request. */
 export type Fault =
-  /** A response of this status instead of the effect. */
-  | { kind: 'status'; status: number }
+  /** A response of this status, and of this code or `SlowDown`, instead of the effect. */
+  | { kind: 'status'; status: number; code?: string }
   /** The connection is closed before the effect, after half of the body was read. */
   | { kind: 'cut-request' }
   /** It takes effect, and the connection is closed instead of a response. */
@@ -44,6 +44,10 @@ export interface S3Server extends AsyncDisposable {
   bytesSent: number
   /** Asked for each call. */
   fault: (call: S3Call) => Fault | undefined
+  /** How far its clock is ahead; it refuses requests that were signed over 15 minutes before or after. */
+  clockAheadMs: number
+  /** The id of the only credentials that it accepts. */
+  accessKey: string
   /** Refuses connections until `resume`. */
   pause: () => Promise<void>
   resume: () => Promise<void>
@@ -51,6 +55,7 @@ export interface S3Server extends AsyncDisposable {
 
 const bucketName = 'contents'
 const accessKey = 'test-access-key'
+const maxSkewMs = 900_000
 
 /**
  * An S3 store for tests, with the calls that the service needs, and faults: see docs/adr. `test:scale` runs tests that
@@ -88,9 +93,13 @@ export async function startOwn(givenPort?: number): Promise<S3Server> {
 
   async function handle(request: IncomingMessage, response: ServerResponse) {
     const call = callOf(request)
-    if (!request.headers.authorization?.includes(`Credential=${accessKey}/`)) {
+    if (!request.headers.authorization?.includes(`Credential=${result.accessKey}/`)) {
       return refuse(response, 403, 'InvalidAccessKeyId')
     }
+    const now = Date.now() + result.clockAheadMs
+    response.setHeader('date', new Date(now).toUTCString())
+    if (Math.abs(now - signedAt(request)) > maxSkewMs)
+      return refuse(response, 403, 'RequestTimeTooSkewed')
     if (!call) return refuse(response, 404, 'NoSuchBucket')
     if (!call.key.endsWith('/probe')) result.calls.push(call)
     const fault = result.fault(call)
@@ -116,6 +125,8 @@ export async function startOwn(givenPort?: number): Promise<S3Server> {
     bytesSent: 0,
     brokenDownloads: 0,
     fault: () => undefined,
+    clockAheadMs: 0,
+    accessKey,
     pause,
     resume: listen,
     async [Symbol.asyncDispose]() {
@@ -124,6 +135,13 @@ export async function startOwn(givenPort?: number): Promise<S3Server> {
     },
   }
   return result
+}
+
+// Such as 20270115T093000Z.
+function signedAt({ headers }: IncomingMessage): number {
+  const date = /^(....)(..)(..T..)(..)(..Z)$/.exec(String(headers['x-amz-date'])) ?? []
+  const [, year, month, hour, minutes, seconds] = date
+  return Date.parse(`${year}-${month}-${hour}:${minutes}:${seconds}`)
 }
 
 function callOf({
@@ -149,7 +167,7 @@ async function fail(request: IncomingMessage, response: ServerResponse, fault: F
   if (fault.kind === 'slow') await wait(fault.ms)
   if (fault.kind === 'status') {
     request.resume()
-    refuse(response, fault.status, 'SlowDown')
+    refuse(response, fault.status, fault.code ?? 'SlowDown')
   }
   if (fault.kind === 'cut-request') {
     const half = Number(request.headers['content-length'] ?? 0) / 2
