@@ -1,10 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { isDeepStrictEqual } from 'node:util'
 import { HttpError } from '@domains-and-files/http'
-import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifyRequest, preHandlerHookHandler, RouteOptions } from 'fastify'
 import * as errors from './errors.ts'
 import { type Caller, Role, requireRights } from './rights.ts'
 
 const callers = new WeakMap<FastifyRequest, Caller>()
+/** Of requests whose body had not arrived when they were admitted: authenticates their sender again. */
+const arriving = new WeakMap<FastifyRequest, () => Promise<Caller>>()
 
 /**
  * The authenticated sender of this request.
@@ -14,6 +17,18 @@ export function callerOf(request: FastifyRequest): Caller {
   const caller = callers.get(request)
   if (caller) return caller
   throw new Error(`${request.routeOptions.url} is public, so it has no caller`)
+}
+
+/**
+ * The sender of a request whose body has arrived, which may have taken hours: it may have been removed meanwhile. Handlers
+ * that read the body themselves call it before they store anything; for other handlers a hook does.
+ * @throws {HttpError} 401, or 403 `forbidden` where the rights of the sender have changed.
+ */
+export async function readmit(request: FastifyRequest): Promise<Caller> {
+  const admitted = callerOf(request)
+  const present = await arriving.get(request)?.()
+  if (present && !isDeepStrictEqual(present, admitted)) throw errors.rightsChanged()
+  return admitted
 }
 
 /** The caller, if it logged in. @throws {HttpError} 403 for an API token */
@@ -26,14 +41,21 @@ export function requireLogin(caller: Caller): Caller {
 type Sender = Pick<FastifyRequest, 'headers' | 'ip'>
 
 /** The caller that a request's credentials identify. @throws {HttpError} 401 */
-export type Authenticate = (request: Sender) => Promise<Caller>
+export type Authenticate = (request: Sender, options?: Verification) => Promise<Caller>
+
+export interface Verification {
+  /** Whether the token may have expired since it was verified before. */
+  mayHaveExpired?: boolean
+}
 
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
 export function enforceAccess(app: FastifyInstance, authenticate: Authenticate): void {
   const always = [errors.tokenMissing(), errors.tokenExpired()]
   app.addHook('onRoute', (route) => {
     requireAccess(route)
-    const { schema, config } = route
+    const { schema, config, method, preHandler = [] } = route
+    if (method !== 'GET' && method !== 'HEAD')
+      route.preHandler = [readmitArrived, preHandler].flat()
     const needed = config?.access ?? 'public'
     if (!schema || needed === 'public') return
     schema.errors = [
@@ -51,9 +73,18 @@ export function enforceAccess(app: FastifyInstance, authenticate: Authenticate):
         new Error(`The route ${url} has no config.access: it was made before the plugin auth`),
       )
     authenticate(request)
-      .then((caller) => admit(request, caller, access))
+      .then((caller) => {
+        admit(request, caller, access)
+        if (!request.raw.complete)
+          arriving.set(request, () => authenticate(request, { mayHaveExpired: true }))
+      })
       .then(() => done(), done)
   })
+}
+
+const readmitArrived: preHandlerHookHandler = (request, _reply, done) => {
+  if (!arriving.has(request) || !request.raw.complete) return done()
+  readmit(request).then(() => done(), done)
 }
 
 function admit(request: FastifyRequest, caller: Caller, access: Role) {
@@ -68,14 +99,16 @@ function admit(request: FastifyRequest, caller: Caller, access: Role) {
 interface Tokens {
   /** What API tokens begin with. */
   prefix: string
-  apiTokens: { verify(token: string, address: string): Promise<Caller> }
-  sessions: { verify(token: string): Promise<Caller> }
+  apiTokens: { verify(token: string, address: string, options?: Verification): Promise<Caller> }
+  sessions: { verify(token: string, options?: Verification): Promise<Caller> }
 }
 
 export function createAuthenticate({ prefix, apiTokens, sessions }: Tokens) {
-  const authenticate: Authenticate = async ({ headers, ip }) => {
+  const authenticate: Authenticate = async ({ headers, ip }, options) => {
     const token = readCredential(headers)
-    return token.startsWith(prefix) ? apiTokens.verify(token, ip) : sessions.verify(token)
+    return token.startsWith(prefix)
+      ? apiTokens.verify(token, ip, options)
+      : sessions.verify(token, options)
   }
   /**
    * The caller of a request outside the app's routes, or of a long response, if it may read without record limits.

@@ -30,6 +30,10 @@ export const roleRequired = (needed: Access) =>
   challenge(403, 'forbidden', `This needs the role ${needed}`, 'insufficient_scope')
 
 export const forbidden = (detail: string) => new HttpError(403, 'forbidden', detail)
+export const rightsChanged = () =>
+  forbidden(
+    'Your rights have changed while this request arrived, so nothing was done: send it again',
+  )
 export const loginRequired = () => forbidden('An API token cannot do this: log in with a password')
 export const passwordLoginOff = () =>
   new HttpError(403, 'password_login_off', 'Logins with a password are off: use single sign-on')

@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest'
-import { makeUser, start, writeUsers } from './support/start.ts'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { json } from 'node:stream/consumers'
+import { describe, expect, test } from 'vitest'
+import { forms, makeUser, start, writeUsers } from './support/start.ts'
 
 const realm = 'Bearer realm="domains-and-files"'
 
@@ -183,3 +186,55 @@ test('routes share a schema, and none gets what is documented of another', async
 
   expect(schema).toEqual({ operationId: 'shared' })
 })
+
+/** Begins a request and resolves once it is admitted. @returns what sends its body, and resolves with the response. */
+async function begin(url: string, token: string) {
+  const headers = {
+    ...{ authorization: `Bearer ${token}`, expect: '100-continue' },
+    'content-type': 'application/json',
+  }
+  const sent = request(`${url}/edit`, { method: 'PUT', headers, agent: false })
+  const responded = once(sent, 'response')
+  await once(sent, 'continue')
+  return async () => {
+    sent.end('{}')
+    const [response] = await responded
+    return { status: response.statusCode, body: await json(response) }
+  }
+}
+
+describe.each(forms)('with %s, of a request whose body arrives later', (_form, open) => {
+  test.each([
+    ['is removed', (all) => all.filter(({ username }) => username !== 'edda')],
+    ['has another password', (all) => all.map((user) => ({ ...user, password: all[2]?.password }))],
+  ] as [string, Change][])('the sender is refused if it %s by then', async (_what, change) => {
+    await using service = await open()
+    const finish = await begin(service.url, await service.tokenOf('edda'))
+    await service.users.update(change)
+
+    expect(await finish()).toMatchObject({ status: 401, body: { code: 'unauthorized' } })
+  })
+
+  test('the sender is refused if it has other rights by then', async () => {
+    await using service = await open()
+    const finish = await begin(service.url, await service.tokenOf('edda'))
+    await service.users.update((all) => all.map((user) => ({ ...user, domains: ['example.com'] })))
+
+    expect(await finish()).toMatchObject({ status: 403, body: { code: 'forbidden' } })
+  })
+
+  test('the token may expire meanwhile', async () => {
+    await using service = await open()
+    const { token } = await service.createToken('edda', { role: 'editor', expires_in: 60 })
+    const session = await begin(service.url, await service.tokenOf('edda'))
+    const program = await begin(service.url, token)
+    service.clock.ms += 7_200_000
+    service.other.clock.ms += 7_200_000
+
+    const statuses = [(await session()).status, (await program()).status]
+
+    expect(statuses).toEqual([200, 200])
+  })
+})
+
+type Change = Parameters<Awaited<ReturnType<typeof start>>['users']['update']>[0]

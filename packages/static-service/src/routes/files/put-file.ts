@@ -1,4 +1,4 @@
-import { callerOf } from '@domains-and-files/auth'
+import { readmit } from '@domains-and-files/auth'
 import { type App, bodyChunks, operation } from '@domains-and-files/http'
 import { z } from 'zod'
 import * as errors from '../../errors.ts'
@@ -125,7 +125,7 @@ export function registerPutRoutes(app: App, dependencies: UploadDependencies) {
     await stage(bodyChunks(request.raw), draft, options)
     const content = await draft.keep()
     if (content.digest !== request.params.sha256) throw errors.digestMismatch('its name')
-    const caller = callerOf(request)
+    const caller = await readmit(request)
     const known = await catalog.reads.contentSizes({ ...caller, digests: [content.digest] })
     await catalog.writes.keepContents({
       ...{ contents: [content], callerId: caller.id, isLimited: true },

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { callerOf } from '@domains-and-files/auth'
+import { readmit } from '@domains-and-files/auth'
 import { readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { BlobStore } from '../../blobs/blob-store.ts'
@@ -173,7 +173,7 @@ export async function storeFiles(
   { catalog, describe, onStored }: Pick<UploadDependencies, 'catalog' | 'describe' | 'onStored'>,
   conditions = conditionsOf(request.headers),
 ): Promise<StoredFiles> {
-  const caller = callerOf(request)
+  const caller = await readmit(request)
   for (const { path } of arrivals) requirePath(caller, path)
   const files = await keepFiles(arrivals, caller.username)
   const actor = actorOf(request)

@@ -1,4 +1,4 @@
-import { callerOf } from '@domains-and-files/auth'
+import { callerOf, readmit } from '@domains-and-files/auth'
 import {
   type App,
   answers,
@@ -120,6 +120,7 @@ export function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
     const caller = callerOf(request)
     await using arrivals = new TreeArrivals({ ...dependencies, caller, directory })
     const { source, bytes } = await receive(request, arrivals, dependencies.catalog)
+    await readmit(request)
     const { mode, version, changelog, dry_run: isDryRun } = request.query
     const actor = actorOf(request)
     const { by: createdBy, requestId } = actor
