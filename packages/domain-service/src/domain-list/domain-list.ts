@@ -86,7 +86,8 @@ export class DomainList {
    */
   async findZoneOf(hostName: string, isVisible: Visibility): Promise<Domain | undefined> {
     if (!this.#snapshot) await this.#awaitFirst(true)
-    const names = this.#snapshot?.names ?? new Set(this.#reader.entries.map(({ name }) => name))
+    const names =
+      this.#snapshot?.names ?? new Set(this.#reader.progress.entries.map(({ name }) => name))
     let rest = toAscii(hostName.replace(/\.$/, '')) ?? ''
     for (; rest.includes('.'); rest = rest.slice(rest.indexOf('.') + 1)) {
       const domain = names.has(rest) && isVisible(rest) ? readDomain(rest) : undefined
@@ -156,13 +157,12 @@ export class DomainList {
   async #directPage(query: ListQuery): Promise<ListPage> {
     const { clock, registrar } = this.#options
     const skipped = (query.page - 1) * query.pageSize
-    const { entries, progress } = this.#reader
+    const { entries, total, startedAt = clock.now() } = this.#reader.progress
     const isReadingOrder =
       query.sortBy === 'NAME' && query.listType === 'ALL' && query.searchTerm === undefined
     if (isReadingOrder && skipped + query.pageSize <= entries.length) {
       const domains = entries.slice(skipped, skipped + query.pageSize)
-      const age = clock.now() - (progress.startedAt ?? clock.now())
-      return { domains, total: progress.total ?? entries.length, age, stale: false }
+      return { domains, total: total ?? entries.length, age: clock.now() - startedAt, stale: false }
     }
     const size = query.pageSize * Math.ceil(10 / query.pageSize)
     const page = Math.floor(skipped / size) + 1
@@ -174,7 +174,7 @@ export class DomainList {
 
   // Waits for the end of the first reading if that is near, or for its first page if that is enough to go on.
   async #awaitFirst(firstPageIsEnough: boolean) {
-    const { nextPage } = this.#reader
+    const { promise: nextPage } = this.#reader.nextPage
     const reading = this.#read(true)
     reading.catch(() => undefined) // This request may go on before the reading fails.
     const timeout = delay(this.#options.clock, maxWaitMs)

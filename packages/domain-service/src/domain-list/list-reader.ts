@@ -1,7 +1,6 @@
 import { type Clock, delay, type Logger } from '@domains-and-files/http'
 import type { Priority } from '../budget/call-windows.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
-import type { DomainEntry } from '../registrar/responses.ts'
 import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
 
 /** The registrar's largest page. */
@@ -34,8 +33,10 @@ const followMs = 1_000
 export class ListReader {
   readonly #options: ReaderOptions
   #pass: ListPass | undefined
-  #nextPage = Promise.withResolvers<void>()
-  #isImmediate = false
+  /** Resolves when the next page has been read, unless it is the last one. */
+  nextPage = Promise.withResolvers<void>()
+  /** Whether the rest of the pass is read at once: a client waits, and the readers' share has enough calls for it. */
+  isImmediate = false
   /** The last complete list. */
   #lastId: number
 
@@ -50,25 +51,11 @@ export class ListReader {
     const { pages = [], total, startedAt } = this.#pass ?? {}
     return {
       startedAt,
+      entries: pages.flat(),
       pagesRead: pages.length,
       total,
       pages: total === undefined ? undefined : Math.max(1, Math.ceil(total / pageSize)),
     }
-  }
-
-  /** The domains that the pass under way has read. */
-  get entries(): DomainEntry[] {
-    return this.#pass?.pages.flat() ?? []
-  }
-
-  /** Resolves when the next page has been read, unless it is the last one. */
-  get nextPage(): Promise<void> {
-    return this.#nextPage.promise
-  }
-
-  /** Whether the rest of the pass is read at once: a client waits, and the readers' share has enough calls for it. */
-  get isImmediate(): boolean {
-    return this.#isImmediate
   }
 
   /** Milliseconds until the rest of the pass under way can be read. */
@@ -112,66 +99,41 @@ export class ListReader {
 
   async #readRest({ isAwaited }: { isAwaited: boolean }): Promise<ListPass> {
     const { registrar, clock } = this.#options
-    const pass = this.#pass ?? (await this.#begin())
-    this.#pass = pass
-    for (;;) {
+    const pass = this.#pass ?? { startedAt: clock.now(), hasChanged: false, pages: [] }
+    while (pass.completedAt === undefined) {
       const page = pass.pages.length + 1
-      this.#isImmediate = isAwaited && this.remainingMs('read') === 0
+      this.isImmediate = isAwaited && this.remainingMs('read') === 0
       const { domains, total } = await registrar.listDomains(
         { listType: 'ALL', searchTerm: undefined, sortBy: 'NAME', page, pageSize },
-        this.#isImmediate ? 'read' : 'background',
+        this.isImmediate ? 'read' : 'background',
       )
-      await this.#add(pass, domains, total)
-      if (domains.length === 0 || page * pageSize >= total) break
-      this.#announcePage()
+      pass.pages.push(domains)
+      pass.hasChanged ||= pass.total !== undefined && pass.total !== total
+      pass.total = total
+      if (domains.length === 0 || page * pageSize >= total) pass.completedAt = clock.now()
+      this.#pass = pass
+      await this.#store(pass)
+      if (pass.completedAt === undefined) this.#announcePage()
     }
-    const completedAt = clock.now()
-    pass.completedAt = completedAt
-    await this.#store(pass, (id) => this.#options.store.complete(id, completedAt))
     this.#pass = undefined
     this.#lastId = pass.id ?? this.#lastId
     return pass
   }
 
-  async #begin(): Promise<ListPass> {
-    const startedAt = this.#options.clock.now()
-    const pass: ListPass = {
-      id: undefined,
-      startedAt,
-      completedAt: undefined,
-      total: undefined,
-      hasChanged: false,
-      pages: [],
-    }
-    try {
-      pass.id = await this.#options.store.begin(startedAt)
-    } catch (error) {
-      this.#options.log.error({ err: error }, 'domain list not stored; kept in memory')
-    }
-    return pass
-  }
-
-  async #add(pass: ListPass, domains: DomainEntry[], total: number) {
-    pass.pages.push(domains)
-    pass.hasChanged ||= pass.total !== undefined && pass.total !== total
-    pass.total = total
-    const page = pass.pages.length
-    await this.#store(pass, (id) => this.#options.store.addPage(id, page, domains, total))
-  }
-
   #announcePage() {
-    this.#nextPage.resolve()
-    this.#nextPage = Promise.withResolvers()
+    this.nextPage.resolve()
+    this.nextPage = Promise.withResolvers()
   }
 
   // After a failure the rest of the pass stays in memory: a later page must not follow a missing one.
-  async #store(pass: ListPass, write: (id: number) => Promise<void>) {
-    if (pass.id === undefined) return
+  async #store(pass: ListPass) {
+    const { store, log } = this.#options
+    if (pass.id === undefined && pass.pages.length > 1) return
     try {
-      await write(pass.id)
+      pass.id = await store.addPage(pass)
     } catch (error) {
       pass.id = undefined
-      this.#options.log.error({ err: error }, 'domain list not stored; kept in memory')
+      log.error({ err: error }, 'domain list not stored; kept in memory')
     }
   }
 }

@@ -4,12 +4,12 @@ import type { DomainEntry } from '../registrar/responses.ts'
 
 /** One reading of the whole list, page by page. */
 export interface ListPass {
-  /** Undefined for a pass that could not be stored, so that it is only in memory. */
-  id: number | undefined
+  /** Undefined for a pass that is not stored, so that it is only in memory. */
+  id?: number | undefined
   startedAt: number
-  completedAt: number | undefined
+  completedAt?: number | undefined
   /** The number of domains, according to the latest page. */
-  total: number | undefined
+  total?: number | undefined
   /** Domains were added or removed between two pages, so one may be missing. */
   hasChanged: boolean
   pages: DomainEntry[][]
@@ -67,31 +67,27 @@ export class DomainListStore {
     }
   }
 
-  async begin(startedAt: number): Promise<number> {
-    const row = await this.#sql.transaction((transaction) =>
-      transaction.get<{ id: number }>(sql`insert into ${passes} (account, started_at)
-        values (${this.#account}, ${startedAt}) returning id`),
-    )
-    return row?.id ?? 0
-  }
-
-  async addPage(pass: number, page: number, entries: DomainEntry[], total: number): Promise<void> {
-    await this.#sql.transaction(async (transaction) => {
+  /**
+   * Stores the last page of a pass, and the pass with it; when it is complete, deletes earlier ones, except the one that
+   * the next events are compared with.
+   * @returns its id.
+   */
+  addPage(pass: ListPass): Promise<number> {
+    const { startedAt, completedAt, total, hasChanged, pages: read } = pass
+    return this.#sql.transaction(async (transaction) => {
+      const begun =
+        pass.id === undefined &&
+        (await transaction.get<{ id: number }>(sql`
+        insert into ${passes} (account, started_at) values (${this.#account}, ${startedAt}) returning id`))
+      const id = (begun ? begun.id : pass.id) ?? 0
       await transaction.run(sql`insert into ${pages} (pass, page, entries)
-        values (${pass}, ${page}, ${JSON.stringify(entries)})`)
-      await transaction.run(sql`update ${passes} set total = ${total},
-        has_changed = case when total <> ${total} then 1 else has_changed end where id = ${pass}`)
-    })
-  }
-
-  /** Completes a pass; deletes earlier ones, except the one that the next events are compared with. */
-  async complete(pass: number, completedAt: number): Promise<void> {
-    await this.#sql.transaction(async (transaction) => {
-      await transaction.run(
-        sql`update ${passes} set completed_at = ${completedAt} where id = ${pass}`,
-      )
-      await transaction.run(sql`delete from ${passes}
-        where id < ${pass} and account = ${this.#account} and told_at is null`)
+        values (${id}, ${read.length}, ${JSON.stringify(read.at(-1))})`)
+      await transaction.run(sql`update ${passes} set total = ${total}, has_changed = ${hasChanged},
+        completed_at = ${completedAt} where id = ${id}`)
+      if (completedAt !== undefined)
+        await transaction.run(sql`delete from ${passes}
+          where id < ${id} and account = ${this.#account} and told_at is null`)
+      return id
     })
   }
 

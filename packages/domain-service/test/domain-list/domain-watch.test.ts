@@ -18,9 +18,9 @@ test.each(ledgers)(
     const { sql: database } = await openForm()
     const store = new DomainListStore(database, 'account')
     const addList = async (entries: ReturnType<typeof entry>[], nowMs: number) => {
-      const pass = await store.begin(nowMs)
-      await store.addPage(pass, 1, entries, entries.length)
-      await store.complete(pass, nowMs)
+      const times = { startedAt: nowMs, completedAt: nowMs }
+      const total = entries.length
+      await store.addPage({ ...times, total, hasChanged: false, pages: [entries] })
     }
     const readList = async (entries: ReturnType<typeof entry>[], nowMs: number) => {
       await addList(entries, nowMs)
@@ -78,10 +78,12 @@ test.each(ledgers)(
       'domain.removed near.com',
     ])
     // A list that came and went while it was read, whoever read it.
-    const changed = await store.begin(today)
-    await store.addPage(changed, 1, [late], 2)
-    await new DomainListStore(database, 'account').addPage(changed, 2, [], 1)
-    await store.complete(changed, today)
+    const first = { startedAt: today, total: 2, hasChanged: false, pages: [[late]] }
+    const changed = await store.addPage(first)
+    const { partial } = await new DomainListStore(database, 'account').load()
+    expect(partial).toEqual({ ...first, id: changed })
+    const last = { total: 1, hasChanged: true, pages: [[late], []], completedAt: today }
+    await store.addPage({ ...first, ...last, id: changed })
     await new DomainListStore(database, 'account').recordEvents(today + 23 * dayMs + 2)
     expect(await newEvents(), 'perhaps never.com is only not in the list').toEqual([])
     expect((await store.load()).complete).toMatchObject({ id: changed, hasChanged: true })

@@ -32,15 +32,14 @@ test.each(ledgers)(
   async (_name, openForm) => {
     const { sql } = await openForm()
     const open = (account: string) => new DomainListStore(sql, account)
-    const other = await open('other').begin(1)
-    await open('other').complete(other, 2)
-    const pass = await open('account').begin(10)
-    await open('account').addPage(pass, 1, [], 150)
+    const begun = { startedAt: 10, total: 150, hasChanged: false, pages: [[]] }
+    const ended = { startedAt: 1, total: 0, hasChanged: false, pages: [[]], completedAt: 2 }
+    const other = await open('other').addPage(ended)
+    const pass = await open('account').addPage(begun)
 
     const { partial } = await open('account').load()
-    await open('account').complete(pass, 20)
-    const next = await open('account').begin(30)
-    await open('account').complete(next, 40)
+    await open('account').addPage({ ...begun, id: pass, pages: [[], []], completedAt: 20 })
+    const next = await open('account').addPage({ ...ended, startedAt: 30, completedAt: 40 })
 
     expect(partial).toMatchObject({ id: pass, startedAt: 10, total: 150, pages: [[]] })
     expect((await open('account').load()).complete).toMatchObject({ id: next, completedAt: 40 })
