@@ -29,50 +29,43 @@ export interface HostRecord {
 export const defaultTtl = 1800
 export const defaultMxPref = 10
 
-/** A row in the API's form. */
-export function toRecord(row: Row, domain: string): HostRecord {
+/** What a row says, whatever its spelling. */
+interface ParsedRow {
+  record: HostRecord
+  /**
+   * A row's identity, modulo the registrar's known normalisations: the case of names and targets, a target's trailing
+   * dot, the form of an IPv6 address, the quotes of a CAA value. The registrar keeps only one row of each key.
+   */
+  key: string
+  /** The key, TTL and MX preference: all that a client can set. */
+  content: string
+}
+
+/** Cached by row: rows are never mutated, and belong to one domain. */
+export function parseRow(row: Row, domain: string): ParsedRow {
+  const known = parsedRows.get(row)
+  if (known) return known
   const type = row.type.toUpperCase()
-  const record = {
-    name: nameOf(row, domain),
-    type,
-    address: recordTypeOf(type).show(row.address),
-    ttl: toInteger(row.ttl, defaultTtl),
-    ...(type === 'MX' ? { mx_pref: toInteger(row.mxPref, defaultMxPref) } : {}),
+  const { show, canonicalize } = recordTypeOf(type)
+  const lower = row.name.toLowerCase()
+  // The registrar names an MXE row after the domain itself.
+  const name = lower === '' || (type === 'MXE' && lower === domain) ? '@' : lower
+  const address = show(row.address)
+  const ttl = toInteger(row.ttl, defaultTtl)
+  const mxPref = type === 'MX' ? toInteger(row.mxPref, defaultMxPref) : undefined
+  const identity = JSON.stringify([name, type, address, mxPref ?? null])
+  const id = hash('sha256', identity, 'hex').slice(0, 12)
+  const key = `${name} ${type} ${canonicalize(row.address)}`
+  const parsed = {
+    record: { id, name, type, address, ttl, ...(mxPref === undefined ? {} : { mx_pref: mxPref }) },
+    key,
+    content: `${key} ${ttl} ${mxPref ?? ''}`,
   }
-  return { id: idOf(record), ...record }
+  parsedRows.set(row, parsed)
+  return parsed
 }
 
-/**
- * A row's identity, modulo the registrar's known normalisations: the case of names and targets, a target's trailing
- * dot, the form of an IPv6 address, the quotes of a CAA value. The registrar keeps only one row of each key.
- */
-export function keyOf(row: Row, domain: string): string {
-  const type = row.type.toUpperCase()
-  return `${nameOf(row, domain)} ${type} ${recordTypeOf(type).canonicalize(row.address)}`
-}
-
-/** A row's key, TTL and MX preference: all that a client can set. */
-export function contentOf(row: Row, domain: string): string {
-  const known = contents.get(row)
-  if (known !== undefined) return known
-  const mxPref = row.type.toUpperCase() === 'MX' ? toInteger(row.mxPref, defaultMxPref) : ''
-  const content = `${keyOf(row, domain)} ${toInteger(row.ttl, defaultTtl)} ${mxPref}`
-  contents.set(row, content)
-  return content
-}
-
-const contents = new WeakMap<Row, string>()
-
-/** The name of a row in the API's form. The registrar names an MXE row after the domain itself. */
-export function nameOf(row: Row, domain: string): string {
-  const name = row.name.toLowerCase()
-  return name === '' || (row.type.toUpperCase() === 'MXE' && name === domain) ? '@' : name
-}
-
-function idOf(record: Omit<HostRecord, 'id' | 'ttl'>): string {
-  const identity = [record.name, record.type, record.address, record.mx_pref ?? null]
-  return hash('sha256', JSON.stringify(identity), 'hex').slice(0, 12)
-}
+const parsedRows = new WeakMap<Row, ParsedRow>()
 
 const toInteger = (text: string, fallback: number) =>
   /^[0-9]{1,9}$/.test(text) ? Number(text) : fallback
@@ -109,28 +102,24 @@ export type FieldFault = [field: Field, message: string]
 /** The row to send for a record, and all faults of its fields; with a fault, the row must not be sent. */
 export function toRow(input: RecordInput, domain: string): { row: Row; faults: FieldFault[] } {
   const type = input.type.toUpperCase()
-  const name = toAscii(input.name) ?? input.name.toLowerCase()
+  const name = ownerOf(input.name)
   const rules = recordTypeOf(type)
+  const { ttl = defaultTtl, mx_pref: given } = input
+  // Ignored beside other types: every other row carries the registrar's default.
+  const mxPref = (type === 'MX' ? given : undefined) ?? defaultMxPref
   const row = {
-    name: name === '' ? '@' : name,
-    type,
-    address: rules.normalize(input.address),
-    ttl: String(input.ttl ?? defaultTtl),
-    // Ignored beside other types: every other row carries the registrar's default.
-    mxPref: String((type === 'MX' ? input.mx_pref : undefined) ?? defaultMxPref),
-    dynamic: false,
+    ...{ name: name || '@', type, address: rules.normalize(input.address) },
+    ...{ ttl: String(ttl), mxPref: String(mxPref), dynamic: false },
   }
+  const isKnown = isWritable(row)
+  const isMissing = isKnown && (row.address === '' || row.address === '.')
+  const owner = row.name === '@' ? domain : `${name}.${domain}`
   const checks = [
     ['name', validateName(name, domain)],
-    ['type', isWritable(row) ? undefined : `must be one of ${recordTypes.join(', ')}`],
-    ['address', validateAddress(row, domain)],
-    ['ttl', isBetween(input.ttl, 60, 60_000) ? undefined : 'must be between 60 and 60000'],
-    [
-      'mx_pref',
-      type !== 'MX' || isBetween(input.mx_pref, 0, 65_535)
-        ? undefined
-        : 'must be between 0 and 65535',
-    ],
+    ['type', isKnown ? undefined : `must be one of ${recordTypes.join(', ')}`],
+    ['address', isMissing ? 'is required' : rules.validate(row.address, owner)],
+    ['ttl', ttl >= 60 && ttl <= 60_000 ? undefined : 'must be between 60 and 60000'],
+    ['mx_pref', mxPref >= 0 && mxPref <= 65_535 ? undefined : 'must be between 0 and 65535'],
     ['name', rules.validateName?.(name)],
   ] as const
   return {
@@ -157,12 +146,3 @@ export function validateName(name: string, domain: string): string | undefined {
     ? 'must have at most 253 characters with the domain'
     : undefined
 }
-
-function validateAddress(row: Row, domain: string): string | undefined {
-  const { name, type, address } = row
-  if (isWritable(row) && (address === '' || address === '.')) return 'is required'
-  return recordTypeOf(type).validate(address, name === '@' ? domain : `${name}.${domain}`)
-}
-
-const isBetween = (value: number | undefined, min: number, max: number) =>
-  value === undefined || (value >= min && value <= max)

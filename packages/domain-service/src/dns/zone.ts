@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { contentOf, type HostRecord, keyOf, ownerOf, type Row, toRecord } from './record.ts'
+import { type HostRecord, ownerOf, parseRow, type Row } from './record.ts'
 
 /** A zone as it was read, never mutated. `emailType` is undefined where the registrar's answer has none: unknown. */
 export interface Zone {
@@ -13,7 +13,7 @@ export interface Zone {
 export function toRecords(zone: Zone): HostRecord[] {
   const known = sortedRecords.get(zone)
   if (known) return known
-  const records = zone.rows.map((row) => toRecord(row, zone.domain)).sort(compareRecords)
+  const records = zone.rows.map((row) => parseRow(row, zone.domain).record).sort(compareRecords)
   sortedRecords.set(zone, records)
   return records
 }
@@ -37,11 +37,11 @@ export function etagOf(zone: Zone): string {
 export function subtract(rows: Row[], others: Row[], domain: string): Row[] {
   const counts = new Map<string, number>()
   for (const row of others) {
-    const content = contentOf(row, domain)
+    const content = parseRow(row, domain).content
     counts.set(content, (counts.get(content) ?? 0) + 1)
   }
   return rows.filter((row) => {
-    const content = contentOf(row, domain)
+    const content = parseRow(row, domain).content
     const left = counts.get(content) ?? 0
     counts.set(content, left - 1)
     return left <= 0
@@ -63,18 +63,16 @@ export const isParking = (row: Row, domain: string) =>
       row.address.toLowerCase(),
     ))
 
-function compareRecords(a: HostRecord, b: HostRecord): number {
-  if (a.name !== b.name)
-    return a.name === '@' ? -1 : b.name === '@' ? 1 : compareText(a.name, b.name)
-  return (
-    compareText(a.type, b.type) ||
-    compareText(a.address, b.address) ||
-    (a.mx_pref ?? 0) - (b.mx_pref ?? 0) ||
-    a.ttl - b.ttl
-  )
-}
+const sortFields = ['name', 'type', 'address', 'mx_pref', 'ttl'] as const
 
-const compareText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+function compareRecords(a: HostRecord, b: HostRecord): number {
+  if (a.name !== b.name && (a.name === '@' || b.name === '@')) return a.name === '@' ? -1 : 1
+  for (const field of sortFields) {
+    const [one, other] = [a[field] ?? 0, b[field] ?? 0]
+    if (one !== other) return one < other ? -1 : 1
+  }
+  return 0
+}
 
 /** The difference between two zones. */
 export interface Delta {
@@ -96,8 +94,8 @@ export const recordsOf = (
   { added, removed }: Pick<Delta, 'added' | 'removed'>,
   domain: string,
 ) => ({
-  added: added.map((row) => toRecord(row, domain)),
-  removed: removed.map((row) => toRecord(row, domain)),
+  added: added.map((row) => parseRow(row, domain).record),
+  removed: removed.map((row) => parseRow(row, domain).record),
 })
 
 export const isEmptyDelta = ({ added, removed, emailType }: Delta) =>
@@ -117,12 +115,12 @@ export const filterDelta = (
 /** The registrar keeps one row of each key, so an added row takes the place of one that differs in its TTL. */
 export function withDelta(zone: Zone, delta: Delta): Zone {
   const { domain } = zone
-  const keys = new Set(delta.added.map((row) => keyOf(row, domain)))
+  const keys = new Set(delta.added.map((row) => parseRow(row, domain).key))
   const kept = subtract(zone.rows, delta.removed, domain)
   return {
     ...zone,
     emailType: delta.emailType ?? zone.emailType,
-    rows: [...kept.filter((row) => !keys.has(keyOf(row, domain))), ...delta.added],
+    rows: [...kept.filter((row) => !keys.has(parseRow(row, domain).key)), ...delta.added],
   }
 }
 

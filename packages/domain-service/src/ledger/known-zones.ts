@@ -8,7 +8,7 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import { contentOf, keyOf, type Row } from '../dns/record.ts'
+import { parseRow, type Row } from '../dns/record.ts'
 import {
   type Delta,
   differenceOf,
@@ -232,8 +232,8 @@ function settle({ added, removed, emailType }: Delta, row: KnownRow, readAt: num
   }
   const isNew = emailType !== undefined && isSettled(`${emailTypeKey} ${emailType}`)
   const outside: Delta = {
-    added: added.filter((each) => isSettled(`+${contentOf(each, domain)}`)),
-    removed: removed.filter((each) => isSettled(`-${contentOf(each, domain)}`)),
+    added: added.filter((each) => isSettled(`+${parseRow(each, domain).content}`)),
+    removed: removed.filter((each) => isSettled(`-${parseRow(each, domain).content}`)),
     emailType: isNew ? emailType : undefined,
   }
   return { outside, first, since, pending }
@@ -241,7 +241,7 @@ function settle({ added, removed, emailType }: Delta, row: KnownRow, readAt: num
 
 // Hashed: a record can be long, and many can change in ten minutes.
 const touchedKey = (each: Row, domain: string) =>
-  hash('sha256', keyOf(each, domain), 'base64url').slice(0, 22)
+  hash('sha256', parseRow(each, domain).key, 'base64url').slice(0, 22)
 
 const keysOf = ({ added, removed, emailType }: Delta, domain: string) => [
   ...[...added, ...removed].map((each) => touchedKey(each, domain)),

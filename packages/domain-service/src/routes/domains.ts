@@ -8,7 +8,7 @@ import {
   uncheckedJson,
 } from '@domains-and-files/http'
 import { type ListQuery, listTypes, sortKeys } from '@domains-and-files/registrar-sandbox/protocol'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Domain } from '../dns/domain-name.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
@@ -16,7 +16,7 @@ import type { RegistrarClient } from '../registrar/client.ts'
 import { ResponseCache } from '../registrar/response-cache.ts'
 import type { DomainInfo, Nameservers } from '../registrar/responses.ts'
 import * as examples from './openapi-examples.ts'
-import { AtDomain, domainOf, setAgeHeader, wantsFresh } from './zone/zone-request.ts'
+import { AtDomain, setAgeHeader, wantsFresh } from './zone/zone-request.ts'
 
 const date = z.iso.date().nullable().meta({ description: 'a day; null: unknown' })
 const createdAt = z.iso
@@ -205,7 +205,7 @@ export function registerDomainRoutes(app: App, { registrar, domains, cacheTtlMs 
   )
   const ofDns = { config, schema: listNameserversSchema }
   app.get(`${path}/:domain/dns/nameservers`, ofDns, async (request, reply) => ({
-    domain: domainOf(request).name,
+    domain: request.params.domain.name,
     ...(await readCached(request, reply, nameservers, (domain) => registrar.nameservers(domain))),
   }))
   return { infos, nameservers }
@@ -213,12 +213,12 @@ export function registerDomainRoutes(app: App, { registrar, domains, cacheTtlMs 
 
 /** What the registrar says about the domain of the path; sets its age. */
 async function readCached<Value>(
-  request: Parameters<typeof domainOf>[0],
+  request: FastifyRequest & { params: z.output<typeof AtDomain> },
   reply: FastifyReply,
   cache: ResponseCache<Value>,
   load: (domain: Domain) => Promise<Value>,
 ): Promise<Value> {
-  const domain = domainOf(request)
+  const { domain } = request.params
   const cached = await cache.read(domain.name, () => load(domain), wantsFresh(request))
   setAgeHeader(reply, cached)
   return cached.value

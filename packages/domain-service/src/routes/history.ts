@@ -20,7 +20,6 @@ import {
   AtDomain,
   afterChange,
   ChangeId,
-  domainOf,
   writeQuery,
   writeSchema,
   writeZone,
@@ -110,9 +109,8 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
   const config = { access: 'editor' } as const
   const listed = { config: read, serializerCompiler: uncheckedJson, schema: listSchema }
   app.get(path, listed, async (request, reply) => {
-    const { name } = domainOf(request)
     const caller = callerOf(request)
-    const filter = { domain: name, sentOnly: true }
+    const filter = { domain: request.params.domain.name, sentOnly: true }
     const { changes, total, next } = await ledger.list(filter, request.query)
     return {
       history: changes.map((change) => describeEntry(change, { caller })),
@@ -120,8 +118,7 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
     }
   })
   app.get(`${path}/:id`, { config: read, schema: getSchema }, async (request) => {
-    const { name } = domainOf(request)
-    const { change, zones } = await findEntry(ledger, name, request.params.id)
+    const { change, zones } = await findEntry(ledger, request.params)
     const describe = (zone: Zone) => ({
       email_type: zone.emailType ?? null,
       hosts: toRecords(zone),
@@ -134,14 +131,14 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
   })
   app.post(`${path}/:id/restore`, { config, schema: restoreSchema }, async (request, reply) => {
     requireNoFields(request.body)
-    const past = await findEntry(ledger, domainOf(request).name, request.params.id)
+    const past = await findEntry(ledger, request.params)
     const { emailType, rows } = past.zones[request.query.to]
     const edit = { kind: 'restore', emailType, rows } as const
     return writeZone(request, reply, { zones, edit }, describeWrite)
   })
   app.post(`${path}/:id/revert`, { config, schema: revertSchema }, async (request, reply) => {
     requireNoFields(request.body)
-    const past = await findEntry(ledger, domainOf(request).name, request.params.id)
+    const past = await findEntry(ledger, request.params)
     const { before, after, added, removed } = past.zones
     const emailTypes = { emailTypeBefore: before.emailType, emailTypeAfter: after.emailType }
     const edit = { kind: 'revert', added, removed, ...emailTypes } as const
@@ -157,11 +154,10 @@ function requireNoFields(body: unknown) {
 
 async function findEntry(
   ledger: Ledger,
-  domain: string,
-  id: number,
+  { domain, id }: z.output<typeof AtEntry>,
 ): Promise<{ change: StoredChange; zones: ChangeZones }> {
   const change = await ledger.find(id)
   const zones = await ledger.zonesOf(id)
-  if (change?.domain !== domain || !change.sent_at || !zones) throw changeNotFound(id)
+  if (change?.domain !== domain.name || !change.sent_at || !zones) throw changeNotFound(id)
   return { change, zones }
 }

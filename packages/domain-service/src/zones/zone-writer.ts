@@ -1,6 +1,6 @@
 import { HttpError } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
-import { nameOf, type Row } from '../dns/record.ts'
+import { parseRow, type Row } from '../dns/record.ts'
 import type { Zone } from '../dns/zone.ts'
 import type { ChangeRequest } from '../ledger/ledger.ts'
 import { type Cached, ResponseCache } from '../registrar/response-cache.ts'
@@ -104,7 +104,7 @@ export class ZoneWriter {
     const { ledger, clock, log, driftIgnore } = this.#options
     const { domain } = zone
     const isIgnored = (row: Row) =>
-      driftIgnore.some((matches) => matches(domain, nameOf(row, domain), row.type))
+      driftIgnore.some((matches) => matches(domain, parseRow(row, domain).record.name, row.type))
     if (!zone.usesRegistrarDns) return
     try {
       const ageMs = clock.now() - readAt

@@ -1,14 +1,11 @@
 import { validationFailed } from '@domains-and-files/http'
 import { emailTypeConflict, recordNotFound, revertConflict, tooManyRecords } from '../../errors.ts'
 import {
-  contentOf,
-  keyOf,
-  nameOf,
   ownerOf,
+  parseRow,
   type RecordInput,
   type RecordKey,
   type Row,
-  toRecord,
   toRow,
   validateName,
 } from '../record.ts'
@@ -90,7 +87,7 @@ const pointerTo = ({ isSingle }: BatchEdit, list: 'remove' | 'update' | 'add', i
 /** The ids of a zone's rows. @throws {HttpError} where the batch names others, or a record twice. */
 function readIds(zone: Zone, batch: BatchEdit): Map<Row, string> {
   const { remove = [], update = [], isSingle } = batch
-  const ids = new Map(zone.rows.map((row) => [row, toRecord(row, zone.domain).id]))
+  const ids = new Map(zone.rows.map((row) => [row, parseRow(row, zone.domain).record.id]))
   const known = new Set(ids.values())
   const named = [
     ...remove.map((id, index) => ({ id, path: pointerTo(batch, 'remove', index) })),
@@ -137,7 +134,7 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
     edit.defaultTtl === undefined
       ? live
       : zone.rows.filter((row) => isMember(row, edit, zone.domain))
-  const ttls = kept.flatMap((row) => (row ? toRecord(row, zone.domain).ttl : []))
+  const ttls = kept.flatMap((row) => (row ? parseRow(row, zone.domain).record.ttl : []))
   const lowestTtl = ttls.length > 0 ? Math.min(...ttls) : edit.defaultTtl
   const members = records.map((record, index): Candidate => {
     const pointer = () => `/values/${index}`
@@ -172,7 +169,8 @@ function removeRrset(zone: Zone, edit: NamedRrset): Zone {
 }
 
 const isMember = (row: Row, { name, type }: NamedRrset, domain: string) =>
-  nameOf(row, domain) === ownerOf(name) && row.type.toUpperCase() === type.toUpperCase()
+  parseRow(row, domain).record.name === ownerOf(name) &&
+  row.type.toUpperCase() === type.toUpperCase()
 
 // A malformed value of MX has the preference NaN.
 const isMalformed = ({ mx_pref: preference }: RecordInput) => Number.isNaN(preference)
@@ -192,7 +190,8 @@ function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
 function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
   const { present, absent, defaultTtl } = edit
   const { domain } = zone
-  const keyOfInput = (record: RecordInput | RecordKey) => keyOf(toRow(record, domain).row, domain)
+  const keyOfInput = (record: RecordInput | RecordKey) =>
+    parseRow(toRow(record, domain).row, domain).key
   const wanted = new Map(
     present.map((record, index) => [
       keyOfInput(record),
@@ -202,10 +201,10 @@ function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
   const unwanted = new Set(absent.map(keyOfInput))
   const satisfied = new Set<string>()
   const rest = zone.rows.flatMap((row) => {
-    const key = keyOf(row, domain)
+    const key = parseRow(row, domain).key
     const record = wanted.get(key)
     if (!record) return unwanted.has(key) ? [] : untouched(row)
-    if (contentOf(record.row, domain) !== contentOf(row, domain)) return []
+    if (parseRow(record.row, domain).content !== parseRow(row, domain).content) return []
     satisfied.add(key)
     return untouched(row)
   })
@@ -263,7 +262,7 @@ function revertedEmailType(zone: Zone, edit: RevertEdit, rows: Row[]): string | 
 function demandUnchanged(rows: Row[], { rows: live, domain }: Zone) {
   const [first, ...more] = subtract(rows, live, domain)
   if (!first) return
-  const { name, type, address } = toRecord(first, domain)
+  const { name, type, address } = parseRow(first, domain).record
   const others = more.length > 0 ? ` (and ${more.length} more)` : ''
   throw revertConflict(`${name} ${type} ${address} was changed or removed since${others}`)
 }

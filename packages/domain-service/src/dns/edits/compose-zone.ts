@@ -1,19 +1,16 @@
 import { type Fault, type HttpError, validationFailed } from '@domains-and-files/http'
 import { emailTypeConflict, recordConflict, recordExists, tooManyRecords } from '../../errors.ts'
 import {
-  contentOf,
   defaultMxPref,
   defaultTtl,
   type Field,
   type FieldFault,
   type HostRecord,
   isWritable,
-  keyOf,
-  nameOf,
+  parseRow,
   type RecordInput,
   type RecordPatch,
   type Row,
-  toRecord,
   toRow,
 } from '../record.ts'
 import { isSameRows, resolveEmailType, type Zone } from '../zone.ts'
@@ -52,8 +49,8 @@ export function newCandidate(
   fallbackTtl = defaultTtl,
 ): Candidate {
   const { row, faults } = toRow(input, zone.domain)
-  const key = keyOf(row, zone.domain)
-  const live = zone.rows.find((each) => keyOf(each, zone.domain) === key)
+  const key = parseRow(row, zone.domain).key
+  const live = zone.rows.find((each) => parseRow(each, zone.domain).key === key)
   return {
     row: {
       ...row,
@@ -72,7 +69,7 @@ export function patchCandidate(
   patch: RecordPatch,
   { zone: { domain }, pointer }: { zone: Zone; pointer: Pointer },
 ): Candidate {
-  const before = toRecord(row, domain)
+  const before = parseRow(row, domain).record
   const after = mergePatch(before, patch)
   const wanted = toRow(after, domain)
   const isChanged = (field: Field) => after[field] !== before[field]
@@ -83,7 +80,7 @@ export function patchCandidate(
     ...(isChanged('ttl') ? { ttl: wanted.row.ttl } : {}),
     ...(isChanged('mx_pref') ? { mxPref: wanted.row.mxPref } : {}),
   }
-  const isNew = contentOf(next, domain) !== contentOf(row, domain)
+  const isNew = parseRow(next, domain).content !== parseRow(row, domain).content
   const old = toRow(before, domain).faults.map(String)
   const faults = [
     ...validateType(before, patch.type),
@@ -122,19 +119,19 @@ export function matchLive(records: RecordInput[], zone: Zone): (Row | undefined)
   // The first free row whose TTL and MX preference are as given, or not given.
   const take = (record: RecordInput, rows: Row[] = []) => {
     const found = rows.find((row) => {
-      const { ttl, mx_pref } = toRecord(row, domain)
+      const { ttl, mx_pref } = parseRow(row, domain).record
       const isSamePref = mx_pref === undefined || (record.mx_pref ?? mx_pref) === mx_pref
       return !taken.has(row) && (record.ttl ?? ttl) === ttl && isSamePref
     })
     if (found) taken.add(found)
     return found
   }
-  const written = Map.groupBy(zone.rows, (row) => textOf(toRecord(row, domain)))
+  const written = Map.groupBy(zone.rows, (row) => textOf(parseRow(row, domain).record))
   const exact = records.map((record) => take(record, written.get(textOf(record))))
-  const meant = Map.groupBy(zone.rows, (row) => keyOf(row, domain))
+  const meant = Map.groupBy(zone.rows, (row) => parseRow(row, domain).key)
   return records.map(
     (record, index) =>
-      exact[index] ?? take(record, meant.get(keyOf(toRow(record, domain).row, domain))),
+      exact[index] ?? take(record, meant.get(parseRow(toRow(record, domain).row, domain).key)),
   )
 }
 
@@ -153,15 +150,10 @@ export function composeZone(
   requested: { emailType?: string | undefined } = {},
 ): Zone {
   const rows = candidates.map(({ row }) => row)
-  const next = { ...zone, rows }
   const conflicts = findConflicts(candidates, zone.domain)
   const faults = [...candidates.flatMap((candidate) => candidate.faults), ...conflicts.faults]
-  if (
-    faults.length === 0 &&
-    isSameRows(rows, zone.rows, zone.domain) &&
-    (requested.emailType ?? zone.emailType) === zone.emailType
-  )
-    return next
+  const isUnchanged = faults.length === 0 && isSameRows(rows, zone.rows, zone.domain)
+  if (isUnchanged && (requested.emailType ?? zone.emailType) === zone.emailType) return zone
 
   const resolved = resolveEmailType({ requested: requested.emailType, before: zone, rows })
   if ('fault' in resolved) faults.push({ path: '/email_type', message: resolved.fault })
@@ -169,7 +161,7 @@ export function composeZone(
   if (conflicts.error) throw conflicts.error
   if (rows.length > maxRecords && rows.length > zone.rows.length) throw tooManyRecords()
   if ('conflict' in resolved) throw emailTypeConflict(resolved.conflict)
-  return { ...next, ...resolved }
+  return { ...zone, rows, ...resolved }
 }
 
 /** Each fault once: every value of an RRset has the same name and TTL. */
@@ -185,8 +177,8 @@ interface Conflicts {
 
 /** Finds new rows that cannot be in one zone with another row. */
 export function findConflicts(candidates: Candidate[], domain: string): Conflicts {
-  const byKey = Map.groupBy(candidates, ({ row }) => keyOf(row, domain))
-  const byName = Map.groupBy(candidates, ({ row }) => nameOf(row, domain))
+  const byKey = Map.groupBy(candidates, ({ row }) => parseRow(row, domain).key)
+  const byName = Map.groupBy(candidates, ({ row }) => parseRow(row, domain).record.name)
   const conflicts = [
     ...[...byKey.values()].flatMap((same) => pairUp(same, [identical])),
     ...[...byName.values()].flatMap((named) => pairUp(named, rulesOfName)),
@@ -284,9 +276,9 @@ const pairUp = (candidates: Candidate[], rules: Rule[]): Conflict[] =>
   })
 
 function toError({ candidate, other, rule }: Conflict, domain: string): HttpError {
-  const live = toRecord(other.row, domain)
+  const live = parseRow(other.row, domain).record
   if (rule === identical) return recordExists(live)
-  return recordConflict(toRecord(candidate.row, domain), live, rule.reason)
+  return recordConflict(parseRow(candidate.row, domain).record, live, rule.reason)
 }
 
 function messageOf({ reason, message }: Rule, pointer: string): string {

@@ -1,10 +1,10 @@
 import {
   ownerOf,
+  parseRow,
   type RecordInput,
   type RecordKey,
   type RecordPatch,
   type Row,
-  toRecord,
   toRow,
   validateName,
 } from '../record.ts'
@@ -94,7 +94,7 @@ export function namedRrsets(zone: Zone, edit: ZoneEdit): NamedRrset[] {
   const { domain } = zone
   const { records = [], ids = [], updates = [] } = namedBy(edit)
   const live = new Map(
-    zone.rows.map((row) => toRecord(row, domain)).map((record) => [record.id, record]),
+    zone.rows.map((row) => parseRow(row, domain).record).map((record) => [record.id, record]),
   )
   const old = [...ids, ...updates.map(({ id }) => id)].flatMap((id) => live.get(id) ?? [])
   const renamed = updates.flatMap(({ id, patch }) => {

@@ -16,7 +16,7 @@ import {
 } from '@domains-and-files/registrar-sandbox/protocol'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
-import { defaultMxPref, defaultTtl, keyOf, type Row, toRecord, toRow } from '../../dns/record.ts'
+import { defaultMxPref, defaultTtl, parseRow, type Row, toRow } from '../../dns/record.ts'
 import type { Zone } from '../../dns/zone.ts'
 import { domainNotFound } from '../../errors.ts'
 import type {
@@ -78,12 +78,12 @@ const isOwn = (caller: Caller, { name, type }: { name: string; type: string }) =
   mayReadRrset({ ...caller, readsAll: false }, name, type)
 
 const ownRows = ({ domain, rows }: Zone, caller: Caller) =>
-  rows.filter((row) => isOwn(caller, toRecord(row, domain)))
+  rows.filter((row) => isOwn(caller, parseRow(row, domain).record))
 
 const knownOf = (zone: Zone, caller: Caller): KnownZone => ({
   emailType: zone.emailType,
   records: ownRows(zone, caller).map((row) => {
-    const { id: _, ...record } = toRecord(row, zone.domain)
+    const { id: _, ...record } = parseRow(row, zone.domain).record
     return record
   }),
 })
@@ -93,13 +93,13 @@ const spellingsOf = (submitted: GivenZone[], { name }: Domain) =>
   new Map(
     submitted
       .flatMap(({ zone }) => zone.records.filter(({ spelling }) => spelling !== undefined))
-      .map((record) => [keyOf(toRow(record, name).row, name), record.spelling]),
+      .map((record) => [parseRow(toRow(record, name).row, name).key, record.spelling]),
   )
 
 const describeRow = (row: Row, domain: string, spellings: ReturnType<typeof spellingsOf>) => ({
   // The registrar's own numbers are not kept; clients do not send them back.
-  hostId: Number.parseInt(toRecord(row, domain).id.slice(0, 7), 16) + 1,
-  name: spellings.get(keyOf(row, domain)) ?? (row.name || '@'),
+  hostId: Number.parseInt(parseRow(row, domain).record.id.slice(0, 7), 16) + 1,
+  name: spellings.get(parseRow(row, domain).key) ?? (row.name || '@'),
   ...{ type: row.type, address: row.address, isDdns: row.dynamic },
   mxPref: row.mxPref || defaultMxPref,
   ttl: row.ttl || defaultTtl,

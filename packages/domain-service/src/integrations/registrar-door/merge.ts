@@ -1,5 +1,5 @@
 import type { EnsureEdit } from '../../dns/edits/zone-edit.ts'
-import { keyOf, toRow } from '../../dns/record.ts'
+import { parseRow, toRow } from '../../dns/record.ts'
 import type { Comparison, GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
 
 /**
@@ -105,7 +105,7 @@ type Keyed = ReadonlyMap<string, KnownRecord>
 function byKey({ records }: KnownZone, domain: string): Keyed {
   const keyed = new Map<string, KnownRecord>()
   for (const record of records) {
-    const key = keyOf(toRow(record, domain).row, domain)
+    const key = parseRow(toRow(record, domain).row, domain).key
     if (!keyed.has(key)) keyed.set(key, record)
   }
   return keyed

@@ -1,6 +1,6 @@
 import type { Fault } from '@domains-and-files/http'
 import { z } from 'zod'
-import { readDomain } from '../../dns/domain-name.ts'
+import type { Domain } from '../../dns/domain-name.ts'
 import { findConflicts, type Pointer } from '../../dns/edits/compose-zone.ts'
 import type { SetRrsetEdit, ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { type Field, type RecordInput, toRow } from '../../dns/record.ts'
@@ -118,10 +118,9 @@ export interface RequestOf<Schema extends { params: z.ZodType; body: z.ZodType }
 export const faultsOf =
   <Request>(editOf: (request: Request) => ZoneEdit) =>
   ({ params, body }: { params: unknown; body: unknown }): Fault[] => {
-    const found = readDomain((params as { domain?: string }).domain ?? '') // Of the route's URL.
     // All values that the schemas have not rejected have their types.
-    const edit = editOf({ params, body: body ?? {} } as Request)
-    return editFaults(edit, typeof found === 'string' ? '' : found.name)
+    const { domain } = params as { domain?: Domain }
+    return editFaults(editOf({ params, body: body ?? {} } as Request), domain?.name ?? '')
   }
 
 type Given = { [Name in keyof RecordInput]?: RecordInput[Name] | undefined }

@@ -58,7 +58,8 @@ const addSchema = {
     .meta({ id: 'NewRecord', examples: [{ name: 'hello', address: '192.0.2.10' }] }),
 }
 
-const pathOf = (domain: string, id: string) => `/api/domains/${domain}/dns/hosts/${id}`
+const pathOf = ({ domain }: z.output<typeof AtDomain>, id: string) =>
+  `/api/domains/${domain.name}/dns/hosts/${id}`
 
 const getSchema = {
   ...readSchema,
@@ -125,7 +126,7 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
     return writeZone(request, reply, { zones, edit: additionOf(request) }, (result, answering) => {
       const [record] = result.added
       if (!record) throw new Error('the added record is missing from the result')
-      reply.code(201).header('location', pathOf(request.params.domain, record.id))
+      reply.code(201).header('location', pathOf(request.params, record.id))
       return describePart(record, result, answering)
     })
   })
@@ -140,12 +141,12 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
   )
   const patching = { ...config, moreFaults: faultsOf(patchOf) }
   app.patch(path, { config: patching, schema: patchSchema, bodyLimit }, async (request, reply) => {
-    const { domain, record: id } = request.params
+    const { record: id } = request.params
     return writeZone(request, reply, { zones, edit: patchOf(request) }, (result, answering) => {
       // A patch that changes nothing adds nothing. A later write of the batch may have removed the record.
       const patched = result.added[0] ?? toRecords(result.after).find((each) => each.id === id)
       if (!patched) throw new Error('the patched record is missing from the result')
-      if (patched.id !== id) reply.header('location', pathOf(domain, patched.id))
+      if (patched.id !== id) reply.header('location', pathOf(request.params, patched.id))
       return describePart(patched, result, answering)
     })
   })

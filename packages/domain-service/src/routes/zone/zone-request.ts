@@ -8,7 +8,7 @@ import {
 } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { type Domain, readDomain } from '../../dns/domain-name.ts'
+import { readDomain } from '../../dns/domain-name.ts'
 import { namedRrsets, type ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { etagOf, type Zone } from '../../dns/zone.ts'
 import { changeNotFound, domainNotFound } from '../../errors.ts'
@@ -22,19 +22,21 @@ import { type Answering, visibleError, WrittenAnswer } from './zone-schema.ts'
 
 // What requests of several routes have in common: the domain, freshness, and reading a zone.
 
+const domainOfText = z.string('must be given once').transform((text, context) => {
+  const domain = readDomain(text)
+  if (typeof domain !== 'string') return domain
+  context.addIssue(domain)
+  return z.NEVER
+})
+
 /** A domain as text, in the form in which changes are stored. */
-export const DomainName = z
-  .string('must be given once')
-  .transform((text, context) => {
-    const domain = readDomain(text)
-    if (typeof domain !== 'string') return domain.name
-    context.addIssue(domain)
-    return z.NEVER
-  })
+export const DomainName = domainOfText
+  .transform(({ name }) => name)
   .meta({ type: 'string', examples: [examples.domain] })
 
+/** The domain of a path, which the caller may see: see `limitToDomains`. */
 export const AtDomain = z.strictObject({
-  domain: DomainName.meta({
+  domain: domainOfText.meta({
     type: 'string',
     description:
       'the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record',
@@ -43,13 +45,6 @@ export const AtDomain = z.strictObject({
 })
 
 type AtDomain = FastifyRequest & { params: z.output<typeof AtDomain> }
-
-/** The domain of a path, which this caller may see: see `limitToDomains`. */
-export function domainOf(request: AtDomain): Domain {
-  const domain = readDomain(request.params.domain)
-  if (typeof domain === 'string') throw new Error('the path was not validated')
-  return domain
-}
 
 /**
  * Limits every route below a domain to the domains of its caller. It runs before validation: other domains get 404,
@@ -106,7 +101,7 @@ export async function readZone<Answer>(
   zones: ZoneWriter,
   describe: (zone: Zone) => Answer,
 ) {
-  const cached = await zones.read(domainOf(request), wantsFresh(request))
+  const cached = await zones.read(request.params.domain, wantsFresh(request))
   const etag = etagOf(cached.value)
   reply.header('etag', etag)
   setAgeHeader(reply, cached)
@@ -170,8 +165,7 @@ export const zoneAnswers = eachAnswer({
   202: accepted,
 })
 
-type WriteRequest = FastifyRequest & {
-  params: { domain: string }
+type WriteRequest = AtDomain & {
   query: { dry_run: boolean; propose: boolean; force: boolean }
 }
 
@@ -188,7 +182,7 @@ export async function writeZone<Answer>(
   describe: (result: WriteResult, context: Answering) => Answer,
 ) {
   const { headers, query, id: requestId } = request
-  const domain = domainOf(request)
+  const { domain } = request.params
   const caller = callerOf(request)
   const mode = modeOf(request, caller)
   const given = {

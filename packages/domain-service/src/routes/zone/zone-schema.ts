@@ -116,8 +116,7 @@ export interface Answering {
 
 /** The zone after a write, and what changed, without the records that the caller may not read. */
 export const describeWrite = (result: WriteResult, answering: Answering) => ({
-  ...describeZone(result.zone, answering.caller),
-  ...describeOutcome(result, answering),
+  ...describePart(describeZone(result.zone, answering.caller), result, answering),
   changes: {
     added: visibleRecords(result.added, answering.caller),
     removed: visibleRecords(result.removed, answering.caller),
@@ -126,21 +125,20 @@ export const describeWrite = (result: WriteResult, answering: Answering) => ({
   warnings: visibleWarnings(result.warnings, answering.caller),
 })
 
-/** One record or RRset after a write of it. */
-export function describePart<Part>(part: Part, result: WriteResult, answering: Answering) {
-  const warnings = visibleWarnings(result.warnings, answering.caller)
+/** One record or RRset after a write of it. Marks a dry run, and a write that is not verified yet. */
+export function describePart<Part>(
+  part: Part,
+  { verified, warnings }: WriteResult,
+  { dryRun, caller }: Answering,
+) {
+  const visible = visibleWarnings(warnings, caller)
   return {
     ...part,
-    ...describeOutcome(result, answering),
-    ...(warnings.length > 0 ? { warnings } : {}),
+    ...(dryRun ? { dry_run: true as const } : {}),
+    ...(verified ? {} : { verified: false as const }),
+    ...(visible.length > 0 ? { warnings: visible } : {}),
   }
 }
-
-// The marks of a dry run, and of a write that is not verified yet.
-const describeOutcome = ({ verified }: WriteResult, { dryRun }: Answering) => ({
-  ...(dryRun ? { dry_run: true as const } : {}),
-  ...(verified ? {} : { verified: false as const }),
-})
 
 // A token that is limited to some records learns nothing of the others.
 

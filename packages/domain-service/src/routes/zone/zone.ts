@@ -167,7 +167,7 @@ export async function registerZoneFileRoutes(app: App, zones: ZoneWriter) {
       return readZone(request, reply, zones, printZoneFile)
     })
     scope.put(filePath, { ...write, schema: putFileSchema }, async (request, reply) => {
-      const { warnings, ...file } = parseZoneFile(request.body, request.params.domain)
+      const { warnings, ...file } = parseZoneFile(request.body, request.params.domain.name)
       // A file that lost its content would delete every record.
       if (file.records.length === 0)
         throw malformedBody('The zone file has no record: delete records by other routes')

@@ -1,5 +1,5 @@
 import { type Clock, delay } from '@domains-and-files/http'
-import { type Row, toRecord } from '../../dns/record.ts'
+import { parseRow, type Row } from '../../dns/record.ts'
 import { differenceOf, isParking, isSameRows, type Zone } from '../../dns/zone.ts'
 import type {
   ChangeRequest,
@@ -111,7 +111,7 @@ export function describeDifference(found: Zone, wanted: Zone): string {
 
 function describe(rows: Row[], domain: string): string {
   const records = rows.slice(0, 5).map((row) => {
-    const { name, type, address, ttl, mx_pref } = toRecord(row, domain)
+    const { name, type, address, ttl, mx_pref } = parseRow(row, domain).record
     const pref = mx_pref === undefined ? '' : `, mx_pref ${mx_pref}`
     return `${name} ${type} ${address.slice(0, 80)} (ttl ${ttl}${pref})`
   })

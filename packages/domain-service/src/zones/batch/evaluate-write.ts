@@ -8,11 +8,13 @@ import {
 import { HttpError, includesTag, readIfMatch, slices } from '@domains-and-files/http'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { namedRrsets, type ZoneEdit } from '../../dns/edits/zone-edit.ts'
-import { type HostRecord, isWritable, type Row, toRecord } from '../../dns/record.ts'
+import { type HostRecord, isWritable, parseRow, type Row } from '../../dns/record.ts'
 import {
+  type Delta,
   differenceOf,
   etagOf,
   findRrset,
+  isEmptyDelta,
   isSameDelta,
   isSameRows,
   recordsOf,
@@ -117,7 +119,9 @@ export async function takeSuperseded(
     const outcomes = evaluated.filter((each) => each.write !== write)
     const isSameFor = ({ error }: EvaluatedWrite, at: number) =>
       (error === undefined) === (without.evaluated[at]?.error === undefined)
-    if (!isEqual(last, without.zone) || !outcomes.every(isSameFor)) continue
+    const { rows, emailType } = without.zone
+    const isEqual = emailType === last.emailType && isSameRows(rows, last.rows, last.domain)
+    if (!isEqual || !outcomes.every(isSameFor)) continue
     const own = evaluated.find((each) => each.write === write)
     if (own) superseded.set(write, findUndoing(own, evaluated))
     kept = others
@@ -152,10 +156,12 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
     demandPreconditions(request, before)
   if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
   const wanted = applyEdit(before, request.edit)
-  if (isEqual(before, wanted)) return effectOf(before)
-  if (recordLimits) demandWithinLimits(recordLimits, before, wanted)
+  const delta = differenceOf(before, wanted)
+  if (isEmptyDelta(delta)) return effectOf(before)
+  if (recordLimits) demandWithinLimits(recordLimits, before.domain, delta)
   const after = withoutUnsupported(before, wanted, request)
-  return effectOf(before, after, warningsOf(before, after))
+  const effect = after === wanted ? delta : differenceOf(before, after)
+  return { before, after, ...effect, warnings: warningsOf(before, after) }
 }
 
 /** The effect of a proposal on this zone; `reason`: why it would be refused, so that it has no effect. */
@@ -190,16 +196,12 @@ function demandNamedWithinLimits(limits: RecordLimit[], zone: Zone, edit: ZoneEd
   if (emailType !== undefined && emailType !== zone.emailType) throw emailTypeForbidden()
 }
 
-// Compares the zones rather than the edit: every kind of edit is limited alike.
-function demandWithinLimits(limits: RecordLimit[], before: Zone, wanted: Zone) {
-  const { added, removed } = differenceOf(before, wanted)
-  const changed = [...added, ...removed].map((row) => toRecord(row, before.domain))
-  requireWithinRecords(limits, changed)
-  if (wanted.emailType !== before.emailType) throw emailTypeForbidden()
+// Looks at the effect rather than the edit: every kind of edit is limited alike.
+function demandWithinLimits(limits: RecordLimit[], domain: string, effect: Delta) {
+  const { added, removed } = recordsOf(effect, domain)
+  requireWithinRecords(limits, [...added, ...removed])
+  if (effect.emailType !== undefined) throw emailTypeForbidden()
 }
-
-const isEqual = (before: Zone, wanted: Zone) =>
-  wanted.emailType === before.emailType && isSameRows(wanted.rows, before.rows, before.domain)
 
 function withoutUnsupported(
   before: Zone,
@@ -209,14 +211,14 @@ function withoutUnsupported(
   const lost = [...before.rows, ...wanted.rows].filter((row) => !isWritable(row))
   if (lost.length === 0) return wanted
   if (!force)
-    throw unsupportedRecords([...new Set(lost)].map((row) => toRecord(row, before.domain)))
+    throw unsupportedRecords([...new Set(lost)].map((row) => parseRow(row, before.domain).record))
   if (recordLimits) throw forceForbidden()
   return { ...wanted, rows: wanted.rows.filter(isWritable) }
 }
 
 function warningsOf(before: Zone, after: Zone): Warning[] {
   const about = (row: Row, what: string) => {
-    const { name, type, address } = toRecord(row, before.domain)
+    const { name, type, address } = parseRow(row, before.domain).record
     return { rrset: { name, type }, text: `${name} ${type} ${address} ${what}` }
   }
   return [

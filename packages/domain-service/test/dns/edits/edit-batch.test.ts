@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
 import type { BatchEdit } from '../../../src/dns/edits/zone-edit.ts'
-import { type RecordPatch, type Row, toRecord } from '../../../src/dns/record.ts'
+import { parseRow, type RecordPatch, type Row } from '../../../src/dns/record.ts'
 import { subtract, toRecords, type Zone } from '../../../src/dns/zone.ts'
 import { failureOf, oddRows, row, www, zone } from '../../support/zones.ts'
 
-const idOf = (of: Row) => toRecord(of, 'example.com').id
+const idOf = (of: Row) => parseRow(of, 'example.com').record.id
 
 const update = (of: Row, patch: RecordPatch, live: Zone) =>
   applyEdit(live, { kind: 'batch', update: [{ id: idOf(of), patch }], isSingle: true })

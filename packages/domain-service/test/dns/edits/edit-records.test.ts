@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
-import { type RecordInput, toRecord } from '../../../src/dns/record.ts'
+import { parseRow, type RecordInput } from '../../../src/dns/record.ts'
 import type { Zone } from '../../../src/dns/zone.ts'
 import { failureOf, oddRows, row, www, zone } from '../../support/zones.ts'
 
@@ -48,7 +48,7 @@ test('the 151st record is refused', () => {
 test('a zone that has too many records, as other tools may leave it, can be changed, but not grow', () => {
   const rows = Array.from({ length: 152 }, (_, n) => row(`h${n}`, 'A', '192.0.2.1'))
   const [, ...rest] = rows
-  const id = toRecord(row('h0', 'A', '192.0.2.1'), 'example.com').id
+  const id = parseRow(row('h0', 'A', '192.0.2.1'), 'example.com').record.id
 
   const removed = applyEdit(zone(rows), { kind: 'batch', remove: [id] })
   const patched = applyEdit(zone(rows), { kind: 'batch', update: [{ id, patch: { ttl: 60 } }] })
@@ -68,7 +68,7 @@ test('an email type alone is an edit', () => {
 test('a record is removed by its id', () => {
   const live = zone([www, row('a', 'A', '192.0.2.2')])
 
-  expect(remove(toRecord(www, live.domain).id, live).rows).toEqual([live.rows[1]])
+  expect(remove(parseRow(www, live.domain).record.id, live).rows).toEqual([live.rows[1]])
   expect(failureOf(() => remove('000000000000', live))).toMatchObject({
     status: 404,
     code: 'record_not_found',

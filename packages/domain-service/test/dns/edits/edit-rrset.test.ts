@@ -47,7 +47,7 @@ test('the same RRset again changes nothing', () => {
     live,
   )
 
-  expect(after.rows).toEqual(mails.toReversed())
+  expect(after).toBe(live)
 })
 
 test('the TTL of an RRset is that of all its records', () => {

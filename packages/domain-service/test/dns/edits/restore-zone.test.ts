@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
 import type { RevertEdit } from '../../../src/dns/edits/zone-edit.ts'
-import { keyOf, type Row } from '../../../src/dns/record.ts'
+import { parseRow, type Row } from '../../../src/dns/record.ts'
 import { subtract, type Zone } from '../../../src/dns/zone.ts'
 import { failureOf, oddRows, row, www, zone } from '../../support/zones.ts'
 
@@ -119,7 +119,7 @@ test('a revert of what an edit did gives the zone before it, for any edit', () =
 })
 
 const unique = (rows: Row[]) =>
-  [...new Map(rows.map((each) => [keyOf(each, 'example.com'), each])).values()].filter(
+  [...new Map(rows.map((each) => [parseRow(each, 'example.com').key, each])).values()].filter(
     ({ type }) => type !== 'MX' && type !== 'MXE',
   )
 
