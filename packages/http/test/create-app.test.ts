@@ -191,6 +191,7 @@ test.each([
   ['utf-8', 201],
   ['"UTF-8"', 201],
   ['us-ascii', 201],
+  ['', 201],
   ['utf-16', 415],
   ['iso-8859-1', 415],
 ])('a body in the charset %s is a %i', async (charset, status) => {

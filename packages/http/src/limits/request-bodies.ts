@@ -229,7 +229,7 @@ export function parseJsonBodies(app: FastifyInstance) {
 export function textOf({ raw }: FastifyRequest, body: Buffer): string {
   // As it was sent: routes of bodies of any type hide it from the framework.
   const [type = ''] = raw.headersDistinct['content-type'] ?? []
-  const [, charset = 'utf-8'] = /;\s*charset="?([^\s";]*)/i.exec(type) ?? []
+  const [, charset = 'utf-8'] = /;\s*charset="?([^\s";]+)/i.exec(type) ?? []
   if (!/^(?:utf-?8|us-ascii)$/i.test(charset)) throw charsetNotSupported()
   // Lenient decoding would silently change the caller's text.
   if (!isUtf8(body)) throw malformedBody('The body is not valid UTF-8')
