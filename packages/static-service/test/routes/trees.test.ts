@@ -382,6 +382,14 @@ describe('PUT /api/trees/{prefix}', () => {
       expect(await put('past/', { from: 'past/', at })).toMatchObject({ body: { code } })
     })
 
+    test('a number of more digits than a change has is named as it was sent', async () => {
+      const at = '99999999999999999999'
+      const body = { code: 'change_not_found', detail: `No change ${at}` }
+
+      expect(await get(`past/?at=${at}`)).toMatchObject({ status: 404, body })
+      expect(await put('past/', { from: 'past/', at })).toMatchObject({ status: 404, body })
+    })
+
     test('what is not kept is gone', async () => {
       await using short = await start({ env: { KEEP_HISTORY_DAYS: '0' } })
       const store = async (content: string) => {

@@ -127,13 +127,17 @@ const forgotten = (path: string, change: number) => sql`(
 
 /**
  * The last change of a moment: a change id, an RFC 3339 instant or a version; 0: none.
- * @throws {HttpError} `version_not_found`.
+ * @throws {HttpError} `change_not_found` for more digits than a change has, or `version_not_found`.
  */
 export async function changeAt(
   database: Pick<SqlTransaction, 'get'>,
   moment: string,
 ): Promise<number> {
-  if (/^\d+$/.test(moment)) return Number(moment)
+  if (/^\d+$/.test(moment)) {
+    // Rounded, it would name another change.
+    if (!Number.isSafeInteger(Number(moment))) throw changeNotFound(moment)
+    return Number(moment)
+  }
   const isInstant = instant.test(moment) && !Number.isNaN(Date.parse(moment))
   const found = await database.get<{ id: number }>(
     isInstant
