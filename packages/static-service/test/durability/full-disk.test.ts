@@ -94,6 +94,24 @@ onSmallDisk(
 )
 
 onSmallDisk(
+  'as long as a large file is taken, the disk is healthy, to the last file that is not reserved',
+  async (service, disk) => {
+    for (let count = 0; statfsSync(disk.folder).ffree > 64; count += 1)
+      writeFileSync(join(disk.folder, `of somebody else ${count}`), '')
+    const putAndAsk = async (name: string) => {
+      const health = await service.call('GET', '/health')
+      return [health.body.status, (await service.put(name, randomBytes(40_000))).status]
+    }
+
+    expect([await putAndAsk('last'), await putAndAsk('one-more')]).toEqual([
+      ['ok', 201],
+      ['degraded', 507],
+    ])
+  },
+  { megabytes: 100, inodes: 600 },
+)
+
+onSmallDisk(
   'small contents, which are no files, neither need one nor give one: a disk without any takes them, and keeps their past',
   async (service, disk) => {
     for (const content of ['first', 'second']) await service.put('small', content)

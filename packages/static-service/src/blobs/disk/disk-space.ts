@@ -62,8 +62,10 @@ export class DiskSpace {
    * much. `isFile`: what will be written is a file, and no row. @throws if there is none.
    */
   async demand(bytes = () => 0, isFile = true): Promise<void> {
-    if (this.#shortBy(bytes(), isFile) === 0) return
-    const made = this.#making.then(() => this.#makeRoom(bytes, isFile))
+    // A file that is being written is there already.
+    const spared = isFile ? 1 : allFiles
+    if (this.#shortBy(bytes(), spared) === 0) return
+    const made = this.#making.then(() => this.#makeRoom(bytes, spared))
     this.#making = made.catch(() => undefined)
     if (!(await made)) throw insufficientStorage()
   }
@@ -90,18 +92,18 @@ export class DiskSpace {
   }
 
   // False: dropping all history was not enough.
-  async #makeRoom(bytes: () => number, isFile: boolean): Promise<boolean> {
+  async #makeRoom(bytes: () => number, spared: number): Promise<boolean> {
     const { dropPast, isBackedUp, settleRemovals } = this.#options
     for (;;) {
       await this.#truncateLogs()
-      const short = this.#shortBy(bytes(), isFile)
+      const short = this.#shortBy(bytes(), spared)
       if (short === 0) return true
       // Small contents are rows: dropping them gives bytes, but no files.
-      const minSize = this.#shortBy(bytes(), false) > 0 ? 0 : maxSmallBytes + 1
+      const minSize = this.#shortBy(bytes(), allFiles) > 0 ? 0 : maxSmallBytes + 1
       // While a backup runs, dropped history stays on the disk.
       const dropped = isBackedUp?.() ? 0 : await dropPast?.(short, minSize)
       await settleRemovals()
-      if (!dropped) return this.#shortBy(bytes(), isFile) === 0
+      if (!dropped) return this.#shortBy(bytes(), spared) === 0
     }
   }
 
@@ -116,10 +118,11 @@ export class DiskSpace {
     return this.#truncating
   }
 
-  // Bytes that must be freed; where the file system limits the number of files, those of as many files as must be removed.
-  #shortBy(bytes: number, isFile = true): number {
+  // Bytes that must be freed; where the file system limits the number of files, those of as many files as must be removed,
+  // of which `spared` are not missed.
+  #shortBy(bytes: number, spared = 0): number {
     const { bavail, bsize, ffree } = statfsSync(this.#options.dataDir)
-    const missingFiles = isFile ? Math.max(0, this.#reservedFiles - ffree) : 0
+    const missingFiles = Math.max(0, this.#reservedFiles - ffree - spared)
     return Math.max(missingFiles * maxSmallBytes, this.#reserve + bytes - bavail * bsize, 0)
   }
 }
@@ -139,5 +142,6 @@ export function hasStopped(file: string, flags = constants.O_WRONLY): boolean {
 
 const maxReserveBytes = 16_777_216
 const maxReservedFiles = 64
+const allFiles = Number.POSITIVE_INFINITY
 // Long enough for most requests to finish their removals.
 const delayMs = 250
