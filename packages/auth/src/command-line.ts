@@ -62,7 +62,7 @@ export interface Program<Opened> {
   help: string
   commands: Record<string, Command<Opened>>
   open: (
-    given: { service: string | undefined; fields: Partial<Fields> },
+    given: { verb: string; service: string | undefined; fields: Partial<Fields> },
     env: NodeJS.ProcessEnv,
   ) => Promise<Opened & AsyncDisposable>
 }
@@ -108,7 +108,7 @@ async function runCommand<Opened>(program: Program<Opened>, args: string[], line
     throw new UsageError('The service is an argument here')
   const { service, ...fields } = { ...fieldsOf(options), ...named }
   const run = command.read(fields)
-  await using opened = await open({ service, fields }, line.env)
+  await using opened = await open({ verb, service, fields }, line.env)
   return await run(opened, line)
 }
 
@@ -173,11 +173,34 @@ export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
   return !env.DATA_DIR || existsSync(join(root, service)) ? join(root, service) : root
 }
 
-/** Opens users, API tokens and trusts of a service: in DATABASE_URL, else in its data directory. */
-export async function openStores(service: string, env: NodeJS.ProcessEnv) {
+/** @throws {UsageError} for a limit that means nothing in the service: what is granted would be unlimited. */
+export function refuseOtherLimits(service: string, fields: Partial<Fields>): void {
+  const others =
+    service === 'static-service'
+      ? ({
+          domains: '--domains',
+          records: '--record',
+          writes: '--writes',
+          replace: '--replace',
+        } as const)
+      : ({ folders: '--folders' } as const)
+  for (const [field, option] of Object.entries(others))
+    if (field in fields) throw new UsageError(`${option} means nothing in the ${service}`)
+}
+
+/** Whether a service has stores to open. */
+export const hasStores = (service: string, env: NodeJS.ProcessEnv) =>
+  usesDatabase(env) || existsSync(dataDirOf(service, env))
+
+/**
+ * Opens users, API tokens and trusts of a service: in DATABASE_URL, else in its data directory, which only `add` creates.
+ * @throws {Error} if there is no data directory.
+ */
+export async function openStores(service: string, env: NodeJS.ProcessEnv, verb: string) {
   const shared = usesDatabase(env) ? await openDatabase(service, env) : undefined
   const dataDir = dataDirOf(service, env)
-  if (!shared) await createDirectory(dataDir)
+  if (!shared && verb === 'add') await createDirectory(dataDir)
+  if (!hasStores(service, env)) throw new Error(`There is no directory ${dataDir}: set DATA_DIR`)
   const database = shared ?? openAuthFile(dataDir)
   const users = shared ? new SqlUsers(shared) : openUsersFile(env, dataDir)
   const { prefix } = serviceOf(service)

@@ -6,6 +6,7 @@ import {
   openStores,
   type Program,
   readService,
+  refuseOtherLimits,
   runProgram,
   type Stores,
   UsageError,
@@ -58,7 +59,11 @@ const commands = {
   ),
 }
 
-const open: Program<Stores>['open'] = ({ service }, env) => openStores(readService(service), env)
+const open: Program<Stores>['open'] = async ({ verb, fields, ...given }, env) => {
+  const service = readService(given.service)
+  refuseOtherLimits(service, fields)
+  return openStores(service, env, verb)
+}
 
 export const manageTokens = (args: string[], line: CommandLine) =>
   runProgram({ name: 'tokens', help, commands, open }, args, line)

@@ -4,9 +4,11 @@ import {
   command,
   dataDirOf,
   describeRows,
+  hasStores,
   openStores,
   type Program,
   readService,
+  refuseOtherLimits,
   runProgram,
   type Stores,
   serviceOptions,
@@ -47,8 +49,12 @@ interface Opened {
 const open: Program<Opened>['open'] = async (given, env) => {
   await using stack = new AsyncDisposableStack()
   const opened: Stores[] = []
-  for (const service of servicesOf(given, env))
-    opened.push(stack.use(await openStores(service, env)))
+  const services = servicesOf(given, env)
+  const found = services.filter((service) => hasStores(service, env))
+  for (const service of given.verb === 'add' || found.length === 0 ? services : found) {
+    refuseOtherLimits(service, given.fields)
+    opened.push(stack.use(await openStores(service, env, given.verb)))
+  }
   const stores = stack.move()
   return { opened, [Symbol.asyncDispose]: () => stores.disposeAsync() }
 }

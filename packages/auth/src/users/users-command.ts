@@ -75,8 +75,8 @@ const commands = {
 export const manageUsers = (args: string[], line: CommandLine) =>
   runProgram({ name: 'users', help, commands, open }, args, line)
 
-const open: Program<Stored>['open'] = async ({ service }, env) => {
-  if (usesDatabase(env)) return openStores(readService(service, serviceOptions), env)
+const open: Program<Stored>['open'] = async ({ verb, service }, env) => {
+  if (usesDatabase(env)) return openStores(readService(service, serviceOptions), env, verb)
   if (service !== undefined) throw new UsageError('--service is only for DATABASE_URL')
   return { users: openUsersFile(env), [Symbol.asyncDispose]: async () => {} }
 }

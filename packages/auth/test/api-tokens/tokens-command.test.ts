@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { ApiTokens } from '../../src/api-tokens/api-tokens.ts'
 import { openAuthFile } from '../../src/auth-database.ts'
@@ -80,6 +80,10 @@ test.each([
   ],
   [['add', 'static', 'ci', '--owner', 'vera', '--role', 'root'], 2, 'role must be one of'],
   [['add', 'static', 'ci', '--owner', 'vera', '--expires', 'soon'], 2, 'expires_in must be'],
+  [['add', 'static', 'ci', '--owner', 'adam', '--record', 'home:A'], 2, '--record'],
+  [['add', 'static', 'ci', '--owner', 'adam', '--domains', 'example.com'], 2, '--domains'],
+  [['add', 'static', 'ci', '--owner', 'adam', '--replace'], 2, '--replace'],
+  [['add', 'domain', 'ci', '--owner', 'adam', '--folders', 'site/'], 2, '--folders'],
   [['remove', 'static', 'x'], 1, 'No API token x'],
   [['rotate', 'static'], 2, 'Missing command'],
   [['list', 'static', '--all'], 2, 'Unknown option'],
@@ -90,6 +94,18 @@ test.each([
 
   expect(answer).toMatchObject({ status, stdout: '', stderr: expect.stringContaining(reason) })
   expect(await place.list()).toEqual([])
+})
+
+test.each(['list', 'remove'])('%s creates no DATA_DIR', async (verb) => {
+  await using folder = await makeFolder()
+  const DATA_DIR = `${folder.path}/mistyped`
+  const words = verb === 'remove' ? ['domain', 'x'] : ['domain']
+
+  const answer = await runCommand('tokens', [verb, ...words], { env: { DATA_DIR } })
+
+  const stderr = `There is no directory ${DATA_DIR}: set DATA_DIR\n`
+  expect(answer).toEqual({ status: 1, stdout: '', stderr })
+  expect(existsSync(DATA_DIR)).toBe(false)
 })
 
 test('--for registrar makes an editor, and prints the settings of each tool with its token', async () => {

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openAuthFile } from '../../src/auth-database.ts'
@@ -77,7 +77,39 @@ test('a trust that one of both services has already is added to neither', async 
   expect(await trustsIn(join(folder.path, 'domain-service'))).toEqual([])
 })
 
+test('a list creates no data directory: of none it says so, of one service it shows that', async () => {
+  await using folder = await makeFolder()
+  const missing = { DATA_DIR: join(folder.path, 'mistyped') }
+  const list = (env: Record<string, string>, cwd?: string) =>
+    spawnCommand('trusts', ['list'], { env, ...(cwd && { cwd }) })
+  const data = join(folder.path, 'data', 'domain-service')
+  await mkdir(data, { recursive: true })
+
+  expect(await list(missing)).toMatchObject({
+    status: 1,
+    stderr: `There is no directory ${missing.DATA_DIR}: set DATA_DIR\n`,
+  })
+  expect(await list({}, folder.path)).toMatchObject({ status: 0, stdout: 'None\n' })
+  expect(await readdir(join(folder.path, 'data'))).toEqual(['domain-service'])
+  expect(await readdir(folder.path)).toEqual(['data'])
+})
+
 test.each([
+  [
+    'a limit of the other service',
+    [
+      'add',
+      'site',
+      ...site,
+      ...claims,
+      '--role',
+      'viewer',
+      '--service',
+      'static',
+      '--record',
+      'a:A',
+    ],
+  ],
   ['no claim of a workload', ['add', 'site', ...site, '--role', 'viewer', '--claim', 'ref=x']],
   ['no role', ['add', 'site', ...site, ...claims]],
   ['an unknown service', ['list', '--service', 'console']],
