@@ -33,6 +33,7 @@ export interface Dependencies extends Surroundings, Stores {
 /** The domain service's app with all routes, not listening yet. */
 export function buildApp(parts: Dependencies): Promise<App> {
   const { config, registrar, domains, ledger, zones } = parts
+  const { trustProxy, corsOrigin, connections } = config
   registerMetrics({ ...parts, hashes: parts.auth.hashes })
   return createApp(
     {
@@ -43,7 +44,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
         tags,
       },
       log: parts.log,
-      ...config,
+      ...{ trustProxy, corsOrigin, connections },
       metrics: parts.metrics,
       alarmingCodes: ['write_not_confirmed', 'registrar_auth'],
       health: () => ({

@@ -60,7 +60,8 @@ export interface Dependencies {
 
 /** The app of the static service with all routes, not yet listening. */
 export function buildApp(parts: Dependencies): Promise<App> {
-  const { config, metrics } = parts
+  const { metrics } = parts
+  const { trustProxy, corsOrigin, connections } = parts.config
   registerMetrics({ ...parts, hashes: parts.auth.hashes })
   const serving = createServing(parts)
   return createApp(
@@ -72,7 +73,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
         tags,
       },
       log: parts.log,
-      ...config,
+      ...{ trustProxy, corsOrigin, connections },
       exposedHeaders: exposedTusHeaders,
       metrics,
       alarmingCodes: ['insufficient_storage'],
