@@ -11,6 +11,7 @@ import {
 import { eventTables, webhookMigrations, webhookTables } from '@domains-and-files/events'
 import { readDatabaseConfig } from '@domains-and-files/http'
 import {
+  type ArchivedService,
   type CommandLine,
   DataDirError,
   Postgres,
@@ -71,7 +72,7 @@ function openPostgres(env: NodeJS.ProcessEnv): Promise<Postgres> {
   return Postgres.openForRestore({ ...readDatabaseConfig(env), schema, migrations: all })
 }
 
-const forms: Parameters<typeof runDataCommand>[0] = {
+const service: ArchivedService = {
   name: 'domain-service',
   folders: [],
   async openFolderSource(places) {
@@ -124,6 +125,6 @@ const forms: Parameters<typeof runDataCommand>[0] = {
 
 /** Runs the command with these arguments, and returns its exit status. */
 export const manageData = (args: string[], line: CommandLine): Promise<number> =>
-  runDataCommand(forms, args, line)
+  runDataCommand(service, args, line)
 
 if (import.meta.main) process.exitCode = await manageData(process.argv.slice(2), process)

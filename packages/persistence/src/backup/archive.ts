@@ -95,15 +95,17 @@ export interface DatabaseTarget extends RestoreTarget {
   writeFiles(transaction: Transaction, files: PrivateFiles): Promise<void>
 }
 
-/** A service as the backup commands see it. */
-export interface ArchivedService extends DataPlaces {
+/** A service as the backup commands see it, in both forms: in a data directory (SQLite), or where `DATABASE_URL` says. */
+export interface ArchivedService {
   name: string
+  /** Folders in the data directory that belong to the service: a backup must not be placed there. */
+  folders: string[]
   /** @throws {DataDirError} if there is nothing to back up. */
-  openSource: () => Promise<BackupSource>
-  /** Opens empty stores of the embedded form (SQLite) in a folder. */
+  openFolderSource: (places: DataPlaces) => Promise<BackupSource>
+  openDatabaseSource: (env: NodeJS.ProcessEnv) => Promise<BackupSource>
+  /** Opens empty stores in a folder. */
   openFolder: (folder: string) => Promise<RestoreTarget>
-  /** With `DATABASE_URL`; then nothing is restored into `dataDir`. */
-  openDatabase?: (() => Promise<DatabaseTarget>) | undefined
+  openDatabase: (env: NodeJS.ProcessEnv) => Promise<DatabaseTarget>
 }
 
 /** The results, after all tasks have settled. @throws the first error. */

@@ -9,11 +9,11 @@ import {
   DataDirError,
   explainDatabaseFailure,
 } from '../errors.ts'
-import type { ArchivedService, BackupSource, DatabaseTarget, DataPlaces } from './archive.ts'
-import { type BackupResult, backUp, type Job, verifySnapshot } from './backup.ts'
+import type { ArchivedService } from './archive.ts'
+import { type BackupResult, backUp, verifySnapshot } from './backup.ts'
 import { Progress } from './progress.ts'
 import { Repository } from './repository.ts'
-import { restore } from './restore.ts'
+import { type RestoreJob, restore } from './restore.ts'
 
 const usage = (
   dataDir: string,
@@ -33,15 +33,6 @@ An interrupted backup or restore is continued by the same command. A backup copi
 Exit status: 0 done, 1 not possible or damaged, 2 invalid arguments.
 `
 
-/** The two storage forms of a service: folder (SQLite) and PostgreSQL. */
-interface ServiceForms extends Pick<ArchivedService, 'name' | 'openFolder'> {
-  /** Folders in `dataDir` that belong to the service: a backup must not be placed there. */
-  folders: string[]
-  openFolderSource: (places: DataPlaces) => Promise<BackupSource>
-  openDatabaseSource: (env: NodeJS.ProcessEnv) => Promise<BackupSource>
-  openDatabase: (env: NodeJS.ProcessEnv) => Promise<DatabaseTarget>
-}
-
 /** Environment and streams of the command: `process` in a terminal. */
 export interface CommandLine {
   env: NodeJS.ProcessEnv
@@ -49,28 +40,30 @@ export interface CommandLine {
   stderr: Writable
 }
 
-interface Context extends Omit<Job, 'repository'> {
-  service: ArchivedService & Pick<ServiceForms, 'folders'>
+interface Context extends Omit<RestoreJob, 'repository' | 'snapshot'> {
   folder: string
   keep: number | undefined
 }
 
 /** The commands `backup`, `restore`, `check` and `prune` of a service; resolves with the exit status. */
 export async function runDataCommand(
-  forms: ServiceForms,
+  service: ArchivedService,
   args: string[],
   { env, stdout, stderr }: CommandLine,
 ): Promise<number> {
-  const service = serviceOf(forms, env)
+  const dataDir = env.DATA_DIR || `data/${service.name}`
   const options = readArguments(args)
   if (!options) {
-    stderr.write(usage(service.dataDir))
+    stderr.write(usage(dataDir))
     return 2
   }
+  const places = { dataDir, usersFile: env.USERS_FILE || undefined }
+  const database = env.DATABASE_URL || env.DATABASE_URL_FILE ? env : undefined
   const progress = new Progress(stderr)
   const { signal, ignore } = abortOnSignal()
   try {
-    const summary = await commands[options.command]({ service, signal, progress, ...options })
+    const context = { service, places, database, signal, progress, ...options }
+    const summary = await commands[options.command](context)
     progress.end()
     stdout.write(`${summary}\n`)
     return 0
@@ -85,24 +78,16 @@ export async function runDataCommand(
   }
 }
 
-function serviceOf(forms: ServiceForms, env: NodeJS.ProcessEnv) {
-  const isInDatabase = Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
-  const dataDir = env.DATA_DIR || `data/${forms.name}`
-  const places = { dataDir, usersFile: env.USERS_FILE || undefined }
-  const openSource = () =>
-    isInDatabase ? forms.openDatabaseSource(env) : forms.openFolderSource(places)
-  const openDatabase = isInDatabase ? () => forms.openDatabase(env) : undefined
-  return { ...forms, ...places, openSource, openDatabase }
-}
-
 const commands = { backup: runBackup, restore: runRestore, check: runCheck, prune: runPrune }
 
 async function runBackup(context: Context): Promise<string> {
-  const { service, verify, keep, skipDamaged, signal, progress } = context
+  const { service, places, database, verify, keep, skipDamaged, signal, progress } = context
   const folder = resolve(context.folder)
-  refuseOwnFolder(service, folder)
-  if (!service.openDatabase) refuseUnfinished(service.dataDir)
-  await using source = await service.openSource()
+  refuseOwnFolder(context, folder)
+  if (!database) refuseUnfinished(places.dataDir)
+  await using source = database
+    ? await service.openDatabaseSource(database)
+    : await service.openFolderSource(places)
   using repository = await Repository.openWriter(folder, service.name)
   try {
     const job = { repository, source, verify, skipDamaged, signal, progress }
@@ -122,13 +107,13 @@ async function runBackup(context: Context): Promise<string> {
 }
 
 async function runRestore(context: Context): Promise<string> {
-  const { service } = context
+  const { database, places } = context
   using repository = Repository.openReader(resolve(context.folder))
-  const snapshot = await repository.snapshot(service.name)
-  const { usersFile } = service
-  const hasUsers = !service.openDatabase && usersFile !== undefined && existsSync(usersFile)
+  const snapshot = await repository.snapshot(context.service.name)
+  const { dataDir, usersFile } = places
+  const hasUsers = !database && usersFile !== undefined && existsSync(usersFile)
   const result = await restore({ ...context, repository, snapshot })
-  const into = service.openDatabase ? 'DATABASE_URL' : service.dataDir
+  const into = database ? 'DATABASE_URL' : dataDir
   const kept = hasUsers ? `\n${usersFile} was there already, and is not overwritten.` : ''
   return (await describe(context, `Restored into ${into}`, result)) + kept
 }
@@ -152,9 +137,9 @@ async function runPrune({ service, folder }: Context): Promise<string> {
   return `Removed ${await repository.prune()} contents that no backup needs.`
 }
 
-function refuseOwnFolder({ dataDir, folders }: Context['service'], folder: string) {
-  const [first = ''] = relative(resolve(dataDir), folder).split(sep)
-  if (first !== '' && !folders.includes(first)) return
+function refuseOwnFolder({ places, service }: Context, folder: string) {
+  const [first = ''] = relative(resolve(places.dataDir), folder).split(sep)
+  if (first !== '' && !service.folders.includes(first)) return
   throw new DataDirError(`${folder} is the service's own: choose another folder.`)
 }
 

@@ -20,6 +20,7 @@ import {
   type BackupBlobs,
   blobTable,
   type DatabaseTarget,
+  type DataPlaces,
   type RestoreTarget,
 } from './archive.ts'
 import { type BackupResult, type DamageList, type Job, verifySnapshot } from './backup.ts'
@@ -28,6 +29,9 @@ import type { Snapshot } from './snapshot.ts'
 /** With `verify` every byte of the backup is checked before anything is written. */
 export interface RestoreJob extends Job {
   service: ArchivedService
+  places: DataPlaces
+  /** The environment, where it names a database; then nothing is restored into `places`. */
+  database: NodeJS.ProcessEnv | undefined
   snapshot: Snapshot
 }
 
@@ -37,11 +41,11 @@ export interface RestoreJob extends Job {
  * @throws {DataDirError}
  */
 export async function restore(job: RestoreJob): Promise<BackupResult> {
-  const { service, snapshot, skipDamaged } = job
+  const { service, database, snapshot, skipDamaged } = job
   const damages = await verifySnapshot(job)
   if (!skipDamaged) await damages.refuse(snapshot)
-  if (service.openDatabase) {
-    await using target = await service.openDatabase()
+  if (database) {
+    await using target = await service.openDatabase(database)
     await restoreIntoDatabase(job, target, damages)
   } else {
     await restoreIntoFolder(job, damages)
@@ -77,7 +81,7 @@ const identityOf = ({ manifest }: Snapshot) =>
   createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
 
 async function restoreIntoFolder(job: RestoreJob, damages: DamageList) {
-  const dataDir = resolve(job.service.dataDir)
+  const dataDir = resolve(job.places.dataDir)
   await createDirectory(dataDir)
   using stack = new DisposableStack()
   stack.defer(lockForRestore(dataDir))
@@ -114,7 +118,7 @@ async function beginInFolder(dataDir: string, backup: string) {
 const lostAndFound = 'lost+found'
 
 /** Restores the private files that are missing. The users file goes to where the service expects it. */
-async function restoreFiles({ service: { usersFile }, snapshot }: RestoreJob, dataDir: string) {
+async function restoreFiles({ places: { usersFile }, snapshot }: RestoreJob, dataDir: string) {
   for (const [name, bytes] of Object.entries(await snapshot.readFiles())) {
     const file = join(dataDir, name)
     if (name === 'users.json' && usersFile) {

@@ -208,16 +208,16 @@ export async function runRestore(
       await writeRows(into, table, rows)
     },
   })
+  const never = () => Promise.reject(new Error('no backup'))
   const service: ArchivedService = {
-    ...{ name: 'sample', dataDir, folders: [] },
-    openSource: () => Promise.reject(new Error('no backup')),
+    ...{ name: 'sample', folders: [], openFolderSource: never, openDatabaseSource: never },
     openFolder: async (into) => {
       const opened = new SqliteSql({ file: join(into, databaseName), migrations })
       return { ...targetOf(opened), [Symbol.asyncDispose]: () => opened.close() }
     },
-    openDatabase:
-      database &&
-      (async () => ({
+    openDatabase: async () => {
+      if (!database) throw new Error('no database')
+      return {
         ...targetOf(database),
         database,
         tables: ['items', 'users'],
@@ -226,9 +226,11 @@ export async function runRestore(
             await transaction.query('insert into sample.users values ($1)', [each])
         },
         [Symbol.asyncDispose]: async () => undefined,
-      })),
+      }
+    },
   }
   using repository = Repository.openReader(folder)
   const snapshot = await repository.snapshot()
-  return await restore({ service, repository, snapshot, ...jobOf(options) })
+  const into = { places: { dataDir }, database: database && {} }
+  return await restore({ service, ...into, repository, snapshot, ...jobOf(options) })
 }
