@@ -106,8 +106,9 @@ export async function registerTokenExchange(app: App, { database, oneTime, sessi
 
 // A parameter that is sent twice counts as missing (RFC 6749, 3.2).
 async function readForm(request: FastifyRequest) {
-  const fields = new URLSearchParams((await receiveBody(request)).toString())
-  return Object.fromEntries([...fields].filter(([key]) => fields.getAll(key).length === 1))
+  const fields = [...new URLSearchParams((await receiveBody(request)).toString())]
+  const named = Map.groupBy(fields, ([name]) => name)
+  return Object.fromEntries(fields.filter(([name]) => named.get(name)?.length === 1))
 }
 
 function faultOf(faults: Fault[]): z.infer<typeof OAuthError> {

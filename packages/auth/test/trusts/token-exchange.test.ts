@@ -1,6 +1,6 @@
 import { createHmac, createPublicKey } from 'node:crypto'
 import { generateKeyPair } from 'jose'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { listTrusts, removeTrust } from '../../src/trusts/trusts.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { forge, forms, makeUser, readClaims, start } from '../support/start.ts'
@@ -309,6 +309,16 @@ describe('a service that trusts', () => {
 
   test.each(faults)('refuses a form with %s', async (_name, fields, error) => {
     expect(await post(service, fields)).toMatchObject({ status: 400, body: { error } })
+  })
+
+  test('looks at each of thousands of equal parameters once: comparing all would block for a second', async () => {
+    const compared = vi.spyOn(URLSearchParams.prototype, 'getAll')
+    onTestFinished(() => compared.mockRestore())
+
+    const answer = await post(service, Array<string[]>(5000).fill(['a', '']))
+
+    expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } })
+    expect(compared).not.toHaveBeenCalled()
   })
 
   test('takes nothing but a form', async () => {
