@@ -1,11 +1,16 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
 import { HttpError } from '@domains-and-files/http'
-import type { FastifyInstance, FastifyRequest, preHandlerHookHandler, RouteOptions } from 'fastify'
+import type {
+  FastifyContextConfig,
+  FastifyInstance,
+  FastifyRequest,
+  preHandlerHookHandler,
+  RouteOptions,
+} from 'fastify'
 import * as errors from './errors.ts'
 import { type Caller, Role, requireRights } from './rights.ts'
 
-const callers = new WeakMap<FastifyRequest, Caller>()
 /** Of requests whose body had not arrived when they were admitted: authenticates their sender again. */
 const arriving = new WeakMap<FastifyRequest, () => Promise<Caller>>()
 
@@ -14,8 +19,7 @@ const arriving = new WeakMap<FastifyRequest, () => Promise<Caller>>()
  * @throws {Error} on a public route, where nobody is authenticated: a mistake in the route.
  */
 export function callerOf(request: FastifyRequest): Caller {
-  const caller = callers.get(request)
-  if (caller) return caller
+  if (request.principal) return request.principal as Caller // Only callers are set.
   throw new Error(`${request.routeOptions.url} is public, so it has no caller`)
 }
 
@@ -72,27 +76,21 @@ export function enforceAccess(app: FastifyInstance, authenticate: Authenticate):
       return done(
         new Error(`The route ${url} has no config.access: it was made before the plugin auth`),
       )
-    authenticate(request)
-      .then((caller) => {
-        admit(request, caller, access)
-        if (!request.raw.complete)
-          arriving.set(request, () => authenticate(request, { mayHaveExpired: true }))
-      })
-      .then(() => done(), done)
+    admit(request, { ...config, access }).then(() => done(), done)
   })
+  async function admit(request: FastifyRequest, needed: FastifyContextConfig & { access: Role }) {
+    const caller = await authenticate(request)
+    requireRights(caller, needed, request)
+    if (needed.needsLogin) requireLogin(caller)
+    request.principal = caller
+    if (!request.raw.complete)
+      arriving.set(request, () => authenticate(request, { mayHaveExpired: true }))
+  }
 }
 
 const readmitArrived: preHandlerHookHandler = (request, _reply, done) => {
   if (!arriving.has(request) || !request.raw.complete) return done()
   readmit(request).then(() => done(), done)
-}
-
-function admit(request: FastifyRequest, caller: Caller, access: Role) {
-  const { config } = request.routeOptions
-  requireRights(caller, { ...config, access }, request)
-  if (config.needsLogin) requireLogin(caller)
-  callers.set(request, caller)
-  request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
 }
 
 /** Where callers are found by their tokens. @throws {HttpError} 401 */

@@ -13,16 +13,15 @@ import {
 } from './limits/connections.ts'
 import { shedLoad } from './limits/load-shedding.ts'
 import { limitBodies, parseJsonBodies, smallBody } from './limits/request-bodies.ts'
-import {
-  AccessLog,
-  frameworkLogger,
-  logAbandonedRequests,
-  type Redaction,
-  registerLogMetrics,
-} from './logging/access-log.ts'
+import { AccessLog, frameworkLogger, type Redaction } from './logging/access-log.ts'
 import type { Logger } from './logging/logger.ts'
 import { type HealthReport, serveHealth } from './monitoring/health.ts'
-import { type Metrics, RequestMetrics, serveMetrics } from './monitoring/metrics.ts'
+import {
+  type Metrics,
+  RequestMetrics,
+  registerCounters,
+  serveMetrics,
+} from './monitoring/metrics.ts'
 import { type About, serveOpenapi, serveRoot } from './openapi/document.ts'
 import { answerError, type HttpError } from './problem-details.ts'
 import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
@@ -80,27 +79,24 @@ export async function createApp(
   routes: (app: App) => Promise<void>,
 ): Promise<App> {
   const limits = { ...defaultLimits, ...options.connections }
-  const { metrics } = options
-  const accessLog = new AccessLog(options.log, options.redaction)
+  const { log, metrics } = options
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
+  const accessLog = new AccessLog(log, requests, options.redaction)
   const cors = corsOptions(options)
   const crossOrigin = crossOriginHeaders(options.corsOrigin, cors.exposedHeaders)
   const app = createServer(options, { limits, accessLog, crossOrigin })
   serveOptionalSlashes(app)
-  logAbandonedRequests(app, accessLog)
-  registerLogMetrics(metrics, options.log)
-  const { trustProxy } = options
+  const lost = 'Log lines lost: disk full, or reader slow or closed'
+  registerCounters(metrics, {
+    log_lines_dropped_total: [lost, () => log.output.droppedLines],
+  })
+  const { trustProxy, rawRoutes } = options
   const { stallTimeout } = limits
   const rawRoute =
-    options.rawRoutes &&
-    new RawRouteServer(app, options.rawRoutes, {
-      accessLog,
-      metrics: requests,
-      trustProxy,
-      stallTimeout,
-    })
-  shedLoad(app, limits, { metrics, rawRoute, crossOrigin })
-  limitConnections(app, { limits, bodies: limitBodies(app, { limits, metrics }) })
+    rawRoutes && new RawRouteServer(app, rawRoutes, { accessLog, trustProxy, stallTimeout })
+  const bodies = limitBodies(app, { limits, metrics })
+  shedLoad(app, limits, { metrics, rawRoute, crossOrigin, bodies })
+  limitConnections(app, limits)
   checkRequestHeads(app)
   parseJsonBodies(app)
   validateRequests(app)
@@ -109,7 +105,7 @@ export async function createApp(
   refuseOtherMethods(app)
   serveOpenapi(app, options.about)
   if (options.servesRoot ?? true) serveRoot(app)
-  if (metrics && requests) serveMetrics(app, metrics, requests)
+  if (metrics) serveMetrics(app, metrics)
   serveHealth(app, options.about.version, options.health)
   await routes(app)
   return app

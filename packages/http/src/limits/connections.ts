@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { HttpError, problemOf, STATUS_CODES } from '../problem-details.ts'
@@ -37,12 +37,11 @@ export const defaultLimits: ConnectionLimits = {
 }
 
 /** Ends unread responses, and busy connections at shutdown. Node itself enforces `headersTimeout`. */
-export function limitConnections(
-  app: FastifyInstance,
-  { limits, bodies }: { limits: ConnectionLimits; bodies: RequestBodies },
-) {
+export function limitConnections(app: FastifyInstance, limits: ConnectionLimits) {
   const { server } = app
   server.maxConnections = limits.maxConnections
+  // Node caches the address when it is read, and cannot find it once the connection is closed, for the access log.
+  server.on('connection', ({ remoteAddress }) => remoteAddress)
   let isStopping = false
   app.addHook('preClose', async () => {
     isStopping = true
@@ -59,26 +58,40 @@ export function limitConnections(
       reply.raw.setTimeout(limits.stallTimeout)
     done(null, payload)
   })
-  // Prepended: the listener that serves the request may read its body in the same tick.
-  server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
-    if (!hasBody(request)) return
-    // Fix the request id, so that a later rejection of the body has the id of the log lines.
-    request.headers['x-request-id'] = requestIdOf(request)
-    remember(request, response)
-    bodies.add(request, response)
-  })
   // Node emits CONNECT as an event of its own, outside the routes.
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
     const headers = { 'x-request-id': requestIdOf(request) }
     answerSocketError({ cause: malformedRequest(headers) }, socket)
   })
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    if (hasBody(request)) return
-    // Most responses are sent by now. Remembering those would keep each request alive until the next one on its socket,
-    // and garbage collections would copy it.
-    if (isSent(response)) markAnswered(request.socket)
-    else remember(request, response)
-  })
+}
+
+/** Serves requests by `serve`. Watches their bodies, and keeps each exchange for `answerSocketError` until it has ended. */
+export const trackExchanges =
+  (bodies: RequestBodies, serve: RequestListener): RequestListener =>
+  (request, response) => {
+    const socket: Tracked = request.socket
+    socket[latest] = { request, response }
+    if (hasBody(request)) {
+      // Fix the request id, so that a later rejection of the body has the id of the log lines.
+      request.headers['x-request-id'] = requestIdOf(request)
+      bodies.add(request, response)
+      serve(request, response)
+      return
+    }
+    serve(request, response)
+    if (!isSent(response)) return
+    // Most responses are sent by now. Kept until the next request of their socket, garbage collections would copy them.
+    socket[latest] = undefined
+    markAnswered(socket)
+  }
+
+// The latest exchange, stored on its socket, since each request sets it.
+const latest = Symbol('latest')
+type Tracked = Socket & { [latest]?: Exchange | undefined }
+
+interface Exchange {
+  request: IncomingMessage
+  response: ServerResponse
 }
 
 // The socket answered last in this event-loop iteration: the parser may still reject bytes that followed the request in
@@ -146,22 +159,8 @@ const socketErrors: Record<string, readonly [number, string, string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'request_timeout', 'The request came too late: send it again'],
 }
 
-interface Exchange {
-  request: IncomingMessage
-  response: ServerResponse
-}
-
-// The latest exchange, stored on its socket, since each request sets it.
-const latest = Symbol('latest')
-type Remembering = Socket & { [latest]?: Exchange }
-
-function remember(request: IncomingMessage, response: ServerResponse) {
-  const socket: Remembering = request.socket
-  socket[latest] = { request, response }
-}
-
 // Undefined once its request is read and its response sent.
-function unfinishedOn({ [latest]: exchange }: Remembering): Exchange | undefined {
+function unfinishedOn({ [latest]: exchange }: Tracked): Exchange | undefined {
   return exchange?.request.complete && exchange.response.writableFinished ? undefined : exchange
 }
 

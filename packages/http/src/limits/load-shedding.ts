@@ -5,12 +5,14 @@ import { type Metrics, registerCounters } from '../monitoring/metrics.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
 import type { RawRouteServer } from '../requests/raw-route.ts'
 import { type CrossOriginHeaders, isPreflight, requestIdOf } from '../requests/request-head.ts'
-import type { ConnectionLimits } from './connections.ts'
+import { type ConnectionLimits, trackExchanges } from './connections.ts'
+import type { RequestBodies } from './request-bodies.ts'
 
 interface Dependencies {
   metrics: Metrics | undefined
   rawRoute: RawRouteServer | undefined
   crossOrigin: CrossOriginHeaders
+  bodies: RequestBodies
 }
 
 /**
@@ -21,7 +23,7 @@ interface Dependencies {
 export function shedLoad(
   app: FastifyInstance,
   limits: ConnectionLimits,
-  { metrics, rawRoute, crossOrigin }: Dependencies,
+  { metrics, rawRoute, crossOrigin, bodies }: Dependencies,
 ) {
   const { server, log } = app
   const shed = createLoggedCount((count) => log.warn({ count }, 'requests shed: overloaded'))
@@ -37,7 +39,7 @@ export function shedLoad(
   const [framework] = server.listeners('request') as RequestListener[] // The only listener yet.
   if (!framework) throw new Error('the framework has not registered its request listener')
   server.off('request', framework)
-  new AdmissionQueue(server, limits, {
+  const queue = new AdmissionQueue(server, limits, {
     serve: rawRoute?.listener(framework) ?? framework,
     refuse: (request, response) => {
       shed.add()
@@ -47,6 +49,7 @@ export function shedLoad(
     },
     loop: watchLoopDelay(app, limits.maxLoopDelayMs),
   })
+  server.on('request', trackExchanges(bodies, queue.admit))
 }
 
 /** Whether the event loop lagged more than `maxMs` on average in the last sample. Sampling starts with the server. */
@@ -149,10 +152,9 @@ class AdmissionQueue {
     server.on('connection', () => {
       this.#hasAccepted = true
     })
-    server.on('request', (request, response) => this.#admit(request, response))
   }
 
-  #admit(request: IncomingMessage, response: ServerResponse) {
+  readonly admit: RequestListener = (request, response) => {
     const queued = this.#queue.length - this.#head
     if (this.#handlers.loop.isLate && !isExempt(request))
       return this.#handlers.refuse(request, response)

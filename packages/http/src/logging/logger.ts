@@ -22,7 +22,6 @@ export function createLogger(
 
 const unbatched = (to: DestinationStream): LogOutput => ({
   write: (line) => to.write(line),
-  writeBatched: (line) => to.write(line),
   droppedLines: 0,
 })
 
@@ -39,10 +38,11 @@ const secretPaths = secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${nam
 
 /** Where log lines go; each line ends in a newline. */
 export interface LogOutput {
-  /** Queues a line; it is written when this event-loop iteration ends. */
-  write(line: string): void
-  /** Queues a line for up to 100 ms, to write several at once. SIGKILL and power cuts lose queued lines. */
-  writeBatched(line: string): void
+  /**
+   * Queues a line until this event-loop iteration ends; if `isBatched`, for up to 100 ms, to write several at once.
+   * SIGKILL and power cuts lose queued lines.
+   */
+  write(line: string, options?: { isBatched: boolean }): void
   /** Lines that could not be written: the disk was full, the reader slow or closed. */
   readonly droppedLines: number
 }
@@ -75,23 +75,7 @@ export class BatchedOutput implements LogOutput {
     return this.#droppedLines
   }
 
-  write(line: string) {
-    this.#enqueue(line)
-    if (this.#isFlushDue) return
-    this.#isFlushDue = true
-    setImmediate(() => {
-      this.#isFlushDue = false
-      this.#flush()
-    })
-  }
-
-  writeBatched(line: string) {
-    this.#enqueue(line)
-    if (this.#queuedBytes < batchBytes) this.#flushIn(batchMs)
-    else this.#flush()
-  }
-
-  #enqueue(line: string) {
+  write(line: string, { isBatched }: { isBatched: boolean } = { isBatched: false }) {
     if (this.#queuedBytes > maxQueuedBytes) {
       this.#droppedLines += 1
       return
@@ -106,6 +90,18 @@ export class BatchedOutput implements LogOutput {
     const written = last.bytes.write(line, last.length)
     last.length += written
     this.#queuedBytes += written
+    if (!isBatched) this.#flushSoon()
+    else if (this.#queuedBytes < batchBytes) this.#flushIn(batchMs)
+    else this.#flush()
+  }
+
+  #flushSoon() {
+    if (this.#isFlushDue) return
+    this.#isFlushDue = true
+    setImmediate(() => {
+      this.#isFlushDue = false
+      this.#flush()
+    })
   }
 
   #flushIn(ms: number) {

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
 import { type Postgres, readBackupTimes } from '@domains-and-files/persistence'
 import type { Counter, Histogram, HistogramConfiguration, Registry } from '@prometheus-io/client'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { HttpError } from '../problem-details.ts'
 
 export interface Metrics {
@@ -149,28 +149,20 @@ export class RequestMetrics {
     for (const code of ['internal_error', ...alarming]) this.#problems.inc({ code }, 0)
   }
 
-  observe(labels: { method: string; route: string; status: number }, ms: number) {
+  /** Counts a response after `ms`; requests without a route share one label value, which bounds the number of series. */
+  observe(
+    { method, route = '*', status }: { method: string; route: string | undefined; status: number },
+    ms: number,
+    problemCode?: string,
+  ) {
+    const labels = { method, route: route === '*' ? 'unmatched' : route, status }
     this.#duration.observe(labels, ms / 1000)
-  }
-
-  countProblem(code: string) {
-    this.#problems.inc({ code })
+    if (problemCode) this.#problems.inc({ code: problemCode })
   }
 }
 
-/** GET /metrics (Prometheus text) for clients with the token; observes every request of the framework. */
-export function serveMetrics(
-  app: FastifyInstance,
-  { registry, token }: Metrics,
-  requests: RequestMetrics,
-) {
-  app.addHook('onResponse', (request, reply, done) => {
-    const route = routeOf(request)
-    requests.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime)
-    if (reply.problemCode) requests.countProblem(reply.problemCode)
-    done()
-  })
-
+/** GET /metrics (Prometheus text) for clients with the token. */
+export function serveMetrics(app: FastifyInstance, { registry, token }: Metrics) {
   app.get(
     '/metrics',
     {
@@ -202,10 +194,6 @@ export function serveMetrics(
     },
   )
 }
-
-// Unrouted paths share one label value, which bounds the number of series.
-const routeOf = ({ routeOptions: { url = '*' } }: FastifyRequest) =>
-  url === '*' ? 'unmatched' : url
 
 const metricsTokenRequired = (challenge: string) =>
   new HttpError(401, 'unauthorized', 'Send METRICS_TOKEN as bearer token', {

@@ -2,8 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { isSent } from '../limits/connections.ts'
-import type { AccessLog } from '../logging/access-log.ts'
-import type { RequestMetrics } from '../monitoring/metrics.ts'
+import type { AccessLog, Exchange, Outcome } from '../logging/access-log.ts'
 import { HttpError, problemOf, toProblem } from '../problem-details.ts'
 import { HeadSender, type PreparedHead, prepareHead } from './prepared-head.ts'
 import {
@@ -40,18 +39,13 @@ export interface RawRoute {
 
 interface Dependencies {
   accessLog: AccessLog
-  metrics: RequestMetrics | undefined
   trustProxy: TrustProxy
   stallTimeout: number
 }
 
-interface Exchange {
-  route: RawRoute
+interface RawExchange extends Exchange {
+  handler: RawRoute
   request: IncomingMessage
-  response: ServerResponse
-  requestId: string
-  began: number
-  problemCode?: string
 }
 
 export class RawRouteServer {
@@ -77,13 +71,14 @@ export class RawRouteServer {
   /** Serves the requests of these routes, and leaves all others to the framework. */
   listener(framework: RequestListener): RequestListener {
     return (request, response) => {
-      const route = routeOf(this.#routes, request.url ?? '')
-      if (!route) return framework(request, response)
+      const handler = routeOf(this.#routes, request.url ?? '')
+      if (!handler) return framework(request, response)
+      const { method = '', url = '' } = request
       const exchange = {
-        route,
-        request,
-        response,
+        ...{ handler, request, response, method, url },
         requestId: requestIdOf(request),
+        route: handler.url,
+        client: this.#clientAddress(request),
         began: performance.now(),
       }
       if (response.socket) this.#serve(exchange)
@@ -93,7 +88,7 @@ export class RawRouteServer {
 
   // A pipelined request is served once the earlier responses are sent, so that it holds no file and no memory meanwhile.
   // At most 64 wait, since Node's back-pressure counts only unsent bytes; then the connection is closed.
-  #serveInTurn(exchange: Exchange) {
+  #serveInTurn(exchange: RawExchange) {
     const { request, response } = exchange
     const { socket } = request
     const waiting = this.#pipelined.get(socket) ?? 0
@@ -105,12 +100,12 @@ export class RawRouteServer {
     })
   }
 
-  #serve(exchange: Exchange) {
+  #serve(exchange: RawExchange) {
     const { request } = exchange
     try {
       const fault = findFramingFault(request)
       if (fault) throw malformed(fault)
-      const response = exchange.route.respond(request)
+      const response = exchange.handler.respond(request)
       if (!(response instanceof Promise)) return this.#send(exchange, response)
       response
         .then((found) => this.#send(exchange, found))
@@ -120,13 +115,14 @@ export class RawRouteServer {
     }
   }
 
-  #send(exchange: Exchange, { head, body }: RawResponse) {
+  #send(exchange: RawExchange, { head, body }: RawResponse) {
     const { request, response, requestId } = exchange
+    const { accessLog } = this.#dependencies
     const isStream = typeof body === 'object' && 'next' in body
     if (response.destroyed) {
       // The client has left: close the source of the body.
       if (isStream) void Promise.resolve(body.return?.()).catch(() => undefined)
-      return this.#record(exchange, { isAborted: true })
+      return accessLog.record(exchange, { isAborted: true })
     }
     const { upgrade, expect } = request.headers
     // Close, to keep framing unambiguous: Node drops bytes after a declined upgrade, and after `Expect` the client may
@@ -137,11 +133,11 @@ export class RawRouteServer {
     if (isStream) return void this.#stream(exchange, body)
     response.end(body, 'latin1')
     // Fast path: usually the kernel has taken all of it. Listeners and a timer would cost a tenth of a small response.
-    if (isSent(response)) this.#record(exchange)
+    if (isSent(response)) accessLog.record(exchange, { isAborted: false })
     else this.#recordOnceClosed(exchange)
   }
 
-  async #stream(exchange: Exchange, body: RawBody) {
+  async #stream(exchange: RawExchange, body: RawBody) {
     const { response } = exchange
     const { stallTimeout } = this.#dependencies
     const outcome = this.#recordOnceClosed(exchange)
@@ -153,25 +149,27 @@ export class RawRouteServer {
       response.end()
     } catch (error) {
       if (response.destroyed) return
-      outcome.error = error instanceof Error ? error : new Error(String(error))
+      outcome.err = error
       response.destroy()
     }
   }
 
-  #recordOnceClosed(exchange: Exchange): { error?: Error } {
+  #recordOnceClosed(exchange: RawExchange): Outcome {
     const { request, response } = exchange
-    const outcome: { error?: Error } = {}
-    response.setTimeout(this.#dependencies.stallTimeout)
+    const { accessLog, stallTimeout } = this.#dependencies
+    const outcome: Outcome = { isAborted: false }
+    response.setTimeout(stallTimeout)
     response.on('error', () => undefined) // Followed by `close`.
     response.on('close', () => {
-      this.#record(exchange, { isAborted: !response.writableFinished, ...outcome })
+      outcome.isAborted = !response.writableFinished
+      accessLog.record(exchange, outcome)
       // Shutdown began after the head had announced keep-alive, so close here.
       if (this.#isStopping) request.socket.destroySoon()
     })
     return outcome
   }
 
-  #fail(exchange: Exchange, error: unknown) {
+  #fail(exchange: RawExchange, error: unknown) {
     const { response, requestId } = exchange
     const log = this.#app.log.child({ request_id: requestId })
     if (response.headersSent) {
@@ -184,38 +182,16 @@ export class RawRouteServer {
     exchange.problemCode = problem.code
     const body = Buffer.from(JSON.stringify(problemOf(problem, requestId)))
     const head = prepareHead(problem.status, {
-      ...exchange.route.failureHeaders,
+      ...exchange.handler.failureHeaders,
       ...headers,
       'content-type': 'application/problem+json',
       'content-length': String(body.length),
     })
     this.#send(exchange, { head, body })
   }
-
-  // Same metrics and access log as for routes of the framework.
-  #record(exchange: Exchange, { isAborted = false, error }: Outcome = {}) {
-    const { request, response, requestId, began, problemCode } = exchange
-    const { accessLog, metrics } = this.#dependencies
-    const { method = '', url = '' } = request
-    const ms = performance.now() - began
-    const status = response.statusCode
-    if (metrics && response.headersSent) {
-      metrics.observe({ method, route: exchange.route.url, status }, ms)
-      if (problemCode) metrics.countProblem(problemCode)
-    }
-    if (!isAborted && !accessLog.isEnabled) return
-    const entry = { requestId, method, url, status, ms, client: this.#clientAddress(request) }
-    if (isAborted) accessLog.aborted(entry, error)
-    else accessLog.completed(entry)
-  }
 }
 
 const maxPipelined = 64
-
-interface Outcome {
-  isAborted?: boolean
-  error?: Error | undefined
-}
 
 function routeOf(routes: RawRoute[], url: string): RawRoute | undefined {
   for (const route of routes) if (url.startsWith(route.prefix)) return route

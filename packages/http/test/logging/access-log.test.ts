@@ -1,7 +1,9 @@
-import { connect } from 'node:net'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { connect, Socket } from 'node:net'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type AccessEntry, AccessLog } from '../../src/logging/access-log.ts'
+import { createMetrics } from '../../src/index.ts'
+import { AccessLog, type Exchange } from '../../src/logging/access-log.ts'
 import { createLogger } from '../../src/logging/logger.ts'
 import { start } from '../support/start.ts'
 
@@ -11,19 +13,25 @@ function logTo(level = 'info') {
   return { accessLog: new AccessLog(log), lines }
 }
 
-const entry: AccessEntry = {
+const exchange: Exchange = {
   requestId: 'r1',
   method: 'GET',
   url: '/things?secret=1',
-  status: 200,
-  ms: 1.26,
+  route: '/things',
   client: '127.0.0.1',
+  response: new ServerResponse(new IncomingMessage(new Socket())),
+  began: performance.now(),
 }
+
+const completed = { isAborted: false }
 
 test('a line has every field of the request, and not its query', () => {
   const { accessLog, lines } = logTo()
 
-  accessLog.completed({ ...entry, principal: { user: 'alice', token: 'ci' } })
+  accessLog.record(
+    { ...exchange, principal: { username: 'alice', token: { name: 'ci' } } },
+    completed,
+  )
 
   const [line = ''] = lines
   expect(line.endsWith('}\n')).toBe(true)
@@ -35,7 +43,7 @@ test('a line has every field of the request, and not its query', () => {
     method: 'GET',
     path: '/things',
     status: 200,
-    ms: 1.3,
+    ms: expect.any(Number),
     client: '127.0.0.1',
     user: 'alice',
     token_name: 'ci',
@@ -50,7 +58,10 @@ test('whatever a client sends, the line is one line of JSON that says exactly th
     fc.property(text, text, text, text, (requestId, path, client, user) => {
       const url = path.replaceAll('?', '')
 
-      accessLog.completed({ ...entry, requestId, url, client, principal: { user } })
+      accessLog.record(
+        { ...exchange, requestId, url, client, principal: { username: user } },
+        completed,
+      )
 
       const line = lines.pop() ?? ''
       expect(line.indexOf('\n')).toBe(line.length - 1)
@@ -59,9 +70,29 @@ test('whatever a client sends, the line is one line of JSON that says exactly th
   )
 })
 
-test('above level info nothing is logged', () => {
-  expect(logTo('warn').accessLog.isEnabled).toBe(false)
-  expect(logTo('info').accessLog.isEnabled).toBe(true)
+test('above level info only what was aborted is logged', () => {
+  const { accessLog, lines } = logTo('warn')
+
+  accessLog.record(exchange, completed)
+  accessLog.record(exchange, { isAborted: true })
+
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['request aborted'])
+})
+
+test.each([
+  ['cannot be decoded', 'GET', '/%zz', 400, 'malformed_url'],
+  ['has a part that is too long', 'POST', `/things/${'a'.repeat(2000)}`, 414, 'url_too_long'],
+])('a request whose URL %s is logged and counted', async (_what, method, path, status, code) => {
+  const metrics = await createMetrics('metrics-token-1234')
+  await using service = await start({ metrics })
+
+  await service.raw(`${method} ${path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n`, code)
+
+  const logged = () => service.lines().filter(({ request_id }) => request_id === 'mine')
+  await expect.poll(logged).toMatchObject([{ level: 'info', path, status, client: '127.0.0.1' }])
+  const counted = await metrics?.registry.metrics()
+  expect(counted).toContain(`_count{method="${method}",route="unmatched",status="${status}"} 1`)
+  expect(counted).toContain(`http_problems_total{code="${code}"} 1`)
 })
 
 test('a client that leaves before its response is logged once, as aborted', async () => {

@@ -24,7 +24,7 @@ test.each([
   ['by an uncaught error', 'throw new Error("uncaught")', 1],
 ])('all lines are written, in order, when the process ends %s', async (_how, end, status) => {
   const script = `log.info({ at: 'ä' }, 'first')
-    for (let i = 0; i < 20000; i += 1) log.output.writeBatched('{"msg":"more"}\\n')
+    for (let i = 0; i < 20000; i += 1) log.output.write('{"msg":"more"}\\n', { isBatched: true })
     log.warn('last'); ${end}`
 
   const ended = await runToEnd(script)
@@ -39,7 +39,7 @@ test.each([
 test('loggers of one process share one queue, which keeps their order', async () => {
   const script = `for (let i = 0; i < 20; i += 1) {
       const other = createLogger({ name: 'others', level: 'info' })
-      other.output.writeBatched(JSON.stringify({ i }) + '\\n')
+      other.output.write(JSON.stringify({ i }) + '\\n', { isBatched: true })
       log.info({ i })
     }
     console.error(process.listenerCount('exit'))`
@@ -56,7 +56,7 @@ test('loggers of one process share one queue, which keeps their order', async ()
 
 test.each([
   ['a line', "log.info('here')"],
-  ['a batched line', `log.output.writeBatched('{"msg":"here"}\\n')`],
+  ['a batched line', `log.output.write('{"msg":"here"}\\n', { isBatched: true })`],
 ])('%s is written while the process runs, so SIGKILL cannot lose it later', async (_what, act) => {
   const child = spawn(process.execPath, argsOf(`${act}; setInterval(() => {}, 1000)`))
 
@@ -91,7 +91,7 @@ describe('a file that cannot grow', () => {
     const file = openSync(path, 'a')
     // ulimit counts blocks of 512 bytes: the write that reaches the limit is cut in the middle of a line.
     const script = `import { truncateSync } from 'node:fs'
-      for (let i = 0; i < 100; i += 1) log.output.writeBatched(JSON.stringify({ i, filler: 'x'.repeat(100) }) + '\\n')
+      for (let i = 0; i < 100; i += 1) log.output.write(JSON.stringify({ i, filler: 'x'.repeat(100) }) + '\\n', { isBatched: true })
       ${report}
       truncateSync('${path}')
       log.info('after')`
@@ -117,7 +117,7 @@ describe('a file that cannot grow', () => {
 test('a reader that stops reading holds up neither the event loop nor the end of the process', async () => {
   const script = `
     for (let i = 0; i < 50; i += 1) {
-      for (let j = 0; j < 1000; j += 1) log.output.writeBatched(JSON.stringify({ filler: 'x'.repeat(200) }) + '\\n')
+      for (let j = 0; j < 1000; j += 1) log.output.write(JSON.stringify({ filler: 'x'.repeat(200) }) + '\\n', { isBatched: true })
       await new Promise((wake) => setTimeout(wake, 1))
     }
     ${report}`

@@ -100,7 +100,7 @@ async function authenticate(
   tokens: ApiTokens,
 ): Promise<Caller> {
   const caller = await tokens.verify(params.require('ApiKey', errors.keyRefused), request.ip)
-  request.principal = { user: caller.username, token: caller.token?.name }
+  request.principal = caller
   return caller
 }
 
