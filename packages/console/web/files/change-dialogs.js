@@ -153,14 +153,18 @@ export function askAboutExisting(body, others = 0) {
   })
 }
 
-/** Takes back the last deletion that this person made. */
-const undo = () =>
+/** The id of the last deletion that this person made; undefined where it cannot be read. */
+async function lastDeletion() {
+  const query = { by: session.loginOf('files')?.username, action: 'delete', page_size: 1 }
+  const list = await get('files', '/api/changes', { query }).catch(() => undefined)
+  return list?.changes[0]?.id
+}
+
+/** Takes back a deletion, once: its message goes. @param {number} id @param {Event} event */
+const undo = (id, { target }) =>
   attempt(async () => {
-    const query = { by: session.loginOf('files')?.username, action: 'delete', page_size: 1 }
-    const [last] = (await get('files', '/api/changes', { query })).changes
-    if (!last) return
-    const params = { id: last.id }
-    await send('files', 'post', '/api/changes/{id}/revert', { params, json: {} })
+    if (target instanceof Element) target.closest('.toast')?.remove()
+    await send('files', 'post', '/api/changes/{id}/revert', { params: { id }, json: {} })
     toast('The files are back')
     announceFilesChanged()
   })
@@ -192,6 +196,8 @@ export async function deleteDialog(entries) {
   const deletions = paths.flatMap((path) => (path.endsWith('/') ? [[path]] : []))
   for (let at = 0; at < files.length; at += atOnce) deletions.push(files.slice(at, at + atOnce))
   let deleted = 0
+  /** @type {number | undefined} */
+  let change
   const counts = entries.map((each) => ('sha256' in each ? 1 : each.file_count))
   const total = counts.reduce((sum, each) => sum + each)
   const count = formatCount(total, 'file')
@@ -204,13 +210,14 @@ export async function deleteDialog(entries) {
       ${nameList(entries.map((each) => `${each.path} (${'sha256' in each ? '' : `${formatCount(each.file_count, 'file')}, `}${formatBytes(sizeOf(each))})`))}`,
     action: async () => {
       for (const each of deletions) deleted += await deleteAll(each)
+      if (deletions.length === 1 && deleted > 0) change = await lastDeletion()
     },
   })
   // A deletion of several requests is taken back in File changes, one by one.
-  const way =
-    deletions.length === 1
-      ? html`<button class="link-button" @click=${undo}>Undo</button>`
-      : html`<a href="#/file-changes">Changes</a>`
+  const id = change
+  const way = id
+    ? html`<button class="link-button" @click=${(/** @type {Event} */ event) => undo(id, event)}>Undo</button>`
+    : html`<a href="#/file-changes">Changes</a>`
   if (deleted > 0) toast(html`${formatCount(deleted, 'file')} deleted ${way}`)
   return isDone
 }

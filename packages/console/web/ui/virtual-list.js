@@ -51,6 +51,9 @@ class VirtualList extends View {
     const last = Math.min(this.#last, count)
     const length = Math.max(0, last - this.#first)
     const indexes = Array.from({ length }, (_, at) => this.#first + at)
+    // A row that has been loaded takes the place of the one that had the focus.
+    const active = document.activeElement
+    if (active?.matches('[data-row]') && this.contains(active)) this.#focused ??= indexOf(active)
     onRange(this.#first, last)
     return html`
       <div role="grid" aria-label=${label} aria-rowcount=${count + 1}>
@@ -74,15 +77,14 @@ class VirtualList extends View {
     if (this.#focused === undefined) return
     /** @type {HTMLElement | null} */
     const row = this.querySelector(`[aria-rowindex="${this.#focused + 2}"] [data-row]`)
-    row?.focus({ preventScroll: true })
+    if (row !== document.activeElement) row?.focus({ preventScroll: true })
     this.#focused = undefined
   }
 
   /** @param {KeyboardEvent} event */
   #move(event) {
-    const row = /** @type {HTMLElement} */ (event.target).closest('.virtual-row')
-    if (!row) return
-    const at = Number(row.getAttribute('aria-rowindex')) - 2
+    const at = indexOf(/** @type {HTMLElement} */ (event.target))
+    if (at === undefined) return
     const page = Math.max(1, Math.floor(this.clientHeight / this.#rowHeight) - 2)
     const steps = new Map([
       ['ArrowDown', at + 1],
@@ -109,6 +111,12 @@ class VirtualList extends View {
     this.#measure()
     this.update()
   }
+}
+
+/** The index of the row that an element is in. @param {Element} element */
+function indexOf(element) {
+  const row = element.closest('.virtual-row')
+  return row ? Number(row.getAttribute('aria-rowindex')) - 2 : undefined
 }
 
 customElements.define('virtual-list', VirtualList)

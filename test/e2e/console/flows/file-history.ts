@@ -27,6 +27,29 @@ export const fileHistoryFlows: Flows = {
     assert.equal(files.length, 2)
   },
 
+  'undoes the deletion that a message names, although another one followed': async (tester) => {
+    const { page } = tester
+    const api = await tester.filesApi()
+    for (const name of ['first', 'second', 'third']) await api.upload(`deletions/${name}.txt`, name)
+    await tester.goTo('/files/deletions/')
+    for (const name of ['first', 'second']) {
+      await page.getByLabel(`Select ${name}.txt`).check()
+      await tester.button('Delete').click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+      await page.getByRole('link', { name: `${name}.txt` }).waitFor({ state: 'detached' })
+    }
+    const undo = page.locator('.toast').getByRole('button', { name: 'Undo' })
+    await undo.nth(1).waitFor()
+    await undo.first().click()
+    await tester.text('The files are back').waitFor()
+    const { files } = await api.call('GET', '/api/files/?prefix=deletions/')
+    assert.deepEqual(
+      files.map(({ name }: { name: string }) => name),
+      ['first.txt', 'third.txt'],
+    )
+    assert.equal(await undo.count(), 1) // It is undone once.
+  },
+
   'takes back one change, and restores an older state of a file': async (tester) => {
     const { page } = tester
     const api = await tester.filesApi()

@@ -162,6 +162,23 @@ export const folderFlows: Flows = {
     assert.deepEqual((await shown.allTextContents()).slice(0, 2), ['part 205.txt', 'part 204.txt'])
   },
 
+  'keeps the keyboard at a row that is still loading': async (tester) => {
+    const { page } = tester
+    const api = await tester.filesApi()
+    const names = Array.from({ length: 405 }, (_, at) => `${at + 1}.txt`)
+    for (const name of names) await api.upload(`loading/${name}`, name)
+    await tester.goTo('/files/loading/?sort=updated_at')
+    await page.getByRole('link', { name: '1.txt', exact: true }).focus()
+    for (const [key, name] of [
+      ['End', '405.txt'],
+      ['ArrowUp', '404.txt'],
+      ['Home', '1.txt'],
+    ] as const) {
+      await page.keyboard.press(key)
+      await page.locator('.file-list [data-row]:focus', { hasText: name }).waitFor()
+    }
+  },
+
   'selects a whole folder, and stays at it when Back closes the question': async (tester) => {
     const { page } = tester
     const api = await tester.filesApi()
