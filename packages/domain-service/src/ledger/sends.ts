@@ -139,7 +139,6 @@ export async function endSend(
   outcome: SendOutcome,
 ): Promise<SentZone> {
   const { found, state, unanswered } = outcome
-  if (found) await putZones(transaction, [found])
   const send = await transaction.get<SentZone>(sql`
     update ${sends} set state = ${state}, found = coalesce(${found && zoneDigest(found)}, found),
       ended_at = ${now}, unanswered = unanswered + ${unanswered},
@@ -147,6 +146,8 @@ export async function endSend(
     returning id, base, zone, started_at,
       (select min(late.started_at) from ${sends} as late where late.repaired_by = sends.id) as late_since`)
   if (!send) throw new Error(`there is no send ${id}`)
+  // The intent has stored the zone that was sent.
+  if (found && zoneDigest(found) !== send.zone) await putZones(transaction, [found])
   // A late write whose repair was not seen to work is repaired again: only the outdated zone itself triggers that.
   if (!found || state === 'unknown')
     await transaction.run(sql`update ${sends} set unanswered = unanswered + 1, repaired_by = null

@@ -27,6 +27,7 @@ export async function putZones(transaction: SqlTransaction, added: Iterable<Zone
     await nextSlice()
     wanted.set(zoneDigest(zone), zone)
   }
+  if (wanted.size === 0) return
   const known = await transaction.all<{ digest: string }>(
     sql`select digest from ${zones} where digest in (${list([...wanted.keys()])})
       and used_at > ${now} - ${unusedMs / 2}`,

@@ -139,6 +139,7 @@ export class DomainWrites {
   async #hold(): Promise<boolean> {
     const { ledger } = this.#options.batch
     for (let hasWorked = false; ; hasWorked = true) {
+      if (hasWorked && this.#clients.size + this.#tasks.length === 0) return true
       const waiting = [...this.#clients.keys()]
       const tasks = [...this.#tasks]
       const writes: QueuedChange[] = []
