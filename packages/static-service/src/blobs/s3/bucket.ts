@@ -185,10 +185,14 @@ export class Bucket {
 
   async #call<T>(operation: string, attempt: () => Promise<T>): Promise<T> {
     for (let attempts = 1; ; attempts += 1) {
+      const { systemClockOffset } = this.#client.config
       try {
         return await this.#measure(operation, attempt)
       } catch (error) {
-        if (attempts >= maxAttempts || !isTransient(error)) throw storageError(error)
+        // The store refuses requests of another time than its own, which the SDK takes from the response.
+        const isSkewed =
+          Math.abs(this.#client.config.systemClockOffset - systemClockOffset) > skewMs
+        if (attempts >= maxAttempts || !(isSkewed || isTransient(error))) throw storageError(error)
         // Jitter avoids synchronized retries.
         await wait(attempts * 100 * (0.5 + Math.random()))
       }
@@ -212,6 +216,8 @@ export class Bucket {
 }
 
 const connectMs = 3000
+// S3 accepts 15 minutes.
+const skewMs = 240_000
 const maxAttempts = 3
 
 /** The store checks the signed digest. The SDK uses this one instead of hashing the body again. */

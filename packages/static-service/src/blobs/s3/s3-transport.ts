@@ -49,19 +49,17 @@ export const isMissing = (error: unknown) =>
   statusOf(error) === 404 && !(error instanceof Error && error.name === 'NoSuchBucket')
 
 /**
- * Whether an immediate retry may succeed: after lost connections, overload, bytes damaged in transit, and where the store
- * had another time. Not after a timeout: the client waited long enough.
+ * Whether an immediate retry may succeed: after lost connections, overload, and bytes damaged in transit. Not after a
+ * timeout: the client waited long enough.
  */
 export function isTransient(error: unknown): boolean {
-  const metadata = metadataOf(error)
-  const status = metadata?.httpStatusCode
+  const status = statusOf(error)
   if (status === undefined) return !(error instanceof HttpError) && !isOver(error)
   if (status === 507) return false
   return (
     status >= 500 ||
     status === 429 ||
     status === 408 ||
-    (status === 403 && metadata?.clockSkewCorrected === true) ||
     (isNamed(error) && retryable.test(error.name))
   )
 }
@@ -75,7 +73,7 @@ export function storageError(error: unknown): unknown {
 }
 
 const retryable =
-  /^(?:RequestTimeout|RequestTimeTooSkewed|SlowDown|BadDigest|XAmzContentSHA256Mismatch|OperationAborted)$/
+  /^(?:RequestTimeout|SlowDown|BadDigest|XAmzContentSHA256Mismatch|OperationAborted)$/
 
 const isNamed = (error: unknown): error is Error => error instanceof Error
 
@@ -87,11 +85,8 @@ function isOver(error: unknown) {
 }
 
 /** Undefined: there was no response. */
-const statusOf = (error: unknown) => metadataOf(error)?.httpStatusCode
-
-// Errors of the AWS SDK have it. `clockSkewCorrected`: the response gave the time that later requests are signed with. The
-// SDK does not set it where that is ours again.
-function metadataOf(error: unknown) {
+function statusOf(error: unknown): number | undefined {
   if (!(error instanceof Error) || !('$metadata' in error)) return undefined
-  return error.$metadata as { httpStatusCode?: number; clockSkewCorrected?: boolean }
+  // Errors of the AWS SDK have it.
+  return (error.$metadata as { httpStatusCode?: number }).httpStatusCode
 }
