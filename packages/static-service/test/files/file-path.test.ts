@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   encodePath,
@@ -91,6 +92,16 @@ test('an encoded slash in the path of a URL names no file, in its query it does 
 })
 
 test('a URL encodes each segment', () => {
+  const character = fc.constantFrom(
+    ...Array.from({ length: 128 }, (_, code) => String.fromCharCode(code)),
+    'ü',
+    '😀',
+  )
+  fc.assert(
+    fc.property(fc.string({ unit: character }), (path) => {
+      expect(encodePath(path)).toBe(path.split('/').map(encodeURIComponent).join('/'))
+    }),
+  )
   expect(encodePath('a b/ü?#.txt')).toBe('a%20b/%C3%BC%3F%23.txt')
   expect(urlOf('a b', 'https://example.com')).toBe('https://example.com/static/a%20b')
 })

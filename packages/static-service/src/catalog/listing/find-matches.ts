@@ -18,6 +18,9 @@ import { all, below } from '../records.ts'
 import { type FileRow, fileRow } from '../tables.ts'
 import { type PathSample, searchIndexes } from './search-index.ts'
 
+const files = name('files')
+const directories = name('directories')
+
 /** Counters about the files that a list can contain. */
 export interface ListScope {
   /** The last change that the snapshot shows, and its time. */
@@ -50,10 +53,10 @@ export async function readScope(
   const row = await transaction.get<ScopeRow>(sql`
     select last_change "lastChange", last_changed_at "changedAt", root.file_count population, scope.file_count size, scope.children,
       (select file_count from ${name('categories')} where category = ${category ?? ''}) "ofCategory",
-      ${recursive ? sql`0` : sql`(select count(*) from ${name('directories')} where parent = ${prefix})`} subdirectories
+      ${recursive ? sql`0` : sql`(select count(*) from ${directories} where parent = ${prefix})`} subdirectories
     from ${name('catalog')}
-      join ${name('directories')} root on root.path = ''
-      left join ${name('directories')} scope on scope.path = ${prefix}`)
+      join ${directories} root on root.path = ''
+      left join ${directories} scope on scope.path = ${prefix}`)
   if (!row) throw new Error('the catalog has no row of counts')
   const { lastChange, changedAt, population, size, children, subdirectories } = row
   const isWhole = prefix === '' && recursive
@@ -122,7 +125,7 @@ function sourceOf({ transaction, query, scope, sample }: ListRead) {
   const { category, search } = query
   const conditions = directoryFilter(query)
   if (category) conditions.push(sql`category = ${category}`)
-  const unindexed = { from: sql`${name('files')}`, conditions }
+  const unindexed = { from: files, conditions }
   if (!search) return unindexed
   conditions.push(containsTerm(search))
   const { directory } = scope
@@ -175,14 +178,14 @@ async function readInOrder(
   const within = all(rangeConditions(query, range, order))
   await searchIndexes[transaction.dialect].plan(transaction, 'order')
   if (query.search === undefined || !maxRows) {
-    const page = sql`select id from ${name('files')} where ${within}
+    const page = sql`select id from ${files} where ${within}
       order by ${order.by} limit ${take} offset ${offset}`
     return readRows(transaction, page, order)
   }
   // SQLite would sort the rows again, and read them all first.
   const again = dialect({ sqlite: sql``, postgres: sql`order by ${order.by}` })
   const page = sql`select id from (
-      select ${compared} from ${name('files')} where ${within} order by ${order.by} limit ${maxRows}
+      select ${compared} from ${files} where ${within} order by ${order.by} limit ${maxRows}
     ) near where ${containsTerm(query.search)} ${again} limit ${take} offset ${offset}`
   return readRows(transaction, page, order)
 }
@@ -225,7 +228,7 @@ export async function readRows(
   { precedes }: Order,
 ): Promise<FileRow[]> {
   const rows = await transaction.all<FileRow>(
-    sql`select ${fileRow} from (${page}) page join ${name('files')} files on files.id = page.id`,
+    sql`select ${fileRow} from (${page}) page join ${files} files on files.id = page.id`,
   )
   return rows.sort((one, other) => (precedes(one, other) ? -1 : 1))
 }
