@@ -104,7 +104,7 @@ export function answerError(
   // A Buffer: for a string Fastify would add a charset parameter, which JSON does not define (RFC 8259, 11).
   return reply
     .code(problem.status)
-    .headers({ ...headersOf(error), ...problem.headers })
+    .headers(problem.headers)
     .type('application/problem+json')
     .send(Buffer.from(JSON.stringify(problemOf(problem, request.id))))
 }
@@ -172,14 +172,16 @@ export function databaseProblem(failure: unknown): HttpError | undefined {
   return undefined
 }
 
-// Fastify's own errors. Their messages may quote the input, so they are replaced.
-function translate(error: FastifyError | HttpError, request: FastifyRequest) {
-  if (error instanceof HttpError) return undefined
-  const status = error.statusCode
-  if (status === undefined || status < 400 || status >= 500) return undefined
-  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+// Errors of Fastify and its plugins. Their messages may quote the input, so they are replaced. Those of other libraries
+// may have a status, too: of what an upstream answered.
+function translate(
+  { code, statusCode: status = 500 }: Partial<FastifyError>,
+  request: FastifyRequest,
+) {
+  if (!code?.startsWith('FST_') || status < 400 || status >= 500) return undefined
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
     return unsupportedMediaType(request.routeOptions.schema?.consumes)
-  const known = frameworkErrors[error.code]
+  const known = frameworkErrors[code]
   if (known) return new HttpError(...known)
   return new HttpError(
     status,
@@ -208,6 +210,3 @@ const codes: Record<number, string> = {
   413: 'body_too_large',
   415: 'unsupported_media_type',
 }
-
-const headersOf = (error: object) =>
-  'headers' in error && typeof error.headers === 'object' ? { ...error.headers } : {}

@@ -5,6 +5,7 @@ import {
 } from '@domains-and-files/persistence'
 import { expect, it } from 'vitest'
 import { createApp, createLogger } from '../src/index.ts'
+import { start } from './support/start.ts'
 
 it.each([
   [new DatabaseUnavailableError(new Error('refused')), 503, 'unavailable', '2'],
@@ -71,3 +72,23 @@ it.each([
     await app.close()
   },
 )
+
+it('answers an error of a library that has a status and headers with a bare 500, as every bug', async () => {
+  const refused = Object.assign(new Error('upstream refuses'), {
+    statusCode: 403,
+    headers: { 'set-cookie': 'upstream=secret', 'content-length': '3' },
+  })
+  await using service = await start({}, (app) => {
+    const options = { config: { access: 'public' as const }, schema: { hide: true } }
+    app.get('/failing', options, async () => {
+      throw refused
+    })
+  })
+
+  const response = await fetch(`${service.url}/failing`)
+
+  expect([response.status, await response.json()]).toMatchObject([500, { code: 'internal_error' }])
+  expect(response.headers.getSetCookie()).toEqual([])
+  const failed = service.lines().filter(({ msg }) => msg === 'request failed')
+  expect(failed).toMatchObject([{ level: 'error', err: { message: 'upstream refuses' } }])
+})
