@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { DomainClient, type RecordType } from '../domain-client.ts'
 import { unwrap } from '../responses.ts'
 import { eventOptions, printEvents } from './events.ts'
-import { type Flags, readInteger, runProgram } from './run-program.ts'
+import { type Command, readInteger, runProgram } from './run-program.ts'
 import { formatTable } from './terminal.ts'
 import {
   applyZones,
@@ -50,9 +50,9 @@ const options = {
   ...eventOptions,
 } as const
 
-type DomainFlags = Flags<typeof options>
+type DomainCommand = Command<DomainClient, typeof options>
 
-async function list(client: DomainClient, [search]: string[]) {
+const list: DomainCommand = async (client, [search]) => {
   for await (const domains of domainPages(client, search)) {
     const rows = domains.map(({ name, expires_on }) => [name, `expires ${expires_on ?? 'unknown'}`])
     process.stdout.write(formatTable(rows))
@@ -75,15 +75,15 @@ type IdentifiedRow = RecordRow & { id: string }
 
 const toRow = (record: IdentifiedRow) => [record.id, ...cellsOf(record)]
 
-async function show({ api }: DomainClient, [domain = '']: string[]) {
+const show: DomainCommand = async ({ api }, [domain = '']) => {
   const zone = await unwrap(
     api.GET('/api/domains/{domain}/dns/hosts', { params: { path: { domain } } }),
   )
   process.stdout.write(formatTable(zone.hosts.map(toRow)))
 }
 
-async function add({ api }: DomainClient, args: string[], flags: DomainFlags) {
-  const [domain = '', type = '', name = '', address = ''] = args
+const add: DomainCommand = async ({ api }, words, flags) => {
+  const [domain = '', type = '', name = '', address = ''] = words
   const { ttl, 'mx-pref': preference, 'dry-run': dryRun } = flags
   const record = type.toUpperCase() as RecordType // The service rejects unknown types.
   const result = api.POST('/api/domains/{domain}/dns/hosts/{record}', {
@@ -114,16 +114,12 @@ function printChange({ changes, warnings = [] }: ZoneChange) {
   for (const warning of warnings) process.stderr.write(`Warning: ${warning}\n`)
 }
 
-async function remove(
-  { api }: DomainClient,
-  [domain = '', record = '']: string[],
-  { 'dry-run': dry_run }: DomainFlags,
-) {
-  const params = { path: { domain, record }, query: { dry_run } }
+const remove: DomainCommand = async ({ api }, [domain = '', record = ''], flags) => {
+  const params = { path: { domain, record }, query: { dry_run: flags['dry-run'] } }
   await write(api.DELETE('/api/domains/{domain}/dns/hosts/{record}', { params }), printChange)
 }
 
-async function history({ api }: DomainClient, [domain = '']: string[]) {
+const history: DomainCommand = async ({ api }, [domain = '']) => {
   const path = { domain }
   const { history: entries } = await unwrap(
     api.GET('/api/domains/{domain}/dns/history', { params: { path, query: { page_size: 50 } } }),
@@ -140,18 +136,14 @@ async function history({ api }: DomainClient, [domain = '']: string[]) {
   process.stdout.write(formatTable(rows))
 }
 
-async function revert(
-  { api }: DomainClient,
-  [domain = '', change = '']: string[],
-  { 'dry-run': dry_run }: DomainFlags,
-) {
-  const params = { path: { domain, id: readId(change) }, query: { dry_run } }
+const revert: DomainCommand = async ({ api }, [domain = '', change = ''], flags) => {
+  const params = { path: { domain, id: readId(change) }, query: { dry_run: flags['dry-run'] } }
   await write(api.POST('/api/domains/{domain}/dns/history/{id}/revert', { params }), printChange)
 }
 
 const readId = (text: string) => readInteger('A change id', text)
 
-async function proposals({ api }: DomainClient) {
+const proposals: DomainCommand = async ({ api }) => {
   const query = { status: 'proposed' as const, page_size: 200 }
   const { changes } = await unwrap(api.GET('/api/changes', { params: { query } }))
   for (const { id, at, by, domain, changes: made } of changes) {
@@ -160,30 +152,27 @@ async function proposals({ api }: DomainClient) {
   }
 }
 
-async function approve({ api }: DomainClient, [change = '']: string[]) {
+const approve: DomainCommand = async ({ api }, [change = '']) => {
   const id = readId(change)
   const approved = await unwrap(api.POST('/api/changes/{id}/approve', { params: { path: { id } } }))
   process.stdout.write(`Change ${id} of ${approved.domain} is ${approved.status}.\n`)
 }
 
-async function reject({ api }: DomainClient, [change = '']: string[], { reason }: DomainFlags) {
+const reject: DomainCommand = async ({ api }, [change = ''], { reason }) => {
   const id = readId(change)
   const body = reason === undefined ? {} : { reason }
   await unwrap(api.POST('/api/changes/{id}/reject', { params: { path: { id } }, body }))
   process.stdout.write(`Change ${id} is rejected.\n`)
 }
 
-async function exportZone({ api }: DomainClient, [domain = '']: string[]) {
+const exportZone: DomainCommand = async ({ api }, [domain = '']) => {
   process.stdout.write(await readZoneFile(api, domain))
 }
 
-async function importZone(
-  { api }: DomainClient,
-  [domain = '', file = '']: string[],
-  { 'dry-run': dry_run }: DomainFlags,
-) {
+const importZone: DomainCommand = async ({ api }, [domain = '', file = ''], flags) => {
   const text = await readFile(file, 'utf8')
-  await write(putZoneFile(api, { domain, text }, { dry_run }), printChange)
+  const query = { dry_run: flags['dry-run'] }
+  await write(putZoneFile(api, { domain, text }, query), printChange)
 }
 
 await runProgram('domains', {

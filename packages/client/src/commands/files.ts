@@ -6,7 +6,7 @@ import { pages, unwrap } from '../responses.ts'
 import { retry } from '../resumable-upload.ts'
 import { wait } from '../session.ts'
 import { eventOptions, printEvents } from './events.ts'
-import { type Flags, runProgram } from './run-program.ts'
+import { type Command, runProgram } from './run-program.ts'
 import { listLocalFiles, planSync } from './sync-plan.ts'
 import { formatTable, openProgressBar, UsageError } from './terminal.ts'
 import { deploy, download, history, revert, rollback, treeOptions } from './trees.ts'
@@ -44,7 +44,9 @@ const options = {
   ...eventOptions,
 } as const
 
-async function list(client: FileClient, [directory]: string[]) {
+type FileCommand = Command<FileClient, typeof options>
+
+const list: FileCommand = async (client, [directory]) => {
   for await (const { files } of filesBelow(client, directory)) {
     process.stdout.write(
       formatTable(files.map(({ size, updated_at, path }) => [size, updated_at, path])),
@@ -52,7 +54,7 @@ async function list(client: FileClient, [directory]: string[]) {
   }
 }
 
-async function put(client: FileClient, [source = '', target = '']: string[]) {
+const put: FileCommand = async (client, [source = '', target = '']) => {
   const path = target === '' || target.endsWith('/') ? target + basename(source) : target
   await access(source, constants.R_OK) // Otherwise the error does not name the file.
   const content = await openAsBlob(source)
@@ -62,15 +64,11 @@ async function put(client: FileClient, [source = '', target = '']: string[]) {
   process.stdout.write(`${record.url}\n`)
 }
 
-async function remove(client: FileClient, [path = '']: string[]) {
+const remove: FileCommand = async (client, [path = '']) => {
   await unwrap(client.api.DELETE('/api/files/{path}', { params: { path: { path } } }))
 }
 
-async function sync(
-  client: FileClient,
-  [directory = '', prefix = '']: string[],
-  flags: Flags<typeof options>,
-) {
+const sync: FileCommand = async (client, [directory = '', prefix = ''], flags) => {
   if (!prefix.endsWith('/')) throw new UsageError('Name a prefix that ends in /.')
   const stored = new Map<string, { size: number; sha256: string }>()
   for await (const { files } of filesBelow(client, prefix)) {

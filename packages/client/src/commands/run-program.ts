@@ -13,10 +13,17 @@ interface Program<Client, Named extends Options> {
   port: number
   options: Named
   open: (options: { baseUrl: string; credentials: Credentials }) => Client
-  commands: Record<string, (client: Client, args: string[], flags: Flags<Named>) => Promise<void>>
+  commands: Record<string, Command<Client, Named>>
 }
 
-export type Flags<Named extends Options> = ReturnType<
+/** A command, with the words after its name and its options. */
+export type Command<Client, Named extends Options> = (
+  client: Client,
+  words: string[],
+  flags: Flags<Named>,
+) => Promise<void>
+
+type Flags<Named extends Options> = ReturnType<
   typeof parseArgs<{ options: Named; allowPositionals: true }>
 >['values']
 

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { FileClient } from '../file-client.ts'
 import { ProblemError, pages, unwrap } from '../responses.ts'
-import { type Flags, readInteger } from './run-program.ts'
+import { type Command, readInteger } from './run-program.ts'
 import { type LocalFile, listLocalFiles, sha256Of } from './sync-plan.ts'
 import { formatTable, openProgressBar, UsageError } from './terminal.ts'
 
@@ -21,14 +21,11 @@ export const treeOptions = {
   to: { type: 'string' },
 } as const
 
-type TreeFlags = Flags<typeof treeOptions>
+type TreeCommand = Command<FileClient, typeof treeOptions>
 
 /** Replaces a directory of the store by a local one, atomically. Sends only contents that the store lacks. */
-export async function deploy(
-  client: FileClient,
-  [source = '', prefix]: string[],
-  { version, changelog, 'dry-run': dryRun }: TreeFlags,
-) {
+export const deploy: TreeCommand = async (client, [source = '', prefix], flags) => {
+  const { version, changelog, 'dry-run': dryRun } = flags
   const path = readPrefix(prefix)
   const files: HashedFile[] = []
   for (const file of await listLocalFiles(source, ''))
@@ -120,11 +117,7 @@ function printMissing(files: HashedFile[]) {
 }
 
 /** Extracts a directory of the store, present or past, into a local one. Needs the program tar. */
-export async function download(
-  client: FileClient,
-  [prefix, target = '']: string[],
-  { at }: TreeFlags,
-) {
+export const download: TreeCommand = async (client, [prefix, target = ''], { at }) => {
   const path = readPrefix(prefix)
   const params = { path: { path }, query: at === undefined ? {} : { at } }
   const { response, error } = await client.api.GET('/api/trees/{path}', {
@@ -143,15 +136,11 @@ export async function download(
 }
 
 /** Restores a directory to its state before its last change, or at a version, a change or an instant. */
-export async function rollback(
-  client: FileClient,
-  [prefix]: string[],
-  { to, 'dry-run': dryRun }: TreeFlags,
-) {
+export const rollback: TreeCommand = async (client, [prefix], { to, 'dry-run': dry_run }) => {
   const path = readPrefix(prefix)
   const at = to ?? String(await changeBefore(client, path))
   const manifest = JSON.stringify({ from: path, at })
-  await printResult(client, await putTree(client, path, { manifest, query: { dry_run: dryRun } }))
+  await printResult(client, await putTree(client, path, { manifest, query: { dry_run } }))
 }
 
 async function changeBefore({ api }: FileClient, prefix: string): Promise<number> {
@@ -162,7 +151,7 @@ async function changeBefore({ api }: FileClient, prefix: string): Promise<number
   return last.id - 1
 }
 
-export async function history({ api }: FileClient, [path = '']: string[]) {
+export const history: TreeCommand = async ({ api }, [path = '']) => {
   const read = (position: { after?: string }) =>
     unwrap(api.GET('/api/history', { params: { query: { ...position, path, page_size: 200 } } }))
   for await (const { history: states } of pages(read)) {
@@ -178,11 +167,7 @@ export async function history({ api }: FileClient, [path = '']: string[]) {
   }
 }
 
-export async function revert(
-  client: FileClient,
-  [change = '']: string[],
-  { overwrite }: TreeFlags,
-) {
+export const revert: TreeCommand = async (client, [change = ''], { overwrite }) => {
   const made = await unwrap(
     client.api.POST('/api/changes/{id}/revert', {
       params: { path: { id: readInteger('A change', change) } },
