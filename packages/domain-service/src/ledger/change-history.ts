@@ -197,11 +197,12 @@ export class ChangeHistory {
     return row && toStoredChange(row)
   }
 
-  /** Those of these changes that have ended. */
+  /** Those of these changes that have ended, or that the database has lost. */
   async ended(ids: number[]): Promise<number[]> {
     const rows = await this.sql.all<{ id: number }>(sql`select id from ${changes}
-      where id in (${list(ids)}) and status not in ('queued', 'sending')`)
-    return rows.map(({ id }) => id)
+      where id in (${list(ids)}) and status in ('queued', 'sending')`)
+    const pending = new Set(rows.map(({ id }) => id))
+    return ids.filter((id) => !pending.has(id))
   }
 
   /** The zones of a change; `found`: the zone as it was found after its send, if there was one. */

@@ -1,5 +1,12 @@
 import type { Caller } from '@domains-and-files/auth'
-import { type Clock, type HttpError, type Logger, slices } from '@domains-and-files/http'
+import {
+  type Clock,
+  databaseProblem,
+  type HttpError,
+  type Logger,
+  slices,
+} from '@domains-and-files/http'
+import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../../dns/domain-name.ts'
 import type { Zone } from '../../dns/zone.ts'
 import { changeCancelled, changeSuperseded, writeNotConfirmed } from '../../errors.ts'
@@ -223,9 +230,11 @@ export function endWith({ base, outcome, done }: EndedSend, each: EvaluatedWrite
 /** The result of a change that has ended, as the ledger has it. @throws {HttpError} where it is not confirmed. */
 export async function readResult(ledger: Ledger, id: number): Promise<WriteResult> {
   const change = await ledger.find(id)
-  if (change?.problem && change.status !== 'confirmed') throw fromStoredProblem(change.problem)
-  if (change?.status === 'cancelled') throw changeCancelled(id)
-  if (change?.status !== 'confirmed')
+  // A standby was promoted that had not received it.
+  if (!change) throw databaseProblem(new OutcomeUnknownError(new Error(`change ${id} is lost`)))
+  if (change.problem && change.status !== 'confirmed') throw fromStoredProblem(change.problem)
+  if (change.status === 'cancelled') throw changeCancelled(id)
+  if (change.status !== 'confirmed')
     throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
   const zones = await ledger.zonesOf(id)
   if (!zones) throw new Error(`change ${id} has no zones`)
