@@ -72,7 +72,7 @@ const target: RecordType = {
   describe: 'a host name',
   normalize: (address) => `${withoutDot(toAscii(address) ?? address)}.`,
   show: withoutDot,
-  canonicalize: (address) => withoutDot(address.toLowerCase()),
+  canonicalize: (address) => withoutDot(toAscii(address) ?? address.toLowerCase()),
   validate: validateTarget,
   print: ({ address }) => `${address}.`,
   parse: parseTarget,

@@ -47,9 +47,9 @@ export function parseRow(row: Row, domain: string): ParsedRow {
   if (known) return known
   const type = row.type.toUpperCase()
   const { show, canonicalize } = recordTypeOf(type)
-  const lower = row.name.toLowerCase()
+  const owner = ownerOf(row.name)
   // The registrar names an MXE row after the domain itself.
-  const name = lower === '' || (type === 'MXE' && lower === domain) ? '@' : lower
+  const name = owner === '' || (type === 'MXE' && owner === domain) ? '@' : owner
   const address = show(row.address)
   const ttl = toInteger(row.ttl, defaultTtl)
   const mxPref = type === 'MX' ? toInteger(row.mxPref, defaultMxPref) : undefined

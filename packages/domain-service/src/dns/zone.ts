@@ -52,6 +52,12 @@ export function subtract(rows: Row[], others: Row[], domain: string): Row[] {
 export const isSameRows = (rows: Row[], others: Row[], domain: string) =>
   rows.length === others.length && subtract(rows, others, domain).length === 0
 
+/** The rows as the registrar keeps them: of those with one key, the first. */
+export function distinctRows(rows: Row[], domain: string): Row[] {
+  const byKey = Map.groupBy(rows, (row) => parseRow(row, domain).key)
+  return byKey.size === rows.length ? rows : [...byKey.values()].flatMap(([first]) => first ?? [])
+}
+
 /** Whether a row is one of those with which the registrar fills an empty zone. */
 export const isParking = (row: Row, domain: string) =>
   (row.type === 'CNAME' &&

@@ -1,4 +1,4 @@
-import type { Row } from '../dns/record.ts'
+import { ownerOf, type Row } from '../dns/record.ts'
 import { emailTypes, type Zone } from '../dns/zone.ts'
 import { badAnswer, badResult } from './call-failed.ts'
 
@@ -32,7 +32,7 @@ export function readDomainList(result: Element, _domain: string, response: Eleme
 function readDomainEntry({ attributes: a }: Element) {
   if (!a.Name) throw badResult('has a domain without a name')
   return {
-    name: a.Name.toLowerCase(),
+    name: ownerOf(a.Name),
     id: a.ID ?? '',
     created_on: toDate(a.Created),
     expires_on: toDate(a.Expires),
@@ -159,7 +159,8 @@ const guardStates: Record<string, string> = {
 
 // The answer to another request: the connection or the registrar mixes answers up.
 function requireDomain(named: string | undefined, domain: string) {
-  if (named?.toLowerCase().replace(/\.$/, '') !== domain) throw badAnswer('is about another domain')
+  if (named === undefined || ownerOf(named.replace(/\.$/, '')) !== domain)
+    throw badAnswer('is about another domain')
 }
 
 const toBoolean = (text: string | undefined) =>

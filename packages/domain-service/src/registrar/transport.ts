@@ -87,9 +87,10 @@ export class RegistrarTransport {
   }
 }
 
-// The registrar reports too many requests as 405; all its other answers, errors included, are 200.
+// The registrar reports too many requests as 405, a proxy in front of it as 429; all its other answers, errors included,
+// are 200.
 function statusFailed(status: number): CallFailed {
-  if (status === 405) return new CallFailed('busy', registrarBusy(60))
+  if (status === 405 || status === 429) return new CallFailed('busy', registrarBusy(60))
   if (status >= 500) return new CallFailed('unknown', registrarError(`HTTP ${status}`))
   return badAnswer(`is an HTTP ${status}`)
 }

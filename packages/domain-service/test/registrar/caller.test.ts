@@ -81,6 +81,7 @@ describe('a read whose answer is', () => {
 
 test.each<FaultInput>([
   { kind: 'status', status: 405 },
+  { kind: 'status', status: 429 },
   { kind: 'error', number: 500000 },
 ])('too many calls (%j): a read is repeated later, else told to come back', async (fault) => {
   await using service = await startZone()

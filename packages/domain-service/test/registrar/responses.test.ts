@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { parseRow } from '../../src/dns/record.ts'
 import { CallFailed } from '../../src/registrar/call-failed.ts'
 import {
   readDomainInfo,
@@ -175,6 +176,24 @@ test('a list of domains', () => {
       },
     ],
   })
+})
+
+test('an international name is the same in Unicode', () => {
+  const rows = [host({ Name: 'b\u00fccher', Type: 'CNAME', Address: 'B\u00fccher.example.' })]
+  const shown = zoneAnswer(rows, 'Domain="B\u00fccher.com." EmailType="NONE"')
+  const listed = answer(
+    getList.command,
+    '<DomainGetListResult><Domain ID="7" Name="B\u00fccher.com" /></DomainGetListResult><Paging><TotalItems>1</TotalItems></Paging>',
+  )
+
+  const zone = readZone(readEnvelope(shown, getHosts).result, 'xn--bcher-kva.com')
+  const { response, result } = readEnvelope(listed, getList)
+  const list = readDomainList(result, '', response)
+
+  expect(zone.rows.map((row) => parseRow(row, zone.domain).key)).toEqual([
+    'xn--bcher-kva CNAME xn--bcher-kva.example',
+  ])
+  expect(list.domains.map(({ name }) => name)).toEqual(['xn--bcher-kva.com'])
 })
 
 test('a list that does not say how long it is cannot be paged', () => {

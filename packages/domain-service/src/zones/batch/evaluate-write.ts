@@ -12,6 +12,7 @@ import { type HostRecord, isWritable, parseRow, type Row } from '../../dns/recor
 import {
   type Delta,
   differenceOf,
+  distinctRows,
   etagOf,
   findRrset,
   isEmptyDelta,
@@ -159,9 +160,14 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
   const delta = differenceOf(before, wanted)
   if (isEmptyDelta(delta)) return effectOf(before)
   if (recordLimits) demandWithinLimits(recordLimits, before.domain, delta)
-  const after = withoutUnsupported(before, wanted, request)
+  // Sent as the registrar keeps them: otherwise the read-back would differ, and a lost row not be in the history.
+  const rows = distinctRows(wanted.rows, before.domain)
+  const kept = rows === wanted.rows ? wanted : { ...wanted, rows }
+  const after = withoutUnsupported(before, kept, request)
   const effect = after === wanted ? delta : differenceOf(before, after)
-  return { before, after, ...effect, warnings: warningsOf(before, after) }
+  if (isEmptyDelta(effect)) return effectOf(before)
+  const twins = subtract(wanted.rows, rows, before.domain)
+  return { before, after, ...effect, warnings: warningsOf(before, after, twins) }
 }
 
 /** The effect of a proposal on this zone; `reason`: why it would be refused, so that it has no effect. */
@@ -216,7 +222,8 @@ function withoutUnsupported(
   return { ...wanted, rows: wanted.rows.filter(isWritable) }
 }
 
-function warningsOf(before: Zone, after: Zone): Warning[] {
+/** `twins`: rows that are left out, since another one has their key. */
+function warningsOf(before: Zone, after: Zone, twins: Row[]): Warning[] {
   const about = (row: Row, what: string) => {
     const { name, type, address } = parseRow(row, before.domain).record
     return { rrset: { name, type }, text: `${name} ${type} ${address} ${what}` }
@@ -225,6 +232,7 @@ function warningsOf(before: Zone, after: Zone): Warning[] {
     ...before.rows
       .filter((row) => !isWritable(row))
       .map((row) => about(row, "was removed: the registrar's API does not accept its type")),
+    ...twins.map((row) => about(row, 'is there more than once: the registrar keeps one of them')),
     ...after.rows
       .filter((row) => row.dynamic)
       .map((row) => about(row, 'loses its dynamic-DNS flag')),

@@ -149,3 +149,32 @@ test('an accepted write completes although its client disconnects and the servic
   await closed
   expect(service.live()).toContain('a A 192.0.2.2 1800 10')
 })
+
+test('a write sends one of the records that the registrar would merge, and tells of the others', async () => {
+  const exchange = { name: '@', type: 'MX', address: 'mx.example.net.' }
+  const rows = [www, www, exchange, { ...exchange, mxPref: 20 }]
+  await using service = await start({
+    domains: [{ name: 'example.com', emailType: 'MX', hosts: rows }],
+  })
+
+  const same = await service.call('GET', hosts)
+  const kept = await service.call('PUT', hosts, { body: { hosts: same.body.hosts } })
+  const added = await service.call('PATCH', hosts, {
+    body: { add: [{ name: 'new', type: 'A', address: '192.0.2.9' }] },
+  })
+
+  expect([kept.status, kept.body.changes]).toEqual([200, { added: [], removed: [], kept: 4 }])
+  expect([added.status, added.body.warnings]).toEqual([
+    200,
+    [
+      'www A 192.0.2.1 is there more than once: the registrar keeps one of them',
+      '@ MX mx.example.net is there more than once: the registrar keeps one of them',
+    ],
+  ])
+  expect(added.body.changes?.removed).toMatchObject([{ name: 'www' }, { name: '@', mx_pref: 20 }])
+  expect(service.live()).toEqual([
+    'new A 192.0.2.9 1800 10',
+    'www A 192.0.2.1 1800 10',
+    '@ MX mx.example.net. 1800 10',
+  ])
+})
