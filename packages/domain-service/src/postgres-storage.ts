@@ -66,10 +66,7 @@ export async function openPostgresStorage(
     givenZones: new GivenZones(postgres),
     hostUpdates: new HostUpdates(postgres),
     quota,
-    domainList: {
-      store: new DomainListStore(postgres, accountName),
-      turns: listTurns(leases, accountName),
-    },
+    domainList: { store: new DomainListStore(postgres, accountName), leases },
     openQueue: (options) => {
       queue = new WriteQueue({ ...options, replicas: { leases, awaited, timeoutMs, isListening } })
       return queue
@@ -89,13 +86,6 @@ const openLeases = (
   const onError = (error: unknown) => log.warn({ err: error }, 'lease not renewed or released')
   return new Leases({ sql: postgres, holder: replica, ttlMs, onError })
 }
-
-const listTurns = (leases: Leases, account: string) => ({
-  tryAcquire: async () => {
-    const lease = await leases.tryAcquire(`list of ${account}`)
-    return lease && { release: () => leases.release(lease) }
-  },
-})
 
 interface TasksOptions {
   leases: Leases

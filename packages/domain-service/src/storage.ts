@@ -4,12 +4,12 @@ import { openDataDir, type Postgres, type Sql, SqliteSql } from '@domains-and-fi
 import { CallQuota } from './budget/call-quota.ts'
 import { LocalBudget } from './budget/local-budget.ts'
 import type { Config } from './config.ts'
-import type { ListTurns } from './domain-list/list-reader.ts'
 import { DomainListStore } from './domain-list/list-store.ts'
 import { ChallengeStore } from './ledger/challenge-store.ts'
 import { GivenZones } from './ledger/given-zones.ts'
 import { HostUpdates } from './ledger/host-updates.ts'
 import { Ledger } from './ledger/ledger.ts'
+import type { Leases } from './ledger/replicas/leases.ts'
 import { databaseName, migrations } from './ledger/schema.ts'
 import { WriteQueue, type WriteQueueOptions } from './zones/write-queue.ts'
 
@@ -27,7 +27,7 @@ export interface Storage extends Stores {
   /** The same database where replicas share it. */
   postgres?: Postgres
   quota: CallQuota
-  domainList: { store: DomainListStore; turns?: ListTurns }
+  domainList: { store: DomainListStore; leases?: Leases }
   openQueue(options: WriteQueueOptions): WriteQueue
   /** Whether this process runs the background tasks. */
   isActive(): boolean

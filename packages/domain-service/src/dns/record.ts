@@ -30,7 +30,7 @@ export const defaultTtl = 1800
 export const defaultMxPref = 10
 
 /** What a row says, whatever its spelling. */
-interface ParsedRow {
+export interface ParsedRow {
   record: HostRecord
   /**
    * A row's identity, modulo the registrar's known normalisations: the case of names and targets, a target's trailing

@@ -7,14 +7,15 @@ import {
 } from '@domains-and-files/registrar-sandbox/protocol'
 import { type Domain, readDomain, toAscii } from '../dns/domain-name.ts'
 import { domainListIncomplete } from '../errors.ts'
+import type { Leases } from '../ledger/replicas/leases.ts'
 import type { DomainEntry } from '../registrar/responses.ts'
-import { ListReader, type ListSource, type ListTurns, pageSize } from './list-reader.ts'
+import { ListReader, type ListSource, pageSize } from './list-reader.ts'
 import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
 
 interface ListOptions {
   registrar: ListSource
   store: DomainListStore
-  turns?: ListTurns | undefined
+  leases?: Leases | undefined
   /** Milliseconds from one reading to the next; longer for a list whose reading takes long. */
   ttlMs: number
   clock: Clock

@@ -1,5 +1,6 @@
 import { type Clock, delay, type Logger } from '@domains-and-files/http'
 import type { Priority } from '../budget/call-windows.ts'
+import type { Leases } from '../ledger/replicas/leases.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
 
@@ -11,17 +12,11 @@ export interface ListSource extends Pick<RegistrarClient, 'listDomains' | 'fresh
   quota: Pick<RegistrarClient['quota'], 'waitMs'>
 }
 
-/** Lets one process at a time read the account's list. */
-export interface ListTurns {
-  /** Undefined while another process reads it. */
-  tryAcquire(): Promise<{ release: () => Promise<void> } | undefined>
-}
-
 interface ReaderOptions {
   registrar: ListSource
   store: DomainListStore
-  /** Where several processes have the same list. */
-  turns?: ListTurns | undefined
+  /** Where several processes have the same list: one at a time reads it. */
+  leases?: Leases | undefined
   clock: Clock
   log: Logger
 }
@@ -70,16 +65,16 @@ export class ListReader {
    * @throws the registrar's HttpError; the pages read so far stay.
    */
   async read(options: { isAwaited: boolean }): Promise<ListPass> {
-    const { turns, clock } = this.#options
-    if (!turns) return this.#readRest(options)
+    const { leases, store, clock } = this.#options
+    if (!leases) return this.#readRest(options)
     for (;;) {
-      const turn = await turns.tryAcquire()
+      const lease = await leases.tryAcquire(`list of ${store.account}`)
       try {
         const read = await this.#adopt()
         if (read) return read
-        if (turn) return await this.#readRest(options)
+        if (lease) return await this.#readRest(options)
       } finally {
-        await turn?.release()
+        if (lease) await leases.release(lease)
       }
       await delay(clock, followMs)
     }

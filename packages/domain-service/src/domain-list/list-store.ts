@@ -34,19 +34,19 @@ interface PassRow {
 /** The latest complete list of one account, and the progress of the next. Lists of other accounts stay. */
 export class DomainListStore {
   readonly #sql: Sql
-  readonly #account: string
+  readonly account: string
 
   constructor(database: Sql, account: string) {
     this.#sql = database
-    this.#account = account
+    this.account = account
   }
 
   async load(): Promise<StoredPasses> {
     const [rows, entries] = await this.#sql.snapshot(async (snapshot) => [
       await snapshot.all<PassRow>(sql`select id, started_at, completed_at, total, has_changed from ${passes}
-        where account = ${this.#account} order by id`),
+        where account = ${this.account} order by id`),
       await snapshot.all<{ pass: number; entries: string }>(sql`select pass, entries from ${pages}
-        where pass in (select id from ${passes} where account = ${this.#account}) order by pass, page`),
+        where pass in (select id from ${passes} where account = ${this.account}) order by pass, page`),
     ])
     const stored = rows.map(
       (row): ListPass => ({
@@ -78,7 +78,7 @@ export class DomainListStore {
       const begun =
         pass.id === undefined &&
         (await transaction.get<{ id: number }>(sql`
-        insert into ${passes} (account, started_at) values (${this.#account}, ${startedAt}) returning id`))
+        insert into ${passes} (account, started_at) values (${this.account}, ${startedAt}) returning id`))
       const id = (begun ? begun.id : pass.id) ?? 0
       await transaction.run(sql`insert into ${pages} (pass, page, entries)
         values (${id}, ${read.length}, ${JSON.stringify(read.at(-1))})`)
@@ -86,7 +86,7 @@ export class DomainListStore {
         completed_at = ${completedAt} where id = ${id}`)
       if (completedAt !== undefined)
         await transaction.run(sql`delete from ${passes}
-          where id < ${id} and account = ${this.#account} and told_at is null`)
+          where id < ${id} and account = ${this.account} and told_at is null`)
       return id
     })
   }
@@ -100,7 +100,7 @@ export class DomainListStore {
     await this.#sql.transaction(async (transaction) => {
       // The lock keeps other replicas from recording the same events.
       const rows = await transaction.all<{ id: number; told_at: number | null }>(sql`
-        select id, told_at from ${passes} where account = ${this.#account} and completed_at is not null
+        select id, told_at from ${passes} where account = ${this.account} and completed_at is not null
           and has_changed = 0 order by id desc ${forUpdate}`)
       const [latest] = rows
       if (!latest) return
@@ -114,7 +114,7 @@ export class DomainListStore {
         sql`update ${passes} set told_at = ${Math.max(nowMs, toldAt)} where id = ${latest.id}`,
       )
       await transaction.run(
-        sql`delete from ${passes} where account = ${this.#account} and id < ${latest.id}`,
+        sql`delete from ${passes} where account = ${this.account} and id < ${latest.id}`,
       )
       await appendEvents(transaction, compare(entries, known, { nowMs, toldAt }))
     })

@@ -7,6 +7,7 @@ import {
   type FieldFault,
   type HostRecord,
   isWritable,
+  type ParsedRow,
   parseRow,
   type RecordInput,
   type RecordPatch,
@@ -177,11 +178,13 @@ interface Conflicts {
 
 /** Finds new rows that cannot be in one zone with another row. */
 export function findConflicts(candidates: Candidate[], domain: string): Conflicts {
-  const byKey = Map.groupBy(candidates, ({ row }) => parseRow(row, domain).key)
-  const byName = Map.groupBy(candidates, ({ row }) => parseRow(row, domain).record.name)
+  const sharing = (partOf: (row: ParsedRow) => string) =>
+    [...Map.groupBy(candidates, ({ row }) => partOf(parseRow(row, domain))).values()].filter(
+      ({ length }) => length > 1,
+    )
   const conflicts = [
-    ...[...byKey.values()].flatMap((same) => pairUp(same, [identical])),
-    ...[...byName.values()].flatMap((named) => pairUp(named, rulesOfName)),
+    ...sharing(({ key }) => key).flatMap((same) => pairUp(same, [identical])),
+    ...sharing(({ record }) => record.name).flatMap((named) => pairUp(named, rulesOfName)),
     ...pairUp(candidates, rulesOfZone),
   ]
   const live = conflicts.find(({ other }) => other.pointer === undefined)
