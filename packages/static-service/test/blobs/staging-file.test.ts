@@ -1,9 +1,10 @@
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { mkdtempDisposable, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { StagingFile, StagingMemory } from '../../src/blobs/staging-file.ts'
+import { StagedBlob, StagingFile, StagingMemory } from '../../src/blobs/staging-file.ts'
+import { headLength } from '../../src/files/media-type.ts'
 
 test('the memory of a written chunk is free at once, unless other buffers share it', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'staging-file-'))
@@ -62,3 +63,43 @@ test.each([
 
   expect(bytes.equals(taken ?? (await readFile(file)))).toBe(true)
 })
+
+const blobsOfSizes: number[][] = [
+  [],
+  [10],
+  [1, 4095, 1, 3, 28_667],
+  [32_768],
+  [1, 4095, 1, 3, 28_668],
+  [32_768, 1],
+  [100_000, 1, 5],
+]
+
+test.each(
+  [undefined, -1].flatMap((maxBytes) => blobsOfSizes.map((sizes) => ({ maxBytes, sizes }))),
+)(
+  'a blob of chunks of $sizes bytes has their digest, with staging memory of $maxBytes bytes',
+  async ({ maxBytes, sizes }) => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), 'staging-file-'))
+    const stored: (Uint8Array | string)[] = []
+    const store = async (_blob: unknown, from: Uint8Array | string) => {
+      stored.push(typeof from === 'string' ? await readFile(from) : from)
+      return () => undefined
+    }
+    const memory = new StagingMemory(maxBytes)
+    const options = { file: join(folder.path, 'staged'), memory, isFlushed: true, store }
+    const chunks = sizes.map((size) => randomBytes(size))
+    const bytes = Buffer.concat(chunks)
+    {
+      await using blob = new StagedBlob(options)
+      for (const chunk of chunks) await blob.write(chunk)
+      expect(bytes.subarray(0, headLength).equals(blob.head)).toBe(true)
+
+      await blob.seal()
+
+      const { length: size } = bytes
+      expect(await blob.keep()).toEqual({ digest: hash('sha256', bytes), size })
+      expect(stored.map((each) => bytes.equals(Buffer.from(each)))).toEqual([true])
+    }
+    expect(memory.bytes).toBe(0)
+  },
+)
