@@ -181,13 +181,13 @@ export function emptyLog(database: Database.Database): void {
 const retryMs = 10
 
 /**
- * Runs `work` in a transaction and commits; rolls back if it throws. With a `deadline`, a time of `performance.now()`, it
- * is a write transaction, which waits until then for locks of others.
+ * Runs `work` in a transaction and commits; rolls back if it or `beforeCommit` throws. With a `deadline`, a time of
+ * `performance.now()`, it is a write transaction, which waits until then for locks of others.
  */
 export async function inTransaction<T>(
   connection: Connection,
   work: (transaction: SqlTransaction) => Promise<T>,
-  deadline?: number,
+  { deadline, beforeCommit }: { deadline?: number; beforeCommit?: (() => void) | undefined } = {},
 ): Promise<T> {
   const begin = connection.prepare(deadline === undefined ? 'begin' : 'begin immediate')
   for (let attempt = 0; ; attempt++) {
@@ -203,6 +203,7 @@ export async function inTransaction<T>(
   }
   try {
     const value = await work(connection)
+    beforeCommit?.()
     connection.prepare('commit').run()
     return value
   } catch (error) {

@@ -126,12 +126,8 @@ export class SqliteSql implements Sql {
       try {
         this.#log.check()
         this.#setSynchronous(synchronous)
-        const checked = async (transaction: SqlTransaction) => {
-          const value = await work(transaction)
-          if (synchronous === 'FULL') this.#checkFiles()
-          return value
-        }
-        const value = await inTransaction(this.#writer, checked, deadline)
+        const beforeCommit = synchronous === 'FULL' ? this.#checkFiles : undefined
+        const value = await inTransaction(this.#writer, work, { deadline, beforeCommit })
         this.#known = { at: performance.now(), isAvailable: true }
         return value
       } catch (error) {
@@ -230,7 +226,7 @@ export class SqliteSql implements Sql {
     )
   }
 
-  #checkFiles() {
+  readonly #checkFiles = () => {
     const replaced = this.#findReplaced()
     if (replaced === undefined) return
     this.#isIntact = false
