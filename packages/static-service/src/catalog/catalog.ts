@@ -7,7 +7,7 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import { parentOf } from '../files/file-path.ts'
-import { GroupCommit, type Outcome } from '../sqlite/worker-commits.ts'
+import { GroupCommit } from '../sqlite/worker-commits.ts'
 import { BackgroundChanges } from './background-changes.ts'
 import { nobody } from './changes/change-entry.ts'
 import {
@@ -56,10 +56,15 @@ export abstract class Catalog {
   readonly #freeListeners: ((digests: string[]) => void)[] = []
   readonly #background: BackgroundChanges
 
-  constructor(database: Sql, { history }: CatalogOptions) {
+  /** `commit`: as `ChangeGroups.commit`. */
+  constructor(
+    database: Sql,
+    { history }: CatalogOptions,
+    commit: (commands: CatalogCommand[]) => Promise<Committed>,
+  ) {
     this.database = database
     this.#commits = new GroupCommit(
-      this.#commit,
+      async (commands) => this.#report(commands, await commit(commands)),
       (error) =>
         error instanceof DatabaseUnavailableError ||
         (error instanceof HttpError && error.status === 503),
@@ -67,8 +72,6 @@ export abstract class Catalog {
     this.writes = catalogWrites((command, size) => this.#commits.submit(command, size))
     this.#background = new BackgroundChanges({ database, history, writes: this.writes })
   }
-
-  protected abstract commit(commands: CatalogCommand[]): Promise<Committed>
 
   abstract find(path: string): Promise<FileRow | undefined>
 
@@ -212,8 +215,7 @@ export abstract class Catalog {
   }
 
   // Listeners run before any command of the group resolves.
-  readonly #commit = async (commands: CatalogCommand[]): Promise<Outcome<unknown>[]> => {
-    const { outcomes, changed, freed } = await this.commit(commands)
+  #report(commands: CatalogCommand[], { outcomes, changed, freed }: Committed) {
     if (changed.length > 0) for (const listener of this.#changeListeners) listener(changed)
     if (freed.length > 0) for (const listener of this.#freeListeners) listener(freed)
     // A new version may displace an older one, whose files can then be pruned.

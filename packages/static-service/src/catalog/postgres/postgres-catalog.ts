@@ -39,7 +39,7 @@ class PostgresCatalog extends Catalog {
   #shownRead = 0
 
   constructor(postgres: Postgres, options: PostgresCatalogOptions) {
-    super(postgres, options)
+    super(postgres, options, (commands) => this.#commit(commands))
     this.#postgres = postgres
     this.#groups = new ChangeGroups({ sql: postgres, ...options })
     this.#files = new FileLookup(postgres)
@@ -77,7 +77,7 @@ class PostgresCatalog extends Catalog {
     return this.#files.waiting
   }
 
-  protected async commit(commands: CatalogCommand[]) {
+  async #commit(commands: CatalogCommand[]) {
     const committed = await this.#groups.commit(commands)
     // A health check shows a new version at once. If this fails, it shows it later.
     if (commands.some(({ name }) => name === 'record'))

@@ -1,7 +1,6 @@
 import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persistence'
 import { WorkerRpc } from '../../sqlite/worker-commits.ts'
 import { Catalog, type CatalogStatus } from '../catalog.ts'
-import type { CatalogCommand } from '../changes/change-groups.ts'
 import type { CatalogOptions } from '../changes/group.ts'
 import { type CatalogReads, catalogReads, type Totals, totalsStatement } from '../reads.ts'
 import { type FileRow, fileRow } from '../tables.ts'
@@ -40,10 +39,11 @@ class SqliteCatalog extends Catalog {
   readonly #totals
 
   constructor(database: SqliteSql, { file, options }: { file: string; options: CatalogOptions }) {
-    super(database, options)
+    const script = new URL('./write-worker.ts', import.meta.url)
+    const writer = new WorkerRpc<WriteWorkerMethods>(script, { ...options, file })
+    super(database, options, (commands) => writer.ask('commit', commands))
     this.#database = database
-    const workerData = { ...options, file }
-    this.#writer = new WorkerRpc(new URL('./write-worker.ts', import.meta.url), workerData)
+    this.#writer = writer
     this.#reader = new WorkerRpc(new URL('./read-worker.ts', import.meta.url), file)
     const { database: connection } = database
     connection.pragma('query_only = 1')
@@ -87,10 +87,6 @@ class SqliteCatalog extends Catalog {
 
   get waitingQueries(): number {
     return this.#reader.waiting
-  }
-
-  protected commit(commands: CatalogCommand[]) {
-    return this.#writer.ask('commit', commands)
   }
 
   protected async closeDatabase(): Promise<void> {
