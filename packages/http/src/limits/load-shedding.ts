@@ -99,19 +99,23 @@ const overloaded = new HttpError(503, 'unavailable', 'Service overloaded: try ag
   headers: { 'retry-after': '2' },
 })
 
-/** Counter for bursts: logs the first event at once, later ones together, at most every five seconds. */
+/** Counter for bursts: logs the first event at once, later ones together, every five seconds. */
 function createLoggedCount(logCount: (count: number) => void) {
   let total = 0
   let logged = 0
-  let nextLog = 0
+  let timer: NodeJS.Timeout | undefined
+  function logNew() {
+    timer = undefined
+    if (total === logged) return
+    logCount(total - logged)
+    logged = total
+    timer = setTimeout(logNew, 5000).unref()
+  }
   return {
     total: () => total,
     add: () => {
       total += 1
-      if (performance.now() < nextLog) return
-      logCount(total - logged)
-      logged = total
-      nextLog = performance.now() + 5000
+      if (!timer) logNew()
     },
   }
 }

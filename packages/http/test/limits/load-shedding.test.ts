@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import net from 'node:net'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createMetrics } from '../../src/index.ts'
 import { type Started, start } from '../support/start.ts'
 
@@ -49,6 +49,20 @@ test('requests that waited too long get 503 and are counted; /health is exempt',
   expect(service.lines()).toContainEqual(
     expect.objectContaining({ level: 'warn', msg: 'requests shed: overloaded' }),
   )
+})
+
+test('the log has all shed requests of a burst, also if none is shed after it', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  await using service = await start({ connections: { sliceMs: 0, maxQueueMs: -1 } })
+  const counts = () =>
+    service.lines().flatMap(({ msg, count }) => (msg === 'requests shed: overloaded' ? count : []))
+
+  await service.raw(first + ask('/things').repeat(5) + last)
+  expect(counts()).toEqual([1])
+  vi.advanceTimersByTime(5000)
+
+  expect(counts()).toEqual([1, 5])
 })
 
 test('past maxQueued requests get 503 at once, and queued ones are served', async () => {
