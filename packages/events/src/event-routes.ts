@@ -49,6 +49,8 @@ export function registerEventRoutes(app: App, { log, source, clock, findReader }
     }
     const response = new AbortController()
     reply.raw.once('close', () => response.abort())
+    // The client may have left while it was authenticated.
+    if (reply.raw.closed) response.abort()
     const follow = async (after?: string) => {
       const caller = await findReader(request)
       return caller && read(caller, after)
@@ -103,6 +105,7 @@ function eventStreams(app: App, log: EventLog, clock: Clock) {
     return !idle.signal.aborted
   }
   return async (read: Read, after: string | undefined, gone: AbortSignal) => {
+    if (gone.aborted) return framesOf(read, undefined, gone)
     if (listeners >= maxListeners || isClosing) throw tooManyListeners()
     listeners += 1
     gone.addEventListener('abort', () => {
