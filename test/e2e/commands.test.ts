@@ -186,6 +186,7 @@ test('domains: zones are pulled into a folder, planned and applied from it', asy
   const again = await run('domains', ['plan', folder])
   writeFileSync(join(folder, `${other}.zone`), 'www IN A 192.0.2.999\n')
   const refused = await run('domains', ['apply', folder])
+  const foreign = await run('domains', ['plan', createFolder({ 'foreign.com.zone': '' })])
 
   expect(pulled.stdout).toContain(`${domain}\n`)
   expect([same.code, same.stdout, same.stderr]).toEqual([undefined, 'No change.\n', ''])
@@ -197,6 +198,12 @@ test('domains: zones are pulled into a folder, planned and applied from it', asy
   expect([refused.code, refused.stderr]).toEqual([
     1,
     expect.stringMatching(/^copperkettle\.net: \/line\/1: [\s\S]*Nothing was changed\.\n$/),
+  ])
+  expect([foreign.code, foreign.stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      /^foreign\.com: There is no domain foreign\.com .*\(domain_not_found\)\n$/,
+    ),
   ])
 })
 
@@ -257,6 +264,12 @@ test('files: a file is stored under its own name, and removed', async () => {
   expect(put.stdout).toBe('/static/notes/name%20with%20%C3%BCnicode.txt\n')
   expect(removed.code).toBeUndefined()
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('(file_not_found)')])
+})
+
+test('files: a directory is not put as a file', async () => {
+  const put = await run('files', ['put', createFolder({ 'a.txt': 'a' }), 'put/'])
+
+  expect([put.code, put.stderr]).toEqual([2, expect.stringMatching(/sync or deploy.*\n$/)])
 })
 
 test('files: a large file is stored in several requests', async () => {

@@ -153,6 +153,7 @@ const waitMs = 300_000
  */
 export async function logIn(service: Service, isSso: boolean): Promise<void> {
   if (!isSso) throw new UsageError('Add --sso; for a password set variables instead.')
+  await requireSingleSignOn(service)
   const verifier = randomBytes(32).toString('base64url')
   const challenge = createHash('sha256').update(verifier).digest('base64url')
   const code = await receiveCode(service.baseUrl, challenge)
@@ -166,6 +167,16 @@ export async function logIn(service: Service, isSso: boolean): Promise<void> {
   await storeToken(service.baseUrl, login.access_token, login.expires_in)
   const minutes = Math.floor(login.expires_in / 60)
   process.stdout.write(`Logged in as ${login.user.username} for ${minutes} minutes.\n`)
+}
+
+async function requireSingleSignOn({ baseUrl, prefix }: Service) {
+  const response = await fetch(`${baseUrl}/api/auth/methods`)
+  if (!response.ok) throw await ProblemError.from(response)
+  const { oidc } = (await response.json()) as components['schemas']['LoginMethods'] // As documented.
+  if (oidc) return
+  throw new UsageError(
+    `There is no single sign-on here: set ${prefix}_USERNAME or ${prefix}_TOKEN.`,
+  )
 }
 
 async function receiveCode(baseUrl: string, challenge: string): Promise<string> {

@@ -1,5 +1,5 @@
 import { constants, openAsBlob } from 'node:fs'
-import { access } from 'node:fs/promises'
+import { access, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { FileClient } from '../file-client.ts'
 import { pages, unwrap } from '../responses.ts'
@@ -57,6 +57,8 @@ const list: FileCommand = async (client, [directory]) => {
 const put: FileCommand = async (client, [source = '', target = '']) => {
   const path = target === '' || target.endsWith('/') ? target + basename(source) : target
   await access(source, constants.R_OK) // Otherwise the error does not name the file.
+  if (!(await stat(source)).isFile())
+    throw new UsageError(`${source} is not a file: store a directory with sync or deploy.`)
   const content = await openAsBlob(source)
   const bar = openProgressBar(content.size)
   const record = await client.upload(path, content, { onProgress: bar.show })

@@ -130,8 +130,10 @@ async function listZoneFiles(folder: string) {
 
 async function compare(client: DomainClient, domain: string, text: string): Promise<PlannedZone> {
   const path = { domain }
-  const { response } = await client.api.GET('/api/domains/{domain}/dns/hosts', { params: { path } })
-  if (!response.ok) throw await ProblemError.from(response)
+  const { response, error } = await client.api.GET('/api/domains/{domain}/dns/hosts', {
+    params: { path },
+  })
+  if (!response.ok) throw ProblemError.of(error, response)
   const etag = response.headers.get('etag') ?? ''
   const headers = { 'if-match': etag }
   const data = await unwrap(putZoneFile(client.api, { domain, text }, { dry_run: true }, headers))

@@ -21,6 +21,10 @@ const server = createServer(async (request, response) => {
       .writeHead(status, { 'content-type': 'application/json', ...headers })
       .end(JSON.stringify(json))
   const query = (name: string) => url.searchParams.get(name) ?? ''
+  if (url.pathname === '/password-only/api/auth/methods')
+    return answer(200, { password: true, oidc: null })
+  if (url.pathname === '/api/auth/methods')
+    return answer(200, { password: true, oidc: { name: 'Test ID' } })
   if (url.pathname === '/api/auth/oidc/login') {
     challenge = query('challenge')
     return answer(302, {}, { location: `${query('return_to')}?code=the-code` })
@@ -85,6 +89,17 @@ test('login --sso opens a browser, and later commands use the token, which only 
   const file = join(folder, 'domains-and-files/tokens.json')
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ [baseUrl]: { token: 'of-sso' } })
+})
+
+test('login --sso says at once that a service has no single sign-on, or does not answer', async () => {
+  const browser = { BROWSER: join(folder, 'browser') }
+  const [none, away] = [`${baseUrl}/password-only`, 'http://127.0.0.1:1']
+
+  const refused = await files(['login', '--sso'], { ...browser, FILES_URL: none })
+  const missed = await files(['login', '--sso'], { ...browser, FILES_URL: away })
+
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('FILES_USERNAME') })
+  expect(missed).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be reached') })
 })
 
 test('a service that does not answer is named, with the setting of its address', async () => {
