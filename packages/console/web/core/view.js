@@ -83,10 +83,35 @@ export class View extends HTMLElement {
     queueMicrotask(() => {
       this.#isPending = false
       if (!this.isConnected) return
-      render(this.template(), this)
-      this.rendered()
+      keepFocus(this, () => {
+        render(this.template(), this)
+        this.rendered()
+      })
     })
   }
+}
+
+/**
+ * Renders a view. What had the focus in it may be gone then: the nearest element around it that is left takes the focus,
+ * so that keys and screen readers go on there.
+ * @param {View} view
+ * @param {() => void} draw
+ */
+function keepFocus(view, draw) {
+  /** @type {HTMLElement[]} */
+  const around = []
+  for (
+    let each = document.activeElement;
+    each && each !== view && view.contains(each);
+    each = each.parentElement
+  )
+    around.push(/** @type {HTMLElement} */ (each))
+  draw()
+  if (around.length === 0 || document.activeElement !== document.body) return
+  const left = around.find((each) => each.isConnected) ?? view.closest('main')
+  if (!left) return
+  if (left.tabIndex < 0) left.tabIndex = -1
+  left.focus({ preventScroll: true })
 }
 
 /**

@@ -61,7 +61,11 @@ class AppShell extends View {
       document.title = 'Log in · Domains and files'
       return loginPage()
     }
-    if (currentRoute().segments.length === 0) navigate(hrefTo([home()]), { replace: true })
+    const [first, domain = '', tab, ...more] = currentRoute().segments
+    if (!first) navigate(hrefTo([home()]), { replace: true })
+    // Typed, or from elsewhere: the address of a tab has it in the query.
+    if (first === 'domains' && tab && more.length === 0)
+      navigate(hrefTo([first, domain], { tab }), { replace: true })
     const place = currentPlace()
     this.#announce(place)
     return html`

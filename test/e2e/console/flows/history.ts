@@ -20,8 +20,18 @@ export const historyFlows: Flows = {
     await tester.picture('proposal')
     await page.getByRole('dialog').getByRole('button', { name: 'Approve' }).click()
     await tester.text('Approved: it is queued').waitFor()
+    await tester.text('No changes here').waitFor()
+    const focused = await page.evaluate('document.activeElement?.closest("main") !== null')
+    assert.ok(focused, 'the focus is in the content')
     await tester.goTo('/changes?domain=amberworks.com')
     await tester.text('approved by admin').waitFor()
+  },
+
+  'an address with a tab in its path leads to the tab': async (tester) => {
+    const { page } = tester
+    await tester.goTo(`/domains/${domain}/history`)
+    await page.waitForURL(/#\/domains\/meadowpost\.com\?tab=history$/)
+    assert.match(await page.title(), /^meadowpost\.com, history/)
   },
 
   'finds out who deleted www, and restores it': async (tester) => {
