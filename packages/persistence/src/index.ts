@@ -20,12 +20,12 @@ export {
   type SqlTable,
   writeRows,
 } from './backup/archive.ts'
-export type { CommandLine } from './backup/data-command.ts'
-export { Progress } from './backup/progress.ts'
+export type { Progress } from './backup/progress.ts'
 export { readBackupTimes, runDataCommand } from './backup-commands.ts'
 export { announceBackup, BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, ensurePrivateFile, fsyncDirectory, updateFile } from './durable-files.ts'
 export * from './errors.ts'
+export { type CommandLine, runMaintenance } from './maintenance-command.ts'
 export { refuseUnfinished } from './postgres/migrate-postgres.ts'
 export { Postgres, type PostgresOptions } from './postgres/postgres.ts'
 export { Probe } from './postgres/probe.ts'

@@ -1,17 +1,11 @@
 import { existsSync } from 'node:fs'
 import { relative, resolve, sep } from 'node:path'
-import type { Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { refuseUnfinished } from '../data-dir-lock.ts'
-import {
-  DatabaseFullError,
-  DatabaseUnavailableError,
-  DataDirError,
-  explainDatabaseFailure,
-} from '../errors.ts'
+import { DataDirError } from '../errors.ts'
+import { type CommandLine, explainFullDisk, runMaintenance } from '../maintenance-command.ts'
 import type { ArchivedService } from './archive.ts'
 import { type BackupResult, backUp, verifySnapshot } from './backup.ts'
-import { Progress } from './progress.ts'
 import { Repository } from './repository.ts'
 import { type RestoreJob, restore } from './restore.ts'
 
@@ -33,13 +27,6 @@ An interrupted backup or restore is continued by the same command. A backup copi
 Exit status: 0 done, 1 not possible or damaged, 2 invalid arguments.
 `
 
-/** Environment and streams of the command: `process` in a terminal. */
-export interface CommandLine {
-  env: NodeJS.ProcessEnv
-  stdout: Writable
-  stderr: Writable
-}
-
 interface Context extends Omit<RestoreJob, 'repository' | 'snapshot'> {
   folder: string
   keep: number | undefined
@@ -49,33 +36,28 @@ interface Context extends Omit<RestoreJob, 'repository' | 'snapshot'> {
 export async function runDataCommand(
   service: ArchivedService,
   args: string[],
-  { env, stdout, stderr }: CommandLine,
+  line: CommandLine,
 ): Promise<number> {
+  const { env } = line
   const dataDir = env.DATA_DIR || `data/${service.name}`
   const options = readArguments(args)
   if (!options) {
-    stderr.write(usage(dataDir))
+    line.stderr.write(usage(dataDir))
     return 2
   }
   const places = { dataDir, usersFile: env.USERS_FILE || undefined }
   const database = env.DATABASE_URL || env.DATABASE_URL_FILE ? env : undefined
-  const progress = new Progress(stderr)
-  const { signal, ignore } = abortOnSignal()
-  try {
-    const context = { service, places, database, signal, progress, ...options }
-    const summary = await commands[options.command](context)
-    progress.end()
-    stdout.write(`${summary}\n`)
-    return 0
-  } catch (error) {
-    progress.end()
-    const reason = signal.aborted ? signal.reason : explainFailure(error)
-    if (!(reason instanceof DataDirError)) throw error
-    stderr.write(`${reason.message}\n`)
-    return 1
-  } finally {
-    ignore()
-  }
+  return runMaintenance(line, async (progress) => {
+    const { signal, ignore } = abortOnSignal()
+    try {
+      const context = { service, places, database, signal, progress, ...options }
+      return { summary: await commands[options.command](context) }
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error
+    } finally {
+      ignore()
+    }
+  })
 }
 
 const commands = { backup: runBackup, restore: runRestore, check: runCheck, prune: runPrune }
@@ -176,54 +158,6 @@ function readArguments(args: string[]) {
 }
 
 const isCommand = (name: string): name is keyof typeof commands => Object.hasOwn(commands, name)
-
-/** The sentence for an error of a full disk of backups; undefined for others. */
-const explainFullDisk = (error: unknown) =>
-  ['ENOSPC', 'EDQUOT', 'SQLITE_FULL'].includes(codeOf(causeOf(error))) ? explain(error) : undefined
-
-/**
- * Translates errors of the system, SQLite and PostgreSQL that an operator can fix into a `DataDirError`. Returns others
- * unchanged.
- */
-function explainFailure(error: unknown): unknown {
-  const sentence = explain(error)
-  return sentence === undefined ? explainDatabaseFailure(error) : new DataDirError(sentence)
-}
-
-function explain(error: unknown): string | undefined {
-  const failure = causeOf(error)
-  const words = reasons[codeOf(failure)]
-  return words && failure instanceof Error ? `${words} (${failure.message}).` : undefined
-}
-
-// A snapshot of SQLite wraps errors, also of what copies its rows.
-const causeOf = (error: unknown) =>
-  error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError
-    ? error.cause
-    : error
-
-// SQLite may name an extended code.
-function codeOf(failure: unknown): string {
-  const code = failure instanceof Error && 'code' in failure ? String(failure.code) : ''
-  return /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? code
-}
-
-const full = 'The disk is full: free space and try again'
-const notAllowed = 'Permission denied: run this as the user that runs the service'
-
-const reasons: Record<string, string> = {
-  ENOSPC: full,
-  EDQUOT: 'The disk quota is exceeded: free space and try again',
-  SQLITE_FULL: full,
-  SQLITE_CANTOPEN: 'Cannot open the database: run this as the user that runs the service',
-  SQLITE_CORRUPT: 'The database is damaged, or the disk fails', // SQLite takes EIO of a read for damage.
-  SQLITE_NOTADB: 'The database is damaged',
-  SQLITE_READONLY: notAllowed,
-  EACCES: notAllowed,
-  EPERM: notAllowed,
-  EROFS: 'The file system is read-only',
-  ENOTDIR: 'A file is where a directory is expected',
-}
 
 function abortOnSignal() {
   const controller = new AbortController()

@@ -6,9 +6,9 @@ import {
   type CommandLine,
   DatabaseUnavailableError,
   DataDirError,
-  explainDatabaseFailure,
   lockDataDir,
-  Progress,
+  type Progress,
+  runMaintenance,
   unreadable,
 } from '@domains-and-files/persistence'
 import type { StoredEntry } from '../blobs/blob-store.ts'
@@ -27,28 +27,17 @@ reason. Exit status 1 if there are any.
 `
 
 /** Runs the command with these arguments, and returns its exit status. */
-export async function manageFiles(
-  args: string[],
-  { env, stdout, stderr }: CommandLine,
-): Promise<number> {
+export async function manageFiles(args: string[], line: CommandLine): Promise<number> {
   const options = readArguments(args)
   if (!options) {
-    stderr.write(usage)
+    line.stderr.write(usage)
     return 2
   }
-  const progress = new Progress(stderr)
-  try {
-    const report = await check(env, { ...options, progress })
-    progress.end()
-    stdout.write(describe(report, options.repair))
-    return report.damages.length > 0 ? 1 : 0
-  } catch (error) {
-    progress.end()
-    const reason = explainDatabaseFailure(error)
-    if (!(reason instanceof DataDirError)) throw error
-    stderr.write(`${reason.message}\n`)
-    return 1
-  }
+  return runMaintenance(line, async (progress) => {
+    const report = await check(line.env, { ...options, progress })
+    const status = report.damages.length > 0 ? 1 : 0
+    return { summary: describe(report, options.repair), status }
+  })
 }
 
 function readArguments(args: string[]): { repair: boolean } | undefined {
@@ -73,7 +62,7 @@ function describe({ files, contents, bytes, damages, orphans }: Report, isRepair
   if (orphans.length > 0 && !isRepaired) {
     lines.push(`${orphans.length} orphans only take up space: --repair removes them`)
   }
-  return `${lines.join('\n')}\n`
+  return lines.join('\n')
 }
 
 export interface Report {

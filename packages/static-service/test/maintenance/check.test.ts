@@ -230,6 +230,15 @@ test('a folder without a store is reported', async () => {
   expect([status, stderr]).toEqual([1, 'There is no store in /nowhere.\n'])
 })
 
+test('a catalog that is no database is named in a sentence', async () => {
+  const { dataDir } = await makeStore()
+  writeFileSync(databaseFile(dataDir), 'no database: '.repeat(100))
+
+  const { status, stderr } = await runCli(dataDir, 'check')
+
+  expect([status, stderr]).toEqual([1, 'The database is damaged (file is not a database).\n'])
+})
+
 test('the store of npm start is found in its DATA_DIR', async () => {
   const { dataDir } = await makeStore()
   const outside = mkdtempSync(join(tmpdir(), 'static-check-'))
