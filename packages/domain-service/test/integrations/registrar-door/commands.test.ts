@@ -242,3 +242,19 @@ test('the key is in no log line and in no metric', async () => {
   expect(lines).not.toContain(door.key)
   expect(metrics.text).not.toContain(door.key)
 })
+
+test('a form of more parameters than any zone has is refused before it is parsed', async () => {
+  await using service = await start()
+  const door = await openDoor(service)
+  const call = (count: number) =>
+    door.call(
+      'domains.getList',
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`Other${at}`, ''])),
+    )
+
+  const most = await call(5_000 - 5)
+  const more = await call(5_000 - 4)
+
+  expect([most.numbers, more.numbers]).toEqual([[], ['2011288']])
+  expect(more.words).toBe('The form has more than 5000 parameters')
+})
