@@ -34,7 +34,7 @@ interface AuthDependencies {
   /** Other small tables of the service, which are beside the API tokens in DATA_DIR. */
   migrations?: Migrations | undefined
   loginLimits?: LoginLimits | undefined
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970. Absent: by the clock of `database`, which replicas have in common, else of this machine. */
   now?: (() => number) | undefined
 }
 
@@ -46,7 +46,8 @@ export type Auth = Awaited<ReturnType<typeof openAuth>>
  * @throws {StartRefusedError} when the secret is weak, a file is invalid, or production has no users.
  */
 export async function openAuth(config: ServiceConfig, dependencies: AuthDependencies) {
-  const { audience, database: shared, log, now = Date.now } = dependencies
+  const { audience, database: shared, log } = dependencies
+  const now = dependencies.now ?? shared?.now ?? Date.now
   const { passwordLogin: isPasswordLoginOn, oidc, tokenTtl, jwtSecretPrevious } = config
   const secret = await resolveJwtSecret({ ...config, secret: config.jwtSecret })
   const users = await openUsers(config, dependencies)

@@ -103,8 +103,11 @@ function createServing({ config, auth, catalog, store, compressor, rules }: Depe
     auth.findReader({ headers: request.headers, ip: clientAddress(request) })
   const files = new ReadableFiles({ cache, rules, findReader })
   const isForwarded = forwardingCheck(config.trustProxy)
-  const handler = new StaticHandler({ cache, files, rules: policies, isForwarded })
-  const links = new Links(auth.database)
+  const handler = new StaticHandler({
+    ...{ cache, files, rules: policies, isForwarded },
+    now: auth.now,
+  })
+  const links = new Links(auth.database, auth.now)
   const linkHandler = new LinkHandler({
     ...{ links, cache, catalog, handler, findCaller, clientAddress },
   })

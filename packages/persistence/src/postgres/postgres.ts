@@ -49,6 +49,8 @@ export class Postgres extends Connection implements Sql {
   readonly #parts: Parts
   readonly #probe: Probe
   readonly #transactions: TransactionOptions
+  /** A time by the clock of the database, and when it was that, by the monotonic clock of this process. */
+  #time = { ms: Date.now(), at: performance.now() }
   #prunedAt = Date.now()
   #closed: Promise<void> | undefined
 
@@ -95,7 +97,9 @@ export class Postgres extends Connection implements Sql {
       return client
     }
     const listener = direct ? new Listener({ connect, onError }) : undefined
-    return new Postgres({ pool, listener, processId }, options)
+    const postgres = new Postgres({ pool, listener, processId }, options)
+    await postgres.#probe.run()
+    return postgres
   }
 
   /** Opens the database for a backup or restore, with a statement limit of one minute. @throws as `open` */
@@ -141,6 +145,9 @@ export class Postgres extends Connection implements Sql {
     return this.#parts.listener !== undefined
   }
 
+  /** Milliseconds since 1970 by the clock of the database, which replicas have in common, as last seen by the probe. */
+  readonly now = (): number => Math.floor(this.#time.ms + performance.now() - this.#time.at)
+
   get isAvailable(): boolean {
     return this.#probe.isAvailable
   }
@@ -167,12 +174,22 @@ export class Postgres extends Connection implements Sql {
   async #check() {
     const { processId } = this.#parts
     const isPruneDue = Date.now() - this.#prunedAt >= pruneIntervalMs
-    await this.query('select 1')
+    await this.#readTime()
     // A failed write does not count: a read-only database still serves reads.
     if (processId !== undefined) await recordProcess(this, processId).catch(() => undefined)
     if (!isPruneDue) return
     await this.run(pruneCommits).catch(() => undefined)
     this.#prunedAt = Date.now()
+  }
+
+  async #readTime() {
+    const askedAt = performance.now()
+    const [row] = await this.query<{ ms: number }>(
+      'select (extract(epoch from clock_timestamp()) * 1000)::bigint ms',
+    )
+    const at = performance.now()
+    // The way of the answer explains a small difference.
+    if (row && Math.abs(row.ms - this.now()) > at - askedAt) this.#time = { ms: row.ms, at }
   }
 }
 

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { DatabaseUnavailableError, Postgres, type PostgresOptions } from '../../src/index.ts'
 
@@ -31,6 +31,15 @@ describe('a PostgreSQL database', async () => {
     expect(await postgres.query('select * from sample.items where id = 1')).toEqual([
       { id: 1, size: 9007199254740991, tags: { a: [1] } },
     ])
+  })
+
+  it('has the time of the server, whatever the clock of this machine', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
+    onTestFinished(() => void vi.useRealTimers())
+    await using postgres = await open(database)
+    vi.useRealTimers()
+
+    expect(Math.abs(postgres.now() - Date.now())).toBeLessThan(1_800_000)
   })
 
   it('rolls a transaction back that throws', async () => {

@@ -3,16 +3,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { run } from '../support/program.ts'
+import { startSharedStores } from '../support/shared-stores.ts'
 
 const day = 86_400_000
 
 /** The service, with a clock to set. */
-async function startWithClock(shift: number) {
+async function startWithClock(shift: number, env: Record<string, string> = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'static-clock-'))
   const clock = join(folder, 'clock')
   const set = (milliseconds: number) => writeFileSync(clock, String(milliseconds))
   set(shift)
   const program = await run(join(folder, 'data'), {
+    ...env,
     CLOCK_SHIFT: clock,
     NODE_OPTIONS: `--import ${join(import.meta.dirname, '../support/shift-clock.ts')}`,
   })
@@ -88,4 +90,28 @@ test('a clock that is set forward ends tokens, and nothing else', async () => {
   expect([refused.status, refused.body.code]).toEqual([401, 'token_expired'])
   expect(after.status).toBe(304)
   expect((await put(await program.logIn(), 'new')).status).toBe(200)
+})
+
+test('replicas whose clocks differ by hours accept the sessions and links of each other', async () => {
+  await using stores = await startSharedStores()
+  const shifts = [0, 2, -2]
+  const replicas = []
+  for (const hours of shifts) {
+    const { program } = await startWithClock(hours * 3_600_000, stores.env)
+    replicas.push({ program, token: await program.logIn() })
+  }
+  const [first] = replicas
+  await first?.program.send(first.token, 'upload', [{ name: 'file', content: 'x', filename: 'a' }])
+
+  for (const { program, token } of replicas) {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ path: 'a', expires_in: 600 })
+    const made = await program.ask({ method: 'POST', path: '/api/links', headers, body })
+    const link = new URL(String(made.body.url), 'http://localhost').pathname
+    for (const { program: other } of replicas) {
+      const listed = await other.ask({ method: 'GET', path: '/api/files/', headers })
+      const read = await other.ask({ method: 'GET', path: link, headers: {} })
+      expect([made.status, listed.status, read.status]).toEqual([201, 200, 200])
+    }
+  }
 })
