@@ -110,7 +110,7 @@ export const pathConflict = (path: string) =>
   new HttpError(
     409,
     'path_conflict',
-    `${path} would be both a file and a directory: delete one or choose another path`,
+    `Cannot store ${path}: it is a directory, or one above it is a file: delete that or choose another path`,
   )
 
 /** Names up to 1,000 paths. */

@@ -427,6 +427,7 @@ test.each([
   const { status, body } = await service.put(second)
 
   expect([status, body.code]).toEqual([409, 'path_conflict'])
+  expect(body.detail).toContain(`Cannot store ${second}: it is a directory, or one above it is`)
 })
 
 test('a quota bounds the distinct contents, and what was deleted makes room again', async () => {
