@@ -11,14 +11,8 @@ import {
   validationFailed,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import {
-  Event,
-  type EventLog,
-  type EventSource,
-  eventIdPattern,
-  eventsExpired,
-  exampleId,
-} from './outbox.ts'
+import { Event, exampleId } from './event.ts'
+import { type EventLog, type EventSource, eventIdPattern, eventsExpired } from './outbox.ts'
 
 const maxListeners = 100
 const commentMs = 15_000

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { Rights } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
 import { join, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { z } from 'zod'
+import type { Event } from './event.ts'
 import { ofTypes } from './tables.ts'
 
 const events = name('events')
@@ -41,23 +41,6 @@ export interface EventSource {
   /** An event of this type, with the API's object. */
   example: { type: string; data: Pick<Event, 'at' | 'by' | 'request_id'> }
 }
-
-export const exampleId = '01KEZ5H3C0000ABCDEFGHJKMNP'
-export const EventId = z.string().meta({ examples: [exampleId] })
-
-export type Event = z.infer<typeof Event>
-export const Event = z
-  .object({
-    id: EventId.meta({ description: 'sorts by time; the same in every delivery' }),
-    type: z.string(),
-    at: z.iso.datetime(),
-    by: z.string().nullable().meta({ description: 'a username; null: nobody here' }),
-    request_id: z.string().nullable(),
-    data: z
-      .record(z.string(), z.unknown())
-      .meta({ description: "what the event is about, as the API's own object" }),
-  })
-  .meta({ id: 'Event' })
 
 /**
  * Appends events in the transaction of their change; call it after the last lock of that transaction. It numbers events

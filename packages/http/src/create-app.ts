@@ -5,6 +5,7 @@ import Fastify, {
   type FastifyInstance,
   type RawServerDefault,
 } from 'fastify'
+import type { HttpError } from './http-error.ts'
 import {
   answerSocketError,
   type ConnectionLimits,
@@ -23,7 +24,7 @@ import {
   serveMetrics,
 } from './monitoring/metrics.ts'
 import { type About, serveOpenapi, serveRoot } from './openapi/document.ts'
-import { answerError, type HttpError } from './problem-details.ts'
+import { answerError } from './problem-details.ts'
 import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
 import {
   type CrossOriginHeaders,

@@ -1,6 +1,14 @@
 export type { Histogram } from '@prometheus-io/client'
 export { type Clock, delay, slices, steadyNow, systemClock, type Timer } from './clock.ts'
 export { type App, type AppOptions, createApp } from './create-app.ts'
+export {
+  bodyTooLarge,
+  type Fault,
+  HttpError,
+  malformedBody,
+  unsupportedMediaType,
+  validationFailed,
+} from './http-error.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
 export { hasBody } from './limits/connections.ts'
 export { bodyChunks, receiveBody, textOf } from './limits/request-bodies.ts'
@@ -16,18 +24,7 @@ export {
   registerStorageGauges,
 } from './monitoring/metrics.ts'
 export * from './pagination.ts'
-export {
-  bodyTooLarge,
-  databaseProblem,
-  type Fault,
-  HttpError,
-  malformedBody,
-  Problem,
-  problemOf,
-  requestProblem,
-  unsupportedMediaType,
-  validationFailed,
-} from './problem-details.ts'
+export { databaseProblem, Problem, problemOf, requestProblem } from './problem-details.ts'
 export {
   includesTag,
   isCurrent,

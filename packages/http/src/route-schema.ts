@@ -5,7 +5,7 @@ import type {
   FastifyTypeProvider,
 } from 'fastify'
 import { z } from 'zod'
-import type { Fault } from './problem-details.ts'
+import type { Fault } from './http-error.ts'
 
 /** The callers of a route: all (`public`), or those with at least this role. */
 export type Access = 'public' | 'viewer' | 'editor' | 'admin'

@@ -4,7 +4,8 @@ import type { IncomingMessage } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { limitsOf, type Rights } from '@domains-and-files/auth'
 import { type Clock, HttpError, type Logger } from '@domains-and-files/http'
-import { type Event, type EventLog, eventId, idsPerMs, instantOf } from '../outbox.ts'
+import type { Event } from '../event.ts'
+import { type EventLog, eventId, idsPerMs, instantOf } from '../outbox.ts'
 import {
   type Attempt,
   type Delivery,

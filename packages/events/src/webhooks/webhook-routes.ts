@@ -8,7 +8,8 @@ import {
   pageQuery,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { EventId, type EventLog, type EventSource, exampleId as exampleEvent } from '../outbox.ts'
+import { EventId, exampleId as exampleEvent } from '../event.ts'
+import type { EventLog, EventSource } from '../outbox.ts'
 import type { WebhookDispatcher } from './dispatcher.ts'
 import {
   type Delivery,

@@ -12,7 +12,8 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import { EventId, type EventSource } from '../outbox.ts'
+import { EventId } from '../event.ts'
+import type { EventSource } from '../outbox.ts'
 
 const webhooks = name('webhooks')
 const deliveries = name('webhook_deliveries')

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net'
-import { HttpError } from '../problem-details.ts'
+import { HttpError } from '../http-error.ts'
 
 const maxNetworks = 10_000
 const windowMs = 60_000

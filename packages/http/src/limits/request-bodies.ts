@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
+import { bodyTooLarge, HttpError, malformedBody } from '../http-error.ts'
 import { type Metrics, registerGauges } from '../monitoring/metrics.ts'
-import { bodyTooLarge, HttpError, malformedBody } from '../problem-details.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -3,7 +3,7 @@ import { statfs } from 'node:fs/promises'
 import { type Postgres, readBackupTimes } from '@domains-and-files/persistence'
 import type { Counter, Histogram, HistogramConfiguration, Registry } from '@prometheus-io/client'
 import type { FastifyInstance } from 'fastify'
-import { HttpError } from '../problem-details.ts'
+import { HttpError } from '../http-error.ts'
 
 export interface Metrics {
   client: typeof import('@prometheus-io/client')

@@ -4,11 +4,10 @@ import {
   bodyTooLarge,
   HttpError,
   malformedBody,
-  Problem,
-  problemOf,
   unsupportedMediaType,
   validationFailed,
-} from '../problem-details.ts'
+} from '../http-error.ts'
+import { Problem, problemOf } from '../problem-details.ts'
 import type { HeaderDoc, ResponseDoc } from '../route-schema.ts'
 import { exampleOf, type JsonSchema, type JsonSchemas } from './json-schemas.ts'
 

@@ -1,9 +1,10 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { HttpError } from '../http-error.ts'
 import { isSent } from '../limits/connections.ts'
 import type { AccessLog, Exchange, Outcome } from '../logging/access-log.ts'
-import { HttpError, problemOf, toProblem } from '../problem-details.ts'
+import { problemOf, toProblem } from '../problem-details.ts'
 import { HeadSender, type PreparedHead, prepareHead } from './prepared-head.ts'
 import {
   clientAddressReader,

@@ -4,7 +4,7 @@ import { isIPv4, isIPv6 } from 'node:net'
 import proxyAddr from '@fastify/proxy-addr'
 import type { FastifyInstance } from 'fastify'
 import findMyWay from 'find-my-way'
-import { HttpError } from '../problem-details.ts'
+import { HttpError } from '../http-error.ts'
 
 // Request ids, framing, methods and client addresses: read from the head before the body.
 

@@ -5,7 +5,7 @@ import type {
   preHandlerHookHandler,
 } from 'fastify'
 import { z } from 'zod'
-import { type Fault, validationFailed } from '../problem-details.ts'
+import { type Fault, validationFailed } from '../http-error.ts'
 
 type Part = 'params' | 'querystring' | 'body'
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import Fastify from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
-import { HttpError } from '../../src/problem-details.ts'
+import { HttpError } from '../../src/http-error.ts'
 import { checkRequestHeads, parserOptions } from '../../src/requests/request-head.ts'
 
 const headers =

@@ -110,7 +110,7 @@ interface Call {
 type Reply = { id: number; value: unknown } | { id: number; error: PlainError }
 
 /**
- * Calls methods of a worker thread, which runs them in order. The first call starts the thread, which costs 12 MiB and 50 ms
+ * Calls methods of a worker thread, which runs them in order. The first call starts the thread, which costs 12 MiB and 40 ms
  * of CPU time. If the thread exits (such as when the disk fails at its start), its calls reject; the next starts another.
  */
 export class WorkerRpc<Known extends Methods> {
