@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
@@ -34,26 +34,28 @@ const isWhole = process.env.TEST_STORAGES === 'all'
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/compiled')
 
 // `extends` passes the root's timeout on; without it a project has vitest's default of five seconds.
-const packages = readdirSync(new URL('packages/', import.meta.url)).map((name) => ({
+const services = ['domain-service', 'static-service'].map((name) => ({
   extends: true as const,
   test: { name, root: `packages/${name}` },
 }))
 
-// Files that take longer than others of their length, and projects whose files take a few seconds.
+/** What crosses packages, and the packages that both services share. */
+const rest = 'repository'
+
+// Files that take longer than others of their length.
 const long =
   /(?:backup|campaign|console|crash-points|domain-writes|fuzz|history-model|moving|registrar-zone)\.test\.ts$/
-const short = ['auth', 'client', 'console', 'registrar-sandbox']
 
 /**
  * Projects follow each other: a worker that changes its project ends, and another loads the modules. Each begins with its long
- * files, and the last projects have short ones: a long one at the end would run alone.
+ * files, and the last one has short ones: a long one at the end would run alone.
  */
 class ShortLast extends BaseSequencer {
   override async sort(files: TestSpecification[]) {
     const sorted = await super.sort(files)
     const byLength = sorted.toSorted((a, b) => Number(isLong(b)) - Number(isLong(a)))
-    const projects = [...new Set(sorted.map(({ project }) => project.name))]
-    const rank = projects.toSorted((a, b) => short.indexOf(a) - short.indexOf(b))
+    const rank = [...new Set(sorted.map(({ project }) => project.name))]
+    rank.sort((a, b) => Number(a === rest) - Number(b === rest))
     return byLength.toSorted((a, b) => rank.indexOf(a.project.name) - rank.indexOf(b.project.name))
   }
 }
@@ -77,7 +79,7 @@ export default defineConfig({
     // The files of a project share these processes: a new one for each file takes 0.4 s of a core to load its modules.
     isolate: false,
     projects: [
-      ...packages,
+      ...services,
       // The same promises on PostgreSQL and S3.
       {
         extends: true,
@@ -117,7 +119,15 @@ export default defineConfig({
           env: { TEST_STORAGE: 'postgres' },
         },
       },
-      { extends: true, test: { name: 'repository', include: ['test/**/*.test.ts'] } },
+      // One project: each would load the modules that they share again.
+      {
+        extends: true,
+        test: {
+          name: rest,
+          include: ['{packages/*/,}test/**/*.test.ts'],
+          exclude: ['packages/{domain-service,static-service}/**'],
+        },
+      },
     ],
   },
 })
