@@ -94,7 +94,8 @@ function versionOf(file: string) {
 /** Valid users (duplicate names excluded), and all faults. `users` is undefined if the file is unreadable or not JSON. */
 function parseUsers(file: string, read: () => string): { users?: User[]; fault?: Error } {
   try {
-    const json: unknown = JSON.parse(read())
+    // Editors of Windows write a byte order mark.
+    const json: unknown = JSON.parse(read().replace(/^\ufeff/, ''))
     const { error } = UserList.safeParse(json, asOnce)
     const { users: entries } = Entries.catch({ users: [] }).parse(json, asOnce)
     const named = Map.groupBy(entries, (entry) => Named.safeParse(entry, asOnce).data?.username)

@@ -146,6 +146,12 @@ test('a replaced file is seen at the next look-up', async () => {
   expect(await opened.users.find('adam')).toBeUndefined()
 })
 
+test('a byte order mark before the JSON is no fault', async () => {
+  await using opened = await open(`\ufeff${JSON.stringify({ users: [adam] })}`)
+
+  expect(await opened.users.list()).toEqual([adam])
+})
+
 test('while the file is not JSON its last users count, and one report is made', async () => {
   await using opened = await open()
   await opened.users.find('adam')
