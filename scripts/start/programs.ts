@@ -70,8 +70,8 @@ export function listPrograms(settings: StartSettings, admin: Admin | undefined):
       name: 'console',
       port: portBase - 1,
       env: {
-        DOMAIN_SERVICE_URL: `http://127.0.0.1:${portBase}`,
-        STATIC_SERVICE_URL: `http://127.0.0.1:${portBase + 1}`,
+        DOMAIN_SERVICE_URL: process.env.DOMAIN_SERVICE_URL || `http://127.0.0.1:${portBase}`,
+        STATIC_SERVICE_URL: process.env.STATIC_SERVICE_URL || `http://127.0.0.1:${portBase + 1}`,
       },
     },
   ]

@@ -123,6 +123,21 @@ describe('a start that cannot succeed says so in one sentence, without the banne
   })
 })
 
+test('npm start gives the console the addresses of services that its environment names', async () => {
+  const addresses = {
+    DOMAIN_SERVICE_URL: 'https://domains.example.com',
+    STATIC_SERVICE_URL: 'https://files.example.com',
+  }
+  await using everything = await startEverything([], addresses)
+
+  const response = await fetch(`${everything.console}/config.json`)
+
+  expect(await response.json()).toMatchObject({
+    domain_service_url: addresses.DOMAIN_SERVICE_URL,
+    static_service_url: addresses.STATIC_SERVICE_URL,
+  })
+})
+
 test('a start in production makes up no admin', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'start-'))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
